@@ -30,23 +30,29 @@ from tidemark.model.interval import Interval
 from tidemark.plan.computed_as import computed_as
 from tidemark.plan.read import plan_updates
 from tidemark.storage.log.log import Committed, StateLog
+from tidemark.storage.stores.local import LocalStore
 from tidemark.storage.stores.memory import MemoryStore
 from tidemark.storage.stores.store import ObjectStore
 
 
 @dataclass
 class Sea:
-    """Collections by name, which share a clock, and ids that never come again. `stores` are what jobs see of each."""
+    """Collections by name, which share a clock, and ids that never come again. `stores` are what jobs see of each.
+    Below a `root`, a
+    folder, readers can open them."""
 
     folder: Path
     clock: Clock = field(default_factory=Clock)
     ids: Any = field(default_factory=lambda: count(1))
     worlds: dict[str, World] = field(default_factory=dict)
     asked: list[Computation] = field(default_factory=list)
+    root: Path | None = None
 
     def add(self, made: Collection, store: ObjectStore | None = None) -> World:
         """A collection, created."""
-        truth = MemoryStore(f"memory://{made.name}")
+        truth: ObjectStore = MemoryStore(f"memory://{made.name}")
+        if self.root is not None:
+            truth = LocalStore(str(self.root / made.name))
         world = World(
             self.folder / made.name,
             made,

@@ -23,11 +23,13 @@ from tidemark.cli import (
     collections,
     derived,
     doctor,
+    export,
     holds,
     late,
     latest,
     output,
     read,
+    sql,
     steps,
     windows,
 )
@@ -139,6 +141,8 @@ late.add_to(app)
 read.add_to(app)
 latest.add_to(app)
 windows.add_to(app)
+sql.add_to(app)
+export.add_to(app)
 steps.add_to(app)
 advance.add_to(app)
 backfill.add_to(app)

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TextIO
 
+from tidemark.arrow.rows.csv_text import csv_line
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -53,19 +55,8 @@ def _as_json(value: Mapping[str, Any]) -> str:
 
 
 def print_csv(rows: Iterable[Sequence[object]], stream: TextIO) -> None:
-    """Rows as CSV (RFC 4180): null is nothing between commas, empty text is `""`.
-
-    Not the csv module: before Python 3.12 it writes both alike.
-    """
-    for row in rows:
-        stream.write(",".join(map(_csv_field, row)) + "\n")
-
-
-def _csv_field(value: object) -> str:
-    text = cell(value)
-    if value is not None and (not text or any(letter in text for letter in '",\r\n')):
-        return '"' + text.replace('"', '""') + '"'
-    return text
+    """Rows as CSV."""
+    stream.writelines(map(csv_line, rows))
 
 
 def note(text: str) -> None:

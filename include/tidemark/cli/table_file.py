@@ -11,6 +11,7 @@ import pyarrow.parquet
 
 from tidemark.arrow.decode.strict import Misfit, parsed
 from tidemark.arrow.rows.columns import contiguous
+from tidemark.arrow.rows.shown import as_shown
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ValueType
 
@@ -22,7 +23,7 @@ def read_table(path: str, types: Mapping[str, ValueType]) -> pa.Table:
     if reader is None:
         raise InvalidUsage(f"{path}: a table is read from a .csv or a .parquet file")
     try:
-        return _as_shown(reader(path, types))
+        return as_shown(reader(path, types))
     except (OSError, pa.ArrowException) as error:
         raise InvalidUsage(f"{path}: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
 
@@ -43,21 +44,4 @@ def _csv(path: str, types: Mapping[str, ValueType]) -> pa.Table:
             row = "" if misfit.index is None else f"row {misfit.index + 1}: "
             raise InvalidUsage(f"{path}: {row}column {name} {misfit.reason}") from None
         table = table.set_column(at, name, column)
-    return table
-
-
-def _as_shown(table: pa.Table) -> pa.Table:
-    """The same with times as rows are shown: timestamps of microseconds in UTC, days as dates, all others as text."""
-    for at, column in enumerate(table.schema):
-        if pa.types.is_timestamp(column.type):
-            told = table.column(at).cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.timestamp("us", "UTC"))
-        elif pa.types.is_date64(column.type):
-            told = table.column(at).cast(pa.date32())
-        elif pa.types.is_time(column.type):
-            told = table.column(at).cast(pa.string())
-        elif pa.types.is_duration(column.type):
-            told = table.column(at).cast(pa.int64())
-        else:
-            continue
-        table = table.set_column(at, column.name, told)
     return table

@@ -1,0 +1,264 @@
+"""Rows in files of others' formats, which appear whole: Parquet, CSV and JSON lines, in one file or by partitions.
+
+All is written beside the place it is meant for and moved there at once, so a reader finds what was there before, or all
+of the new, and nothing unfinished. Who reads a folder while it is replaced may find that a file of the old one is gone.
+Of a process that is killed a hidden `.NAME.<pid>.part` is left, which nobody reads.
+
+    flights.parquet                            one file
+    flights/carrier=UA/rows.parquet            by partitions, in folders as Hive names them: the column is in the name
+
+CSV and JSON are written as the command line writes them: exactly, and so that a collection file can read them again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidemark.arrow.rows.arrays import of_numbers
+from tidemark.arrow.rows.csv_text import csv_line
+from tidemark.arrow.rows.plain import plain_rows
+from tidemark.arrow.rows.shown import as_shown
+from tidemark.errors import InvalidUsage, Unwritable, listed
+from tidemark.model.nearest import nearest
+
+MOST_PARTITIONS = 1_000
+"""So many files are open at once; a column of more values is not what one partitions by."""
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""How Hive calls the folder of rows without a value; Spark, DuckDB and Arrow read it as null."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written: how many `rows`, into how many `files`, at which `path`."""
+
+    path: Path
+    rows: int
+    files: int
+
+
+class _Writer(Protocol):
+    def write(self, rows: pa.RecordBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Text:
+    """A file of lines."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._names = schema.names
+        self._stream = path.open("w", encoding="utf-8", newline="")
+        self._begin()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        lines = self._lines(plain_rows(as_shown(pa.Table.from_batches([rows]))))
+        self._stream.writelines(lines)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _begin(self) -> None:
+        """What comes before the rows."""
+
+    def _lines(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
+        raise NotImplementedError
+
+
+class _Csv(_Text):
+    def _begin(self) -> None:
+        self._stream.write(csv_line(self._names))
+
+    def _lines(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
+        return map(csv_line, rows)
+
+
+class _Json(_Text):
+    def _lines(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
+        named = (dict(zip(self._names, row, strict=True)) for row in rows)
+        return (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in named)
+
+
+FORMATS: dict[str, Callable[[Path, pa.Schema], _Writer]] = {
+    "parquet": lambda path, schema: pq.ParquetWriter(path, schema),
+    "csv": _Csv,
+    "jsonl": _Json,
+}
+_ENDINGS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
+
+
+def export(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    partition_by: str | None = None,
+    replace: bool = False,
+) -> Exported:
+    """Write rows to a file, or with `partition_by` into a folder with a file for each value of that column.
+
+    The `format` is parquet, csv or jsonl; a file's ending says it, too. A folder that is there is only replaced with
+    `replace`, and a file always.
+
+    Raises InvalidUsage for a format, a column and a place that cannot be; Unwritable where it cannot be written.
+    """
+    if "://" in str(path):
+        raise InvalidUsage(f"{path}: an export goes to a folder of this machine; copy it from there")
+    place = Path(path).expanduser()
+    writer = FORMATS[_format(place, format)]
+    ending = _format(place, format)
+    if partition_by is not None and partition_by not in schema.names:
+        near = nearest(partition_by, schema.names)
+        near = near if "did you mean" in near else f"; there are {listed(schema.names)}"
+        raise InvalidUsage(f"partition_by: there is no column {partition_by!r}{near}")
+    if partition_by is not None and len(schema) == 1:
+        raise InvalidUsage(f"partition_by: {partition_by} is the only column; a file needs another one")
+    _check_place(place, folder=partition_by is not None, replace=replace)
+    try:
+        with _in_its_place(place) as beside:
+            if partition_by is not None:
+                beside.mkdir()
+                return Exported(place, *_partitioned(batches, schema, beside, partition_by, writer, ending))
+            rows = _one(batches, writer(beside, schema))
+            _durable(beside)
+            return Exported(place, rows, 1)
+    except OSError as error:
+        raise Unwritable(f"{place} cannot be written: {error.strerror or error}") from None
+
+
+def _format(place: Path, given: str | None) -> str:
+    found = given if given is not None else _ENDINGS.get(place.suffix.lower())
+    if found is None:
+        raise InvalidUsage(f"{place}: its ending says no format; end it in {', '.join(_ENDINGS)}, or give one")
+    if found not in FORMATS:
+        raise InvalidUsage(f"format is {found!r}; write {', '.join(FORMATS)}")
+    return found
+
+
+def _check_place(place: Path, *, folder: bool, replace: bool) -> None:
+    if not place.parent.is_dir():
+        raise InvalidUsage(f"{place}: there is no folder {place.parent}")
+    if folder and place.is_dir() and any(place.iterdir()) and not replace:
+        raise InvalidUsage(f"{place} is there and not empty; say replace, or name another folder")
+    if place.exists() and place.is_dir() != folder:
+        kind = "a folder" if place.is_dir() else "a file"
+        raise InvalidUsage(f"{place} is {kind}; name another place")
+
+
+def _one(batches: Iterable[pa.RecordBatch], writer: _Writer) -> int:
+    rows = 0
+    try:
+        for batch in batches:
+            writer.write(batch)
+            rows += batch.num_rows
+    finally:
+        writer.close()
+    return rows
+
+
+def _partitioned(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    folder: Path,
+    column: str,
+    open_writer: Callable[[Path, pa.Schema], _Writer],
+    ending: str,
+) -> tuple[int, int]:
+    """The rows and the files written."""
+    at = schema.get_field_index(column)
+    inner = schema.remove(at)
+    writers: dict[str, _Writer] = {}
+    rows = 0
+    with ExitStack() as stack:
+        for batch in batches:
+            for value, some in _by_value(batch, at):
+                name = f"{quote(column, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}"
+                if name not in writers:
+                    if len(writers) == MOST_PARTITIONS:
+                        raise InvalidUsage(
+                            f"partition_by: {column} has more than {MOST_PARTITIONS:,} values; take a column of fewer"
+                        )
+                    (folder / name).mkdir()
+                    writers[name] = open_writer(folder / name / f"rows.{ending}", inner)
+                    stack.callback(writers[name].close)
+                writers[name].write(pa.RecordBatch.from_arrays(some.remove_column(at).columns, schema=inner))
+            rows += batch.num_rows
+    for name in writers:
+        _durable(folder / name / f"rows.{ending}")
+        _durable(folder / name)
+    _durable(folder)
+    return rows, len(writers)
+
+
+def _by_value(batch: pa.RecordBatch, at: int) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+    """The rows of a batch by their value of a column, as text."""
+    encoded = batch.column(at).dictionary_encode(null_encoding="encode")
+    texts = [text for (text,) in plain_rows(as_shown(pa.Table.from_arrays([encoded.dictionary], ["value"])))]
+    numbers = np.asarray(encoded.indices)
+    for number, text in enumerate(texts):
+        places = np.flatnonzero(numbers == number)
+        yield None if text is None else _as_text(text), batch.take(of_numbers(places))
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@contextmanager
+def _in_its_place(place: Path) -> Iterator[Path]:
+    """A name beside a place; what is there at the end is moved to the place."""
+    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
+    _remove(beside)
+    try:
+        yield beside
+        if place.is_dir():
+            _exchange(beside, place)
+        else:
+            beside.replace(place)
+        _durable(place.parent)
+    finally:
+        _remove(beside)
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Each of two folders gets the name of the other, at once where the system can (renameat2 of Linux)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    if hasattr(libc, "renameat2"):
+        if libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0:
+            return
+        if (number := ctypes.get_errno()) not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(number, os.strerror(number), str(other))
+    before = one.with_name(f"{one.name}.before")
+    other.rename(before)
+    one.rename(other)
+    before.rename(one)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _durable(path: Path) -> None:
+    held = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(held)
+    finally:
+        os.close(held)

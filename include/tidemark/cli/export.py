@@ -1,0 +1,62 @@
+"""A collection as files of others' formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidemark.cli.command import Call, CollectionArgument, register
+from tidemark.cli.read import PANEL, HappenedOption, KnownOption, WhereOption, conditions
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the command of `app`."""
+    register(app, "export", panel=PANEL)(export)
+
+
+def export(
+    call: Call,
+    collection: CollectionArgument,
+    to: Annotated[Path, typer.Option("--to", metavar="PATH", help="A file (.parquet, .csv, .jsonl), or a folder.")],
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="parquet, csv or jsonl. Default: what the ending says."),
+    ] = None,
+    partition_by: Annotated[
+        str | None,
+        typer.Option("--partition-by", metavar="COLUMN", help="A folder with a file for each value of this column."),
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--column", metavar="COLUMN", help="Only this column; repeatable. Default: all.")
+    ] = None,
+    time: KnownOption = None,
+    event_time: HappenedOption = None,
+    where: WhereOption = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a folder that is there.")] = False,
+) -> None:
+    """Write what the collection held to files that appear whole: Parquet, CSV or JSON lines.
+
+    Example: tidemark export flights --to flights.csv --where carrier=UA
+    """
+    opened = call.opened(collection)
+    written = opened.export(
+        to,
+        time=time,
+        event_time=event_time,
+        columns=columns,
+        where=conditions(opened.state, where),
+        format=format,
+        partition_by=partition_by,
+        replace=replace,
+    )
+    document = {
+        "collection": collection,
+        "version": opened.version,
+        "path": str(written.path),
+        "rows": written.rows,
+        "files": written.files,
+    }
+    files = f"{written.files:,} file{'' if written.files == 1 else 's'}"
+    call.emit(document, f"{written.rows:,} rows of {collection} at version {opened.version} in {files}: {written.path}")

@@ -1,0 +1,238 @@
+"""Exports: exact in each format, by partitions, and whole: a reader finds what was there before, or all of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tidemark
+from simulation.sea import Sea
+from support.typed import CASES, Typed, TypedWorld
+from tidemark.api import export as exporting
+from tidemark.api.opened import OpenCollection
+from tidemark.errors import InvalidUsage, Unwritable
+from tidemark.model.collection import Column, ColumnType, Envelope
+
+pytestmark = pytest.mark.simulation
+
+
+def row(k: int, v: str | None, **more: Any) -> dict[str, Any]:
+    return {"k": k, "v": v, "t": 1, "e": 1, **more}
+
+
+def held(folder: Path, rows: list[dict[str, Any]], **declared: Any) -> OpenCollection:
+    sea = Sea(folder, root=folder / "root")
+    sea.landed("tides", **declared)
+    sea.ingest("tides", 0, ("a", rows))
+    return tidemark.open(folder / "root", "tides")
+
+
+@pytest.fixture
+def tides(tmp_path: Path) -> OpenCollection:
+    return held(tmp_path, [row(1, "low"), row(2, "high"), row(2, "high"), row(3, None), row(4, "a/b=c ü"), row(5, "")])
+
+
+ROWS = Counter({(1, "low"): 1, (2, "high"): 2, (3, None): 1, (4, "a/b=c ü"): 1, (5, ""): 1})
+
+
+def read(path: Path) -> Counter[Any]:
+    """The rows of a file, read by who has nothing of ours."""
+    match path.suffix:
+        case ".parquet":
+            return Counter(tuple(found.values()) for found in pq.read_table(path).to_pylist())
+        case ".csv":
+            sql = (
+                "SELECT * FROM read_csv(?, header=true, nullstr='', allow_quoted_nulls=false, hive_partitioning=false)"
+            )
+            return Counter(duckdb.execute(sql, [str(path)]).fetchall())
+    return Counter(tuple(json.loads(line).values()) for line in path.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_each_row_as_often_as_it_is_held(tides: OpenCollection, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"out.{ending}"
+    path.write_text("before")
+    written = tides.export(path)
+    assert (written.rows, written.files, written.path) == (6, 1, path)
+    assert read(path) == ROWS
+    assert tides.as_of(columns=["k"]).export(tmp_path / f"counts.{ending}").rows == 5
+    assert tides.export(tmp_path / "few", format=ending, columns=["v"], where="k = 2").rows == 2
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_by_partitions_as_hive_names_them(tides: OpenCollection, tmp_path: Path, ending: str) -> None:
+    folder = tmp_path / "out"
+    written = tides.export(folder, format=ending, partition_by="v")
+    assert (written.rows, written.files) == (6, 5)
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["v=", "v=__HIVE_DEFAULT_PARTITION__", "v=a%2Fb%3Dc %C3%BC", "v=high", "v=low"]
+    assert read(folder / "v=high" / f"rows.{ending}") == Counter({(2,): 2})
+    if ending == "parquet":
+        found = duckdb.sql(f"SELECT k, v FROM read_parquet('{folder}/**/*.parquet', hive_partitioning=true)").fetchall()
+        assert Counter(found) == Counter({key: count for key, count in ROWS.items() if key[1] != ""} | {(5, ""): 1})
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.envelope is Envelope.APPEND], ids=str)
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_every_type_is_exact_and_what_partitions_are_made_of(case: Typed, ending: str, tmp_path: Path) -> None:
+    world = TypedWorld(tmp_path, case)
+    world.put(0, "a", case.rows())
+    world.ingested()
+    world.moved()
+    opened = tidemark.open(world.root, "tides")
+    opened.export(tmp_path / f"out.{ending}")
+    expected = opened.as_of().to_arrow().drop_columns(["_multiplicity"])
+    if ending == "parquet":
+        assert pq.read_table(tmp_path / "out.parquet").sort_by("k").to_pylist() == expected.sort_by("k").to_pylist()
+    else:
+        shown = {tuple(map(text, found)) for found in exporting.plain_rows(expected)}
+        assert set(lines(tmp_path / f"out.{ending}")) == shown
+    column = "k" if case.role == "key" else "v"
+    assert opened.export(tmp_path / "parts", format=ending, partition_by=column).files == expected.num_rows
+
+
+def text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def lines(path: Path) -> Iterator[tuple[str, ...]]:
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as stream:
+            yield from (tuple(found) for found in list(csv.reader(stream))[1:])
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        yield tuple(map(text, json.loads(line).values()))
+
+
+def test_what_was_exported_can_be_ingested_again(tides: OpenCollection, tmp_path: Path) -> None:
+    again = Sea(tmp_path / "again", root=tmp_path / "again" / "root")
+    again.landed("tides", event_time=False, value=(Column("v", ColumnType.STRING),))
+    file = again.worlds["tides"].landing / "0" / "a.jsonl"
+    file.parent.mkdir(parents=True)
+    tides.export(file)
+    file.write_text("".join(json.dumps({**json.loads(line), "t": 1}) + "\n" for line in file.read_text().splitlines()))
+    again.ingest("tides", 0)
+    rows = tidemark.open(tmp_path / "again" / "root", "tides").dataset().to_table().to_pylist()
+    assert Counter(tuple(found.values()) for found in rows) == ROWS
+
+
+def test_a_folder_is_replaced_only_if_that_is_said(tides: OpenCollection, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    tides.export(folder, format="csv", partition_by="k")
+    with pytest.raises(InvalidUsage, match="is there and not empty; say replace"):
+        tides.export(folder, format="csv", partition_by="v")
+    tides.export(folder, format="csv", partition_by="v", replace=True)
+    assert all(path.name.startswith("v=") for path in folder.iterdir())
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []
+
+
+def test_a_reader_finds_one_export_or_the_other_and_never_half(tides: OpenCollection, tmp_path: Path) -> None:
+    folder, done = tmp_path / "out", threading.Event()
+    listed, contents = set[frozenset[str]](), set[tuple[str, str]]()
+    whole = set[tuple[str, str]]()
+    for by in ("v", "k"):
+        tides.export(folder, format="csv", partition_by=by, replace=True)
+        whole |= {(path.parent.name, path.read_text()) for path in folder.glob("*/rows.csv")}
+
+    def look() -> None:
+        while not done.is_set():
+            names = [path.name for path in folder.iterdir()]
+            listed.add(frozenset(name[:2] for name in names))
+            for name in names:
+                with suppress(FileNotFoundError):
+                    contents.add((name, (folder / name / "rows.csv").read_text()))
+
+    with ThreadPoolExecutor(1) as pool:
+        looked = pool.submit(look)
+        for at in range(60):
+            tides.export(folder, format="csv", partition_by="vk"[at % 2], replace=True)
+        done.set()
+        looked.result()
+    assert listed <= {frozenset({"k="}), frozenset({"v="}), frozenset()}
+    assert {frozenset({"k="}), frozenset({"v="})} <= listed
+    assert contents <= whole
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_an_export_that_fails_leaves_what_was_there(
+    tides: OpenCollection, tmp_path: Path, partitioned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "out"
+    by = "v" if partitioned else None
+    tides.export(place, format="csv", partition_by=by)
+    before = {path: path.read_bytes() for path in [place, *place.rglob("*")] if path.is_file()}
+
+    def full(_: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(exporting, "_durable", full)
+    with pytest.raises(Unwritable, match="out cannot be written: No space left on device"):
+        tides.export(place, format="csv", partition_by=by, replace=True)
+    assert {path: path.read_bytes() for path in [place, *place.rglob("*")] if path.is_file()} == before
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []
+
+
+def test_folders_are_exchanged_in_two_steps_where_the_system_has_no_other_way(
+    tides: OpenCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting.ctypes, "CDLL", lambda *_, **__: object())
+    for by in ("k", "v"):
+        tides.export(tmp_path / "out", format="csv", partition_by=by, replace=True)
+    assert all(path.name.startswith("v=") for path in (tmp_path / "out").iterdir())
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("out", {}, "its ending says no format"),
+    ("out.xlsx", {}, "its ending says no format"),
+    ("out", {"format": "orc"}, "format is 'orc'; write parquet, csv, jsonl"),
+    ("out", {"format": "csv", "partition_by": "vv"}, "there is no column 'vv'; did you mean 'v'"),
+    ("none/out.csv", {}, "there is no folder"),
+    ("root", {"format": "csv"}, "is a folder; name another place"),
+    ("file", {"format": "csv", "partition_by": "v", "replace": True}, "is a file; name another place"),
+    ("out", {"format": "csv", "partition_by": "v", "columns": ["v"]}, "v is the only column"),
+    ("out.csv", {"columns": ["nothing"]}, "has no column 'nothing'"),
+    ("out.csv", {"time": "2400-01-01"}, "outside the readable"),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "told"), REFUSED, ids=lambda each: str(each)[:40])
+def test_what_cannot_be_exported(
+    tides: OpenCollection, tmp_path: Path, name: str, given: dict[str, Any], told: str
+) -> None:
+    (tmp_path / "file").write_text("held")
+    with pytest.raises(InvalidUsage, match=told) as refused:
+        tides.export(tmp_path / name, **given)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_bucket_and_too_many_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = held(tmp_path, [row(at, "a") for at in range(9)])
+    with pytest.raises(InvalidUsage, match="goes to a folder of this machine"):
+        opened.export("s3://bucket/out.csv")
+    monkeypatch.setattr(exporting, "MOST_PARTITIONS", 8)
+    with pytest.raises(InvalidUsage, match="k has more than 8 values; take a column of fewer"):
+        opened.export(tmp_path / "out", format="csv", partition_by="k")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_answer_is_a_file_with_columns(tides: OpenCollection, tmp_path: Path) -> None:
+    assert tides.export(tmp_path / "none.parquet", where="k > 99").rows == 0
+    assert pq.read_schema(tmp_path / "none.parquet").types == [pa.int64(), pa.string()]
+    assert tides.export(tmp_path / "none.csv", where="k > 99").rows == 0
+    assert (tmp_path / "none.csv").read_text() == "k,v\n"
+    assert tides.export(tmp_path / "parts", where="k > 99", format="csv", partition_by="v").files == 0
