@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidemark.api.hold import Hold
     from tidemark.api.opened import OpenCollection
     from tidemark.api.opening import collections, open
+    from tidemark.api.sql.asking import sql
     from tidemark.errors import (
         CommitUnknown,
         Contention,
@@ -56,10 +57,12 @@ __all__ = [
     "appender",
     "collections",
     "open",
+    "sql",
 ]
 
 _ELSEWHERE = {
     "open": "tidemark.api.opening",
+    "sql": "tidemark.api.sql.asking",
     "appender": "tidemark.api.appending",
     "Appender": "tidemark.api.appender",
     "LandedChunk": "tidemark.api.appender",

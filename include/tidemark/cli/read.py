@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -20,6 +20,8 @@ from tidemark.model.condition.text import parse
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tidemark.api.answer import Answer
     from tidemark.api.conditions import Where
     from tidemark.model.arrangement import Arrangement
@@ -226,9 +228,18 @@ def check_shape(call: Call, shape: Shape) -> None:
         raise UsageError("--json and --format csv are two shapes; give one of them")
 
 
+class Shown(Protocol):
+    """What is shown: batches of rows, and their columns."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
 def show(
     call: Call,
-    answer: Answer,
+    answer: Shown,
     limit: int | None,
     shape: Shape,
     about: dict[str, Any],

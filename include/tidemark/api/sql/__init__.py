@@ -1,0 +1,1 @@
+"""SQL over the collections of a root."""

@@ -1,0 +1,110 @@
+"""What a statement of SQL answers: DuckDB's rows, read from the collections that the statement names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from tidemark.api.sql.database import Database, in_one_line
+from tidemark.api.sql.statement import Statement
+from tidemark.api.sql.tables import Tables
+from tidemark.api.tabular import Tabular
+from tidemark.errors import InvalidUsage, TidemarkError, Unavailable
+
+T = TypeVar("T")
+
+BATCH_ROWS = 64 * 1024
+
+
+class SqlAnswer(Tabular):
+    """The rows of a statement over the collections of a root, which were opened at one moment: it answers the same
+    however much is written meanwhile. They are computed when they are asked for, each time anew, in memory that is
+    bounded by `memory`; what does not fit is put into a folder that is gone afterwards, if it can be.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        statement: Statement,
+        parameters: Sequence[Any] | Mapping[str, Any] | None,
+        memory: int,
+    ) -> None:
+        self._statement, self._parameters, self._memory = statement, parameters, memory
+        database = Database(memory)
+        database.check_select(statement.text)
+        self._tables = Tables(root, statement)
+        database.hold(self._tables.datasets)
+        self._schema: pa.Schema = self._read(
+            database, lambda: self._relation(database).limit(0).to_arrow_table()
+        ).schema
+        self._ready: Database | None = database  # for whoever reads first
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the answer."""
+        return self._schema
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The collections that the statement reads, each with the version at which it is read."""
+        return {name: pinned.version for name, pinned in self._tables.read.items()}
+
+    @property
+    def complete_below(self) -> int | None:
+        """No row on time is missing below this, of all collections that the statement reads, in microseconds; None
+        where it reads none."""
+        return min((pinned.state.complete_below for pinned in self._tables.read.values()), default=None)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch, as DuckDB gives them."""
+        database = self._database()
+        try:
+            reader = self._read(database, lambda: self._relation(database).to_arrow_reader(BATCH_ROWS))
+            while (batch := self._read(database, lambda: next(reader, None))) is not None:
+                if batch.num_rows:  # of columns that are called alike the second has another name in the schema
+                    yield pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+        finally:
+            database.close()
+
+    def _database(self) -> Database:
+        ready, self._ready = self._ready, None
+        if ready is None:
+            ready = Database(self._memory)
+            ready.hold(self._tables.datasets)
+        return ready
+
+    def _relation(self, database: Database) -> duckdb.DuckDBPyRelation:
+        return database.connection.sql(self._statement.text, params=self._parameters)
+
+    def _read(self, database: Database, work: Callable[[], T]) -> T:
+        """What a piece of work gives; what DuckDB refuses as our errors, in one line. A read of ours that failed within
+        DuckDB is raised as itself."""
+        try:
+            return database.run(work)
+        except (duckdb.Error, pa.ArrowInvalid, OSError) as error:
+            if (failure := self._tables.failure()) is not None:
+                raise failure from None
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: Exception) -> TidemarkError:
+        """Why DuckDB refused the statement, and what to do."""
+        message = in_one_line(error)
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return InvalidUsage(
+                f"the statement needs more memory than it may use; give it more, or ask for less: {message}"
+            )
+        if isinstance(error, duckdb.CatalogException) and (name := _missing_table(message)) is not None:
+            return self._tables.absent(name)
+        return (Unavailable if isinstance(error, duckdb.IOException | OSError) else InvalidUsage)(message)
+
+    def __repr__(self) -> str:
+        read = ", ".join(f"{name} at version {version}" for name, version in self.versions.items())
+        return f"<sql over {read or 'no collection'}; columns {', '.join(self.schema.names)}; not read yet>"
+
+
+def _missing_table(message: str) -> str | None:
+    found = message.removeprefix("Catalog Error: Table with name ").partition(" does not exist!")
+    return found[0] if found[1] and found[0] != message else None

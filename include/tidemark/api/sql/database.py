@@ -1,0 +1,90 @@
+"""A DuckDB that reaches nothing but the tables it is given."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow.dataset as ds
+
+from tidemark.errors import InvalidUsage, plain_line
+
+T = TypeVar("T")
+
+CLAUSES = {"select", "from", "where", "group", "having", "limit", "join", "on", "using", "as", "and", "or", "by"}
+"""Words at which DuckDB stops over what is written before them."""
+
+
+class Database:
+    """One connection to a database in memory, of `memory` bytes at most; what does not fit goes into a folder of its
+    own, if it can. Closed when it is not used any more, or by `close`: then the folder is gone, too."""
+
+    def __init__(self, memory: int) -> None:
+        folder = tempfile.mkdtemp(prefix="tidemark-sql-")
+        settings: dict[str, Any] = {
+            "memory_limit": f"{memory}B",
+            "temp_directory": folder,
+            "python_enable_replacements": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+        }
+        self.connection = duckdb.connect(":memory:", config=settings)
+        self._pool = ThreadPoolExecutor(1)
+        self._closed = weakref.finalize(self, _close, self.connection, self._pool, folder)
+
+    def hold(self, tables: Mapping[str, ds.Dataset]) -> None:
+        """Give it its tables, and lock it: from here on no file and no network can be reached, and no setting
+        changed."""
+        for name, dataset in tables.items():
+            self.connection.register(name, dataset)
+        self.connection.execute("SET TimeZone = 'UTC'")
+        self.connection.execute("SET enable_external_access = false")
+        self.connection.execute("SET lock_configuration = true")
+
+    def check_select(self, text: str) -> None:
+        """InvalidUsage for what DuckDB cannot read, for several statements, and for one that does anything but read."""
+        try:
+            found = self.connection.extract_statements(text)
+        except duckdb.Error as error:
+            raise InvalidUsage(in_one_line(error)) from None
+        if not found:
+            raise InvalidUsage("the statement is empty; write a SELECT")
+        if len(found) > 1:
+            raise InvalidUsage(f"there are {len(found)} statements; ask one at a time")
+        kind = found[0].type.name
+        if kind != "SELECT":
+            raise InvalidUsage(f"{kind} is not asked here: only SELECT reads, and nothing else is allowed")
+
+    def run(self, work: Callable[[], T]) -> T:
+        """What a piece of work on the connection gives. An interrupt ends it: DuckDB itself does not look for one."""
+        future = self._pool.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            self.connection.interrupt()
+            raise
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        self._closed()
+
+
+def _close(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor, folder: str) -> None:
+    pool.shutdown()
+    connection.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def in_one_line(error: Exception) -> str:
+    """What DuckDB says of a statement, without the part of it that it shows, which may be one of ours."""
+    said = plain_line(" ".join(str(error).split("\n\nLINE ")[0].split()))
+    _, found, word = said.partition('syntax error at or near "')
+    word = word.rstrip('"')
+    is_name = found and word.isidentifier() and word.lower() not in CLAUSES
+    return f"{said}; if {word} is a name, write it in double quotes" if is_name else said

@@ -1,0 +1,59 @@
+"""SQL over all collections of a root, by a statement or at a prompt."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidemark.cli.command import Call, UsageError, register
+from tidemark.cli.read import PANEL, LimitOption, Shape, check_shape
+from tidemark.cli.sql_rows import about, asked, described, shown
+
+MemoryOption = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="BYTES", help="Most memory, such as 2GiB. Default: TIDEMARK_SQL_MEMORY, or 1GiB."),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the command of `app`."""
+    register(app, "sql", panel=PANEL)(sql)
+
+
+def sql(
+    call: Call,
+    statement: Annotated[
+        str | None,
+        typer.Argument(help="One SELECT. Default: what is piped in, or a prompt that takes statements.", metavar="SQL"),
+    ] = None,
+    limit: LimitOption = None,
+    shape: Annotated[Shape, typer.Option("--format", help="How rows are printed.")] = Shape.TABLE,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write all rows into this file instead: .parquet, .csv or .jsonl."),
+    ] = None,
+    memory: MemoryOption = None,
+) -> None:
+    """Ask in SQL: each collection of the root is a table, as it is now, was at a time, or changed since.
+
+    Example: tidemark sql "SELECT carrier, count(*) FROM flights FOR TIMESTAMP AS OF '2013-01-03' GROUP BY carrier"
+    """
+    check_shape(call, shape)
+    if statement is None and sys.stdin.isatty():
+        if out is not None or call.settings.as_json:
+            raise UsageError("a prompt writes no file and no JSON; give a statement")
+        from tidemark.cli.prompt import Prompt
+
+        Prompt(call, memory, limit, shape).run()
+        return
+    answer = asked(call, sys.stdin.read() if statement is None else statement, memory)
+    if out is None:
+        return shown(call, answer, limit, shape)
+    if limit is not None or shape is not Shape.TABLE:
+        raise UsageError("--out has all rows in the format of its ending; leave --limit and --format out")
+    written = answer.export(out)
+    document = {"file": str(out), "rows": written.rows, **about(answer)}
+    call.emit(document, f"{written.rows:,} rows in {out}; {described(answer)}")

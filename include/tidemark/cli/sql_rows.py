@@ -1,0 +1,56 @@
+"""A statement of SQL asked from a shell, and its rows shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tidemark.cli.command import Call
+from tidemark.cli.read import Shape, show
+from tidemark.model.instant import format_instant
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidemark.api.sql.answer import SqlAnswer
+
+
+def asked(call: Call, statement: str, memory: str | None) -> SqlAnswer:
+    """A statement, asked of the root."""
+    from tidemark.api.sql.asking import sql
+
+    return sql(call.root, statement, memory=memory)
+
+
+def shown(call: Call, answer: SqlAnswer, limit: int | None, shape: Shape) -> None:
+    """The rows of an answer as they are asked for."""
+    show(call, Shown(answer), limit, shape, about(answer), f"of {described(answer)}" if answer.versions else "")
+
+
+class Shown:
+    """The rows of an answer in types that are shown."""
+
+    def __init__(self, answer: SqlAnswer) -> None:
+        self._answer = answer
+        self.schema = answer.schema
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
+        from tidemark.arrow.rows.shown import as_shown
+
+        return (as_shown(pa.Table.from_batches([batch])) for batch in self._answer)
+
+
+def about(answer: SqlAnswer) -> dict[str, Any]:
+    """What was read for an answer."""
+    below = answer.complete_below
+    text = None if below is None else format_instant(below)
+    return {"collections": answer.versions, "complete_below": below, "complete_below_text": text}
+
+
+def described(answer: SqlAnswer) -> str:
+    """The same for people."""
+    read = ", ".join(f"{name} at version {version}" for name, version in answer.versions.items())
+    below = answer.complete_below
+    return f"{read}, complete below {format_instant(below)}" if below else f"{read or 'no collection'}"

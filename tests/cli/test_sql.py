@@ -1,0 +1,155 @@
+"""`tidemark sql`: a statement, a pipe, a file, and a prompt on a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import Shell
+
+START = "from tidemark.cli import app; app()"
+INCLUDE = Path(__file__).parents[2] / "include"
+
+
+@pytest.fixture
+def asked(events: Shell) -> Shell:
+    """A shell with two days of events."""
+    events.events(1, "a,1,08:00", "b,5,09:00")
+    events.events(2, "a,2,08:00", '"é ""x""",,09:00')
+    for day in ("2024-01-01", "2024-01-02"):
+        events.moved("events", day)
+    return events
+
+
+def test_a_statement_is_answered_with_what_it_read(asked: Shell) -> None:
+    said = asked.ok("sql", "SELECT id, sum(amount) AS total FROM events GROUP BY id ORDER BY id")
+    assert [line.split() for line in said.out.splitlines()[2:5]] == [["a", "3"], ["b", "5"], ["é", '"x"']]
+    assert "3 rows of events at version" in said.out
+    assert "complete below 2024-01-03T00:00:00Z" in said.out
+    document = asked.json("sql", "SELECT id FROM events FOR TIMESTAMP AS OF '2024-01-01T12:00:00Z' ORDER BY id")
+    assert (document["rows"], document["count"]) == ([{"id": "a"}, {"id": "b"}], 2)
+    assert document["complete_below_text"] == "2024-01-03T00:00:00Z"
+    assert list(document["collections"]) == ["events"]
+
+
+def test_csv_and_a_limit(asked: Shell) -> None:
+    said = asked.ok("sql", "SELECT id, amount FROM events ORDER BY id, amount", "--format", "csv", "--limit", "3")
+    assert said.out == "id,amount\na,1\na,2\nb,5\n"
+    assert "1 row of no collection" not in asked.ok("sql", "SELECT 1 AS one").out
+
+
+def test_types_that_no_collection_has_are_shown(asked: Shell) -> None:
+    shown = "[1, 2] AS l, {'a': DATE '2024-01-01'} AS s, TIME '12:00' AS t, TIMESTAMP_NS '2024-01-01' AS n, NULL AS z"
+    (row,) = asked.json("sql", f"SELECT {shown}")["rows"]
+    assert row == {
+        "l": "[1, 2]",
+        "s": '{"a": "2024-01-01"}',
+        "t": "12:00:00.000000",
+        "n": "2024-01-01T00:00:00Z",
+        "z": None,
+    }
+
+
+def test_what_is_piped_in_is_the_statement(asked: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from tidemark.cli import app
+
+    answer = CliRunner().invoke(
+        app, ["--root", str(asked.root), "sql", "--format", "csv"], input="SELECT count(*) AS n FROM events\n"
+    )
+    assert answer.stdout == "n\n4\n"
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_a_file_appears_whole(asked: Shell, ending: str) -> None:
+    out = asked.files / f"found.{ending}"
+    out.write_text("before")
+    document = asked.json("sql", "SELECT id, amount FROM events ORDER BY id, amount", "--out", str(out))
+    assert (document["rows"], document["file"]) == (4, str(out))
+    match ending:
+        case "parquet":
+            found = [tuple(row.values()) for row in pq.read_table(out).to_pylist()]
+        case "csv":
+            found = [("a", 1), ("a", 2), ("b", 5), ('é "x"', None)]
+            assert out.read_text() == 'id,amount\na,1\na,2\nb,5\n"é ""x""",\n'
+        case _:
+            found = [tuple(json.loads(line).values()) for line in out.read_text().splitlines()]
+    assert found == [("a", 1), ("a", 2), ("b", 5), ('é "x"', None)]
+    assert [path.name for path in asked.files.glob(".*")] == []
+
+
+def test_a_file_that_fails_leaves_what_was_there(asked: Shell) -> None:
+    out = asked.files / "found.csv"
+    out.write_text("before")
+    refused = asked.refused(
+        "sql", "SELECT CASE WHEN amount = 2 THEN error('stop') ELSE id END FROM events", "--out", str(out)
+    )
+    assert "stop" in refused
+    assert out.read_text() == "before"
+    assert [path.name for path in asked.files.glob(".*")] == []
+
+
+def test_what_does_not_fit_together_is_refused(asked: Shell) -> None:
+    out = str(asked.files / "x.csv")
+    assert "its ending says no format" in asked.refused("sql", "SELECT 1", "--out", f"{out}.txt")
+    assert "leave --limit and --format out" in asked.refused("sql", "SELECT 1", "--out", out, "--limit", "3", code=2)
+    assert "did you mean 'events'" in asked.refused("sql", "SELECT * FROM event")
+    assert "write at least 32MiB" in asked.refused("sql", "SELECT 1", "--memory", "lots")
+    assert "there is no folder" in asked.refused("sql", "SELECT 1", "--out", str(asked.files / "none" / "x.csv"))
+
+
+class Terminal:
+    """The command on a terminal of its own."""
+
+    def __init__(self, root: Path, state: Path) -> None:
+        self.pid, self._held = pty.fork()
+        if not self.pid:  # pragma: no cover (the child)
+            os.environ.update(PYTHONPATH=str(INCLUDE), XDG_STATE_HOME=str(state), TERM="dumb")
+            os.execv(sys.executable, [sys.executable, "-c", START, "--root", str(root), "sql"])
+
+    def type(self, text: str) -> None:
+        os.write(self._held, text.encode())
+
+    def until(self, told: str, seconds: float = 60) -> str:
+        """What is shown until `told` is."""
+        found, end = "", time.monotonic() + seconds
+        while told not in found:
+            assert time.monotonic() < end, f"{told!r} did not come: {found!r}"
+            if select.select([self._held], [], [], 0.2)[0]:
+                found += os.read(self._held, 4096).decode(errors="replace")
+        return found
+
+
+def test_a_prompt_on_a_terminal(asked: Shell, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    terminal = Terminal(asked.root, state)
+    terminal.until("tidemark> ")
+    terminal.type("SELECT id,\n")
+    terminal.until("     ...> ")
+    terminal.type("amount FROM eve\t WHERE amount = 5;\n")
+    assert "1 row of events at version" in terminal.until("complete below 2024-01-03T00:00:00Z")
+    terminal.type("SELECT * FROM nowhere;\n")
+    terminal.until("error: there is no collection nowhere")
+    terminal.type(".tables\n")
+    terminal.until("events\r\n")
+    terminal.type("SELECT count(*) FROM range(10000000) a, range(1000000) b WHERE a.range + b.range = 7;\n")
+    time.sleep(1)
+    terminal.type("\x03")
+    terminal.until("interrupted")
+    terminal.type(".help\n")
+    terminal.until("Each collection is a table")
+    terminal.type(".quit\n")
+    assert os.waitpid(terminal.pid, 0)[1] == 0
+    history = state / "tidemark" / "sql_history"
+    assert "amount FROM events WHERE amount = 5;" in history.read_text()
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600

@@ -1,0 +1,311 @@
+"""SQL over the collections of a root: the answers of `as_of`, `changes` and `windows`, as DuckDB computes with them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tidemark
+from simulation.plain_definitions import windows_of
+from simulation.sea import Sea
+from support.world import DAY
+from tidemark.api.sql import database as sql_database
+from tidemark.errors import InvalidUsage, MissingExtra, TidemarkError
+from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope
+from tidemark.model.instant import format_instant
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.windows import Windows
+
+pytestmark = pytest.mark.simulation
+
+
+def row(k: int, v: str, t: int, **more: Any) -> dict[str, Any]:
+    return {"k": k, "v": v, "t": t, "e": t, "o": 1, "gone": False, **more}
+
+
+@pytest.fixture
+def sea(tmp_path: Path) -> Sea:
+    """Upserts of two days, which correct each other, and what one may join them with."""
+    made = Sea(tmp_path, root=tmp_path / "root")
+    made.landed("tides", envelope=Envelope.UPSERT)
+    made.landed("ports")
+    made.ingest("tides", 0, ("a", [row(1, "low", 1), row(2, "low", 2), row(3, "low", 3)]))
+    made.ingest("tides", 1, ("b", [row(2, "high", 12), row(3, "low", 13, gone=True), row(4, "high", 14)]))
+    made.ingest("ports", 0, ("a", [row(1, "Cuxhaven", 1), row(2, "Husum", 1), row(2, "Husum", 1)]))
+    return made
+
+
+def rows(sea: Sea, statement: str, *parameters: Any, **more: Any) -> list[tuple[Any, ...]]:
+    table = tidemark.sql(str(sea.root), statement, parameters or None, **more).to_arrow()
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def at(instant: int) -> str:
+    return format_instant(instant)
+
+
+def test_a_collection_is_a_table_of_the_rows_it_holds(sea: Sea) -> None:
+    assert rows(sea, "SELECT * FROM tides ORDER BY k") == [(1, "low"), (2, "high"), (4, "high")]
+    assert rows(sea, "FROM Tides SELECT count(*)") == [(3,)]
+    assert rows(sea, 'SELECT "v", count(*) FROM "tides" GROUP BY v ORDER BY 1') == [("high", 2), ("low", 1)]
+
+
+def test_a_row_that_is_held_twice_is_two_rows(sea: Sea) -> None:
+    assert rows(sea, "SELECT k, v FROM ports ORDER BY k") == [(1, "Cuxhaven"), (2, "Husum"), (2, "Husum")]
+    counted = "SELECT k, sum(_multiplicity) FROM as_of('ports', multiplicity => TRUE) GROUP BY k ORDER BY k"
+    assert rows(sea, counted) == [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "tides FOR TIMESTAMP AS OF '{then}'",
+        "tides FOR SYSTEM_TIME AS OF TIMESTAMP '{then}'",
+        "tides TIMESTAMP AS OF '{then}'",
+        "tides AT (TIMESTAMP => '{then}')",
+        "as_of('tides', '{then}')",
+        "as_of('tides', time => {micros})",
+        "as_of(collection := 'tides', event_time => '{then}')",
+    ],
+)
+def test_what_was_known_then(sea: Sea, table: str) -> None:
+    table = table.format(then=at(9), micros=9)
+    assert rows(sea, f"SELECT k, v FROM {table} ORDER BY k") == [(1, "low"), (2, "low"), (3, "low")]
+    joined = f"SELECT old.v, tides.v FROM {table} AS old JOIN tides USING (k) ORDER BY k"
+    assert rows(sea, joined) == [("low", "low"), ("low", "high")]
+    assert rows(sea, f"SELECT tides.k FROM {table} WHERE tides.k = 3") == [(3,)]
+
+
+def test_a_version_is_the_collection_as_it_was_opened_then(sea: Sea) -> None:
+    version = tidemark.open(str(sea.root), "tides").version
+    sea.ingest("tides", 2, ("c", [row(9, "new", 21)]))
+    assert rows(sea, "SELECT count(*) FROM tides") == [(4,)]
+    assert rows(sea, f"SELECT count(*) FROM tides FOR VERSION AS OF {version}") == [(3,)]
+    with pytest.raises(InvalidUsage, match="version 999"):
+        rows(sea, "SELECT * FROM tides FOR VERSION AS OF 999")
+
+
+def test_changes_are_those_of_changes(sea: Sea) -> None:
+    found = rows(sea, f"SELECT k, v, _change_type FROM changes('tides', '{at(9)}') ORDER BY k, _change_type, v")
+    expected = tidemark.open(str(sea.root), "tides").changes(after=9).to_arrow().select(["k", "v", "_change_type"])
+    assert found == sorted(
+        ((r["k"], r["v"], r["_change_type"]) for r in expected.to_pylist()), key=lambda r: (r[0], r[2])
+    )
+    assert rows(sea, "SELECT count(*) FROM changes('tides', NULL, 9)") == [(3,)]
+    assert rows(sea, "SELECT k, diff FROM changes('tides', net => TRUE) c ORDER BY k") == [(1, 1), (2, 1), (4, 1)]
+    assert rows(sea, "SELECT v FROM changes('tides') WHERE k = 4") == [("high",)]
+
+
+def test_windows_are_those_of_windows(sea: Sea) -> None:
+    counts = Windows((), "event_time", Tumbling(DAY), (Aggregate("n", Function.COUNT),))
+    sea.landed("events")
+    sea.ingest("events", 0, ("a", [row(1, "a", 3), row(2, "a", 4)]))
+    sea.ingest("events", 1, ("b", [row(1, "a", 12)]))
+    sea.add(windows_of("by_day", counts, "events"))
+    sea.correct("by_day")
+    expected = tidemark.open(str(sea.root), "by_day").windows().to_arrow().to_pylist()
+    assert expected
+    found = tidemark.sql(str(sea.root), "SELECT * FROM windows('by_day') ORDER BY window_start").to_arrow().to_pylist()
+    assert found == expected
+    with pytest.raises(InvalidUsage, match="tides is not defined by windows"):
+        rows(sea, "SELECT * FROM windows('tides')")
+
+
+def test_parameters_are_values_and_never_text(sea: Sea) -> None:
+    assert rows(sea, "SELECT k FROM tides WHERE v = ?", "low' OR 'a' = 'a") == []
+    assert rows(sea, "SELECT k FROM tides WHERE v = ? ORDER BY k", "high") == [(2,), (4,)]
+    named = tidemark.sql(str(sea.root), "SELECT k FROM tides WHERE k > $least", {"least": 2})
+    assert named.to_arrow()["k"].to_pylist() == [4]
+
+
+def test_one_statement_sees_one_moment(sea: Sea) -> None:
+    answer = tidemark.sql(str(sea.root), "SELECT (SELECT count(*) FROM tides) + (SELECT count(*) FROM tides) AS n")
+    sea.ingest("tides", 2, ("c", [row(9, "new", 21)]))
+    assert answer.to_arrow()["n"].to_pylist() == [6]
+    assert answer.to_arrow()["n"].to_pylist() == [6], "also when it is computed again"
+    assert answer.versions["tides"] < tidemark.open(str(sea.root), "tides").version
+    assert answer.complete_below == 2 * DAY
+
+
+def test_every_answer_says_what_it_read(sea: Sea) -> None:
+    answer = tidemark.sql(str(sea.root), "SELECT t.k FROM tides t JOIN ports USING (k)")
+    assert set(answer.versions) == {"tides", "ports"}
+    assert answer.complete_below == DAY
+    assert "ports at version" in repr(answer)
+    assert tidemark.sql(str(sea.root), "SELECT 1 AS one").complete_below is None
+
+
+def test_the_shapes_of_an_answer(sea: Sea) -> None:
+    answer = tidemark.sql(str(sea.root), "SELECT k, v FROM tides ORDER BY k")
+    assert answer.schema.names == ["k", "v"]
+    assert answer.to_pandas()["k"].tolist() == [1, 2, 4]
+    assert answer.to_polars()["k"].to_list() == [1, 2, 4]
+    assert answer.reader().read_all() == answer.to_arrow()
+    assert (answer.count(), answer.head(2)["k"].to_pylist()) == (3, [1, 2])
+    empty = tidemark.sql(str(sea.root), "SELECT k, v FROM tides WHERE k > 99")
+    assert (empty.to_arrow().num_rows, empty.schema.names) == (0, ["k", "v"])
+
+
+def test_show_and_describe_say_what_there_is(sea: Sea) -> None:
+    assert rows(sea, "SHOW TABLES") == [("ports",), ("tides",)]
+    assert [found[:2] for found in rows(sea, "DESCRIBE tides")] == [("k", "BIGINT"), ("v", "VARCHAR")]
+    assert rows(sea, "SELECT column_name FROM (SUMMARIZE tides)") == [("k",), ("v",)]
+
+
+def test_every_type_comes_as_it_is(tmp_path: Path) -> None:
+    made = Sea(tmp_path, root=tmp_path / "root")
+    types = {
+        "d": ColumnType.DATE, "s": ColumnType.TIMESTAMP, "b": ColumnType.BYTES, "m": DecimalType(12, 2),
+        "o2": ColumnType.BOOL, "f": ColumnType.FLOAT, "j": ColumnType.JSON,
+    }  # fmt: skip
+    made.landed("tides", value=tuple(Column(name, of) for name, of in types.items()))
+    given = {"d": "2013-01-02", "s": "2013-01-02T03:04:05.000006Z", "b": "AP8=", "m": "1.50", "o2": True, "f": 0.1}
+    made.ingest("tides", 0, ("a", [{"k": 1, "t": 1, "e": 1, **given, "j": {"a": 1}}, {"k": 2, "t": 1, "e": 1}]))
+    found = rows(made, "SELECT d, s, b, m, o2, f, j FROM tides ORDER BY k")
+    moment = datetime(2013, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    assert found[0] == (moment.date(), moment, b"\x00\xff", Decimal("1.50"), True, 0.1, '{"a":1}')
+    assert found[1] == (None,) * 7
+    assert rows(made, "SELECT k FROM tides WHERE s < '2013-01-02 03:04:06+00' AND m = 1.5") == [(1,)]
+
+
+REFUSED: list[tuple[str, str]] = [
+    ("SELECT * FROM tids", "there is no collection tids in .*did you mean 'tides'"),
+    ("SELECT * FROM far_away", "there is no collection far_away in .*; there are ports, tides"),
+    ("SELECT * FROM changes('tids')", "there is no collection tids .*did you mean 'tides'"),
+    ("SELECT x FROM tides", 'Referenced column "x" not found in FROM clause! Candidate bindings: "k"'),
+    ("SELEC 1", 'syntax error at or near "SELEC"'),
+    ("SELECT at FROM tides", 'near "FROM"$'),
+    ("SELECT k FROM tides ORDER BY at", "near .at.; if at is a name, write it in double quotes"),
+    ("SELECT * FROM order", "near .order.; if order is a name, write it in double quotes"),
+    ("SELECT 'open", "unterminated"),
+    ("", "the statement is empty"),
+    ("-- nothing", "the statement is empty"),
+    ("SELECT 1; SELECT 2", "there are 2 statements; ask one at a time"),
+    ("CREATE TABLE x (a INT)", "CREATE is not asked here: only SELECT reads"),
+    ("INSERT INTO tides VALUES (1, 'a')", "INSERT is not asked here"),
+    ("DELETE FROM tides", "DELETE is not asked here"),
+    ("COPY tides TO '/tmp/x'", "COPY is not asked here"),
+    ("ATTACH '/tmp/x'", "ATTACH is not asked here"),
+    ("SET memory_limit = '100GB'", "SET is not asked here"),
+    ("PRAGMA version", "PRAGMA is not asked here"),
+    ("CALL pragma_version()", "CALL is not asked here"),
+    ("LOAD httpfs", "LOAD is not asked here"),
+    ("SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration"),
+    ("SELECT * FROM read_text('/etc/passwd')", "disabled by configuration"),
+    ("SELECT * FROM glob('/etc/*')", "disabled by configuration"),
+    ("SELECT * FROM '/etc/passwd'", "there is no collection /etc/passwd"),
+    ("SELECT * FROM tides FOR TIMESTAMP AS OF 'noon'", "'noon'"),
+    ("SELECT * FROM tides FOR TIMESTAMP AS OF now()", "now is no value that can be read here"),
+    ("SELECT * FROM tides FOR TIMESTAMP AS OF '2400-01-01'", "outside the readable"),
+    ("SELECT * FROM tides FOR TIMESTAMP OF '2013-01-01'", "write FOR TIMESTAMP AS OF and a time"),
+    ("SELECT * FROM tides FOR TIMESTAMP AS OF NULL", "is no time"),
+    ("SELECT * FROM tides FOR VERSION AS OF '2013-01-01'", "a version is a whole number"),
+    ("SELECT * FROM tides AT (VERSION => 1", r"the closing \) is missing"),
+    ("SELECT * FROM tides AT (VERSION 1)", r"write AT \(VERSION => …\)"),
+    ("SELECT * FROM changes(tides)", "tides is no value that can be read here; write it in single quotes"),
+    ("SELECT * FROM changes()", "write the name of a collection in single quotes first"),
+    ("SELECT * FROM changes('tides', nett => TRUE)", "nett is too many; it is changes"),
+    ("SELECT * FROM changes('tides', 1, 2, TRUE, 5)", "one argument is too many; it is changes"),
+    ("SELECT * FROM changes('tides', net => 5)", "net is 5; write TRUE or FALSE"),
+    ("SELECT * FROM changes('tides' 1)", r"1 where , or \) should be"),
+    ("SELECT * FROM changes('tides'", "the end of the statement where"),
+    ("SELECT * FROM latest_at('tides')", "write the name of a timeline"),
+    ("SELECT * FROM latest_at('tides', 'v', 1)", "of type string; a timeline is"),
+    ("SELECT error('stop') FROM tides", "stop"),
+    ("SELECT \0", "null character"),
+    ("SELECT '" + "x" * 1_000_001 + "'", "characters; at most 1,000,000"),
+]
+
+
+@pytest.mark.parametrize(("statement", "told"), REFUSED, ids=lambda each: each[:50])
+def test_what_cannot_be_asked_is_refused_in_one_line(sea: Sea, statement: str, told: str) -> None:
+    with pytest.raises(TidemarkError, match=told) as refused:
+        tidemark.sql(str(sea.root), statement).to_arrow()
+    assert "\n" not in str(refused.value)
+    assert refused.value.exit_code == 1
+
+
+def test_a_name_in_a_text_or_a_comment_is_no_table(sea: Sea) -> None:
+    text = "SELECT 'tides FOR TIMESTAMP AS OF 1' AS a, 'été' AS b -- changes('nothing')\n /* FROM x AT (VERSION => 1 */"
+    assert rows(sea, text) == [("tides FOR TIMESTAMP AS OF 1", "été")]
+    assert rows(sea, "WITH changes AS (SELECT 1 AS ports) SELECT ports FROM changes") == [(1,)]
+
+
+def test_a_collection_that_cannot_be_read_matters_only_if_it_is_asked(sea: Sea) -> None:
+    sea.landed("quiet")
+    assert rows(sea, "SELECT k AS quiet FROM tides WHERE k = 1") == [(1,)]
+    with pytest.raises(InvalidUsage, match="quiet: nothing is sealed yet"):
+        rows(sea, "SELECT * FROM quiet")
+
+
+def test_a_read_that_fails_within_duckdb_is_raised_as_itself(sea: Sea) -> None:
+    sea.landed("negative", envelope=Envelope.UPDATES)
+    sea.ingest("negative", 0, ("a", [row(1, "debt", 1, d=-2)]))
+    with pytest.raises(InvalidUsage, match=r"holds -2 of .*debt.*ask with multiplicity=True"):
+        rows(sea, "SELECT * FROM negative")
+
+
+def test_memory_is_bounded_by_a_setting(sea: Sea, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = "SELECT list(range)::VARCHAR AS everything FROM range(20_000_000)"
+    with pytest.raises(InvalidUsage, match="needs more memory than it may use"):
+        rows(sea, large, memory="64MiB")
+    monkeypatch.setenv("TIDEMARK_SQL_MEMORY", "much")
+    with pytest.raises(InvalidUsage, match="TIDEMARK_SQL_MEMORY is 'much'; write at least 32MiB"):
+        rows(sea, "SELECT 1")
+    with pytest.raises(InvalidUsage, match="memory is '1MiB'; write at least 32MiB"):
+        rows(sea, "SELECT 1", memory="1MiB")
+
+
+def test_an_interrupt_ends_a_statement(sea: Sea) -> None:
+    endless = (
+        "SELECT count(*) AS n FROM range(100000) a, range(100000) b, range(1000) c WHERE a.range + b.range = c.range"
+    )
+    answer = tidemark.sql(str(sea.root), endless)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            answer.to_arrow()
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - start < 60
+
+
+def test_nothing_is_left_behind(sea: Sea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "spilled"
+    folder.mkdir()
+    made: Callable[..., str] = sql_database.tempfile.mkdtemp
+    monkeypatch.setattr(sql_database.tempfile, "mkdtemp", lambda **given: made(dir=folder, **given))
+    assert rows(sea, "SELECT count(*) FROM tides") == [(3,)]
+    answer = tidemark.sql(str(sea.root), "SELECT * FROM tides")
+    next(iter(answer))
+    del answer
+    gc.collect()
+    assert list(folder.iterdir()) == []
+
+
+def test_without_duckdb_it_says_what_to_install(sea: Sea, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidemark.errors.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"duckdb is not installed: pip install 'tidemark\[sql\]'"):
+        tidemark.sql(str(sea.root), "SELECT 1")
+
+
+def test_a_root_without_collections_and_one_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InvalidUsage, match="there are no collections in"):
+        tidemark.sql(tmp_path, "SELECT * FROM tides")
+    with pytest.raises(InvalidUsage):
+        tidemark.sql(tmp_path / "nowhere", "SELECT * FROM tides")
