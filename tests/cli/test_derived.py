@@ -183,3 +183,8 @@ def test_what_can_be_compared_at_no_frontier_is_not_called_right(shell: Shell, g
     assert said.code == 1
     assert "cannot be told" in said.out
     assert "another definition was in force; `tidemark correct delays`" in said.err
+
+
+def test_show_says_what_it_is_computed_from(shell: Shell, graph: Graph) -> None:
+    said = " ".join(shell.ok("show", "delays").out.split())
+    assert "computed from flights, carriers by SELECT id, amount FROM flights" in said

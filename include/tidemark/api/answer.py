@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tidemark.api.tabular import Tabular
 from tidemark.errors import InvalidUsage, TidemarkError, require
+from tidemark.model.condition.tree import Condition
+from tidemark.model.instant import format_instant
 from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
+    from tidemark.api.dataset import CollectionDataset
     from tidemark.api.pinned import Pinned
     from tidemark.arrow.explain import Explanation
 
@@ -80,10 +84,30 @@ class Answer(Tabular):
         """What was asked, in words."""
 
     @property
+    def complete_below(self) -> int:
+        """No row on time is missing from the collection below this, in microseconds."""
+        return self._pinned.state.complete_below
+
+    @property
     def question(self) -> str:
         """What was asked, in words."""
         return "; ".join(self._asked())
 
+    @property
+    def described(self) -> str:
+        """What was asked, in words, of which version, and up to where that is complete."""
+        return f"{self.question}; version {self.version}, complete below {format_instant(self.complete_below)}"
+
+    def dataset(self) -> CollectionDataset:
+        """The rows as a dataset of Arrow, which reads when it is scanned."""
+        from tidemark.api.dataset import CollectionDataset
+        from tidemark.api.rows import AnswerRows
+
+        return CollectionDataset(AnswerRows(self._pinned, partial(_always, self), ()))
+
     def __repr__(self) -> str:
-        columns = ", ".join(self._schema.names)
-        return f"<{self.question}; version {self.version}; columns {columns}; not read yet>"
+        return f"<{self.described}; columns {', '.join(self._schema.names)}; not read yet>"
+
+
+def _always(answer: Answer, _: Condition) -> Answer:
+    return answer

@@ -3,105 +3,32 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tidemark.api.answer import Answer
-from tidemark.api.conditions import ALL, LEARNED, NOTHING, Conditions, Where, check_columns, conditions_of
-from tidemark.api.keys import keys_within, spans_within
+from tidemark.api.conditions import ALL, LEARNED, NOTHING
+from tidemark.api.selection import Selection, selection
 from tidemark.arrow.read import answer, as_of_schema, changes_schema
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
-from tidemark.arrow.view import View, held_in, told_in
+from tidemark.arrow.view import held_in, told_in
 from tidemark.errors import InvalidUsage, TidemarkError, require
-from tidemark.model.chunk.law import Span
-from tidemark.model.collection import Collection, ValueType
 from tidemark.model.condition.tree import Condition
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.plan.read import ReadRequest, plan_as_of, plan_changes
-from tidemark.plan.tasks import KeyRange, ReadTask
+from tidemark.plan.tasks import ReadTask
 from tidemark.storage.sidecars import asked_reads
 from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
+    from tidemark.api.dataset import CollectionDataset
     from tidemark.api.pinned import Pinned
     from tidemark.arrow.explain import Explanation
     from tidemark.arrow.one_key import ChunkName
     from tidemark.storage.stores.store import ObjectStore
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The columns and rows of a collection that are asked for, as the caller said it."""
-
-    collection: Collection
-    columns: tuple[str, ...] | None
-    where: Where | Sequence[Where] | None
-    beside: Mapping[str, ValueType]
-    """What conditions may look at beside the columns."""
-    also: Condition = ALL
-    """What else is asked of the rows, whose literals are as the columns hold them."""
-
-    @cached_property
-    def conditions(self) -> Conditions:
-        return conditions_of(self.collection, self.where, self.beside).and_also(self.also)
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """The columns of the collection in the answer."""
-        return self.columns or tuple(column.name for column in self.collection.columns)
-
-    @property
-    def view(self) -> View:
-        looked_at = self.conditions.columns
-        own = tuple(name for name in looked_at if name not in self.beside)
-        return View(self.shown, own, self.conditions.fitting if looked_at else None)
-
-    @property
-    def keys(self) -> KeyRange:
-        """The range that holds the keys of all rows that fit."""
-        return keys_within(self.collection, self.conditions)
-
-    @property
-    def spans(self) -> tuple[Span, ...]:
-        """The spans that hold the values of all rows that fit, beside the range of keys."""
-        return spans_within(self.collection, self.conditions, self.collection.columns)
-
-    @property
-    def key_spans(self) -> tuple[Span, ...]:
-        """Those of key columns: for who looks at all rows of a key."""
-        return spans_within(self.collection, self.conditions, self.collection.key)
-
-    def words(self) -> list[str]:
-        return [f"where {self.where!r}"] if self.where else []
-
-
-def selection(
-    collection: Collection,
-    columns: Sequence[str] | None,
-    where: Any,
-    beside: Mapping[str, ValueType] = NOTHING,
-    also: Condition = ALL,
-) -> Selection:
-    """What a caller asks for, and what is asked for besides; conditions may look at what the answer has `beside` the
-    columns.
-
-    Raises InvalidUsage for columns that are none, with the nearest, or named twice."""
-    if not (columns is None or isinstance(columns, str | list | tuple)):
-        raise InvalidUsage(f"columns is {columns!r} ({type(columns).__name__}); write a list of names, in their order")
-    chosen = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
-    if chosen is not None:
-        if not chosen:
-            raise InvalidUsage("columns is empty; name some, or leave it out for all")
-        check_columns(collection, chosen, "columns")
-        if len(set(chosen)) < len(chosen):
-            raise InvalidUsage(f"columns names some twice: {', '.join(chosen)}")
-    found = Selection(collection, chosen, where, beside, also)
-    assert found.conditions is not None  # refused now, not when it is read
-    return found
 
 
 class Read(Answer):
@@ -183,6 +110,19 @@ class AsOf(Read):
     def event_time(self) -> int | None:
         """What had happened by then, in microseconds; None: all that is known."""
         return None if self._request.event_upto == MAX_TIME else self._request.event_upto
+
+    def corrections(self) -> Changes:
+        """What was learned of these rows since, up to the version that answers: the net changes after `time`."""
+        _, _, columns, where = self._given
+        return Changes(self._pinned, self.time, None, True, columns, where)
+
+    def dataset(self) -> CollectionDataset:
+        """The rows as a dataset of Arrow, which reads when it is scanned, and only the columns and chunks that it
+        needs. Rows that are equal in the columns read may come several times; `_multiplicity` adds up."""
+        from tidemark.api.dataset import CollectionDataset
+        from tidemark.api.rows import HeldRows
+
+        return CollectionDataset(HeldRows(self._pinned, *self._given, True))
 
     def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return held_in(store, task, self._selection.view)

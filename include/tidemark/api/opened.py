@@ -76,7 +76,7 @@ class OpenCollection:
         return self._pinned.state
 
     @property
-    def head(self) -> Head:
+    def pinned_head(self) -> Head:
         """The version with its state (Tidemark's own)."""
         return self._pinned.head
 
@@ -198,6 +198,13 @@ class OpenCollection:
         known, happened = _given(time, "time"), _given(event_time, "event_time")
         return InRange(self._pinned, timeline, lower, upper, where, columns, in_order, known, happened)
 
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first different rows of what is known now, in order of the key; no more is read than they need. With
+        `_multiplicity` where one of them is not held once."""
+        found = self.as_of().head(rows)
+        once = found["_multiplicity"].to_pylist() == [1] * found.num_rows
+        return found.drop_columns(["_multiplicity"]) if once else found
+
     def changes(
         self,
         after: Time | None = None,
@@ -306,7 +313,7 @@ class OpenCollection:
         all at this version. Of a derived collection also how it follows its inputs, as these are now."""
         from tidemark.jobs.questions.whole_status import whole_status
 
-        return whole_status(self.store, self.log, self.head, lambda name: _head(self.root, name))
+        return whole_status(self.store, self.log, self.pinned_head, lambda name: _head(self.root, name))
 
     def history(self, limit: int | None = None) -> list[Entry]:
         """The versions down from this one, newest first: what each changed, when, and who wrote it; at most `limit`."""
@@ -350,6 +357,12 @@ class OpenCollection:
             raise AssertionError("nothing that is read from Python runs tasks")
 
         return Job(self.store, self.log, no_data, fresh_id())
+
+    def _repr_html_(self) -> str:
+        """What it is, for a notebook."""
+        from tidemark.api.notebook import of_collection
+
+        return of_collection(self.state, self.version, next(iter(self.history(1)), None))
 
     def __repr__(self) -> str:
         state = self.state

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemark.api.answer import Answer
-from tidemark.api.asked import selection
 from tidemark.api.latest import Question
+from tidemark.api.selection import selection
 from tidemark.api.timeline import span_on, timeline_of
 from tidemark.arrow.point_in_time import Join, check_knowledge, joined_to, value_fields
 from tidemark.arrow.rows.probes import Asking, Probes, Wanted, check_schema, probes_of

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidemark.api.asked import selection
 from tidemark.api.conditions import ALL
 from tidemark.api.keys import keys_within, spans_within
+from tidemark.api.selection import selection
+from tidemark.api.tabular import Tabular
 from tidemark.arrow.bag import Bag
 from tidemark.arrow.read import as_of_schema
 from tidemark.errors import TidemarkError
@@ -22,7 +23,6 @@ from tidemark.storage.sidecars import asked_reads
 from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
-    from tidemark.api.answer import Answer
     from tidemark.api.pinned import Pinned
 
 
@@ -105,21 +105,25 @@ class HeldRows(Rows):
 
 
 class AnswerRows(Rows):
-    """The rows of an answer, which `ask` makes for rows of some keys: those that fit a condition on key columns."""
+    """The rows of an answer, which `ask` makes for rows of some keys: those that fit a condition on the columns
+    `pruned_by` (None: those of the key)."""
 
-    def __init__(self, pinned: Pinned, ask: Callable[[Condition], Answer]) -> None:
+    def __init__(
+        self, pinned: Pinned, ask: Callable[[Condition], Tabular], pruned_by: Sequence[str] | None = None
+    ) -> None:
         super().__init__(pinned)
         self._ask = ask
         answer = ask(ALL)
         self.schema = plain_schema(answer.schema)
-        self.pruned_by = tuple(column.name for column in pinned.state.collection.key)
-        self.words = answer.question
+        key = tuple(column.name for column in pinned.state.collection.key)
+        self.pruned_by = key if pruned_by is None else pruned_by
+        self.words = answer.described
 
     def _batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
         yield from self._ask(condition)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AnswerRows, (self.pinned, self._ask)
+        return AnswerRows, (self.pinned, self._ask, self.pruned_by)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

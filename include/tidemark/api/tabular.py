@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 import pyarrow as pa
 
-from tidemark.errors import MissingExtra
+from tidemark.errors import MissingExtra, require
 
 if TYPE_CHECKING:
     import os
 
+    import duckdb
     import pandas
     import polars
+    import pyarrow.dataset
 
     from tidemark.api.export import Exported
 
@@ -85,12 +87,42 @@ class Tabular(ABC):
         exact = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
         return self.to_arrow().to_pandas(types_mapper=exact.get)
 
-    def to_polars(self) -> polars.DataFrame:
-        """All rows as a polars data frame. MissingExtra without polars."""
+    @overload
+    def to_polars(self, lazy: Literal[False] = False) -> polars.DataFrame: ...
+
+    @overload
+    def to_polars(self, lazy: Literal[True]) -> polars.LazyFrame: ...
+
+    def to_polars(self, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
+        """All rows as a polars data frame; `lazy` as a frame that reads when it is collected, and only the columns and
+        chunks that it needs. MissingExtra without polars."""
         _require("polars")
         import polars
 
-        return polars.DataFrame(self.to_arrow())
+        return polars.scan_pyarrow_dataset(self.dataset()) if lazy else polars.DataFrame(self.to_arrow())
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The rows as a relation of DuckDB, on a `connection` or DuckDB's own; it reads when it is asked, and only the
+        columns and chunks that it needs. MissingExtra without `tidemark[sql]`."""
+        require("duckdb", "sql")
+        import duckdb
+
+        return (connection or duckdb.default_connection()).from_arrow(self.dataset())
+
+    @abstractmethod
+    def dataset(self) -> pyarrow.dataset.Dataset:
+        """The rows as a dataset of Arrow, which reads when it is scanned, and only what is asked for."""
+
+    @property
+    @abstractmethod
+    def described(self) -> str:
+        """What is answered, in words, and by what."""
+
+    def _repr_html_(self) -> str:
+        """The first rows, for a notebook."""
+        from tidemark.api.notebook import ROWS, of_rows
+
+        return of_rows(self.head(ROWS + 1), self.described)
 
 
 def _require(package: str) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemark.api.answer import Answer
-from tidemark.api.asked import Read, selection
+from tidemark.api.asked import Read
 from tidemark.api.conditions import ALL
+from tidemark.api.selection import selection
 from tidemark.arrow.rows.schema import TIME, arrow_type
 from tidemark.arrow.windows import Told, windows_schema, windows_told
 from tidemark.errors import InvalidUsage, require

@@ -29,6 +29,7 @@ from tidemark.cli import (
     latest,
     output,
     read,
+    show,
     sql,
     steps,
     windows,
@@ -143,6 +144,7 @@ latest.add_to(app)
 windows.add_to(app)
 sql.add_to(app)
 export.add_to(app)
+show.add_to(app)
 steps.add_to(app)
 advance.add_to(app)
 backfill.add_to(app)

@@ -111,7 +111,8 @@ def test_it_is_an_answer_as_any_other(tides: tidemark.OpenCollection) -> None:
     assert answer.explain().parts > 0
     assert repr(tides.latest_at("day", "2024-01-03", within="1d", columns="k", event_time=3)) == (
         "<latest rows of tides by day at 2024-01-03 and 2024-01-02 or later; as known at 1970-01-01T00:00:00.000009Z; "
-        f"what had happened by 1970-01-01T00:00:00.000003Z; version {tides.version}; columns k; not read yet>"
+        f"what had happened by 1970-01-01T00:00:00.000003Z; version {tides.version}, "
+        f"complete below 1970-01-01T00:00:00.000010Z; columns k; not read yet>"
     )
 
 

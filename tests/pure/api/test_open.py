@@ -85,8 +85,8 @@ def test_what_it_is_can_be_seen_without_reading(tides: tidemark.OpenCollection) 
         f"in {tides.store.url}>"
     )
     assert repr(tides.as_of(9, columns="k", where="v = 'a'")) == (
-        f"<tides as known at 1970-01-01T00:00:00.000009Z; where \"v = 'a'\"; version {tides.version}; "
-        "columns k, _multiplicity; not read yet>"
+        f"<tides as known at 1970-01-01T00:00:00.000009Z; where \"v = 'a'\"; version {tides.version}, "
+        "complete below 1970-01-01T00:00:00.000020Z; columns k, _multiplicity; not read yet>"
     )
     assert tides.status() == status(tides.log.load())
     assert tides.history() == list(history(tides.log))

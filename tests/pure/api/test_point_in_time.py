@@ -121,7 +121,8 @@ def test_it_is_an_answer_as_any_other(tides: tidemark.OpenCollection) -> None:
     assert answer.explain().parts > 0
     assert repr(answer) == (
         "<latest rows of tides by seen at seen of 7 rows; as known at asked; where 'n > 5'; "
-        f"version {tides.version}; columns id, k, seen, asked, v, n; not read yet>"
+        f"version {tides.version}, "
+        f"complete below 1970-01-01T00:00:00.000020Z; columns id, k, seen, asked, v, n; not read yet>"
     )
 
 

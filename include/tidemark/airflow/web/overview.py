@@ -87,7 +87,7 @@ def _entry_of(found: _Found, name: str, may_read: Callable[[str], bool]) -> dict
 
 def _described(opened: OpenCollection, found: _Found, may_read: Callable[[str], bool]) -> dict[str, Any]:
     state = opened.state
-    told = whole_status(opened.store, opened.log, opened.head, found.head).as_dict()
+    told = whole_status(opened.store, opened.log, opened.pinned_head, found.head).as_dict()
     if told["follows"]:
         told["follows"] = _shown(told["follows"], may_read)
     return {

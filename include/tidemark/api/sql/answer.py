@@ -7,12 +7,14 @@ from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset
 
 from tidemark.api.sql.database import Database, in_one_line
 from tidemark.api.sql.statement import Statement
 from tidemark.api.sql.tables import Tables
 from tidemark.api.tabular import Tabular
 from tidemark.errors import InvalidUsage, TidemarkError, Unavailable
+from tidemark.model.instant import format_instant
 
 T = TypeVar("T")
 
@@ -69,6 +71,17 @@ class SqlAnswer(Tabular):
         finally:
             database.close()
 
+    def dataset(self) -> pa.dataset.Dataset:
+        """All rows, which are computed now, as a dataset of Arrow."""
+        return pa.dataset.dataset(self.to_arrow())
+
+    @property
+    def described(self) -> str:
+        """The collections that are read, and up to where all are complete."""
+        read = ", ".join(f"{name} at version {version}" for name, version in self.versions.items())
+        below = self.complete_below
+        return f"sql over {read or 'no collection'}" + (f", complete below {format_instant(below)}" if below else "")
+
     def _database(self) -> Database:
         ready, self._ready = self._ready, None
         if ready is None:
@@ -101,8 +114,7 @@ class SqlAnswer(Tabular):
         return (Unavailable if isinstance(error, duckdb.IOException | OSError) else InvalidUsage)(message)
 
     def __repr__(self) -> str:
-        read = ", ".join(f"{name} at version {version}" for name, version in self.versions.items())
-        return f"<sql over {read or 'no collection'}; columns {', '.join(self.schema.names)}; not read yet>"
+        return f"<{self.described}; columns {', '.join(self.schema.names)}; not read yet>"
 
 
 def _missing_table(message: str) -> str | None:
