@@ -44,7 +44,7 @@ class IcebergSection(BaseModel):
     others; `copy` copies all rows, so that the table needs nothing of the collection."""
     copy_above: Annotated[float, Field(ge=0, le=1)] = 0.3
     """Which share of the rows may be appended at once; where more are new, the table is written whole."""
-    keep_snapshots: Annotated[int, Field(ge=1, le=1000)] = 10
+    keep_snapshots: Annotated[int, Field(ge=2, le=1000)] = 10
     """How many snapshots can be read, the newest included. What older ones named is let go."""
 
 

@@ -131,6 +131,11 @@ class Destination:
     copy_above: float = 0.3
     keep: int = 10
 
+    @property
+    def names_parts(self) -> bool:
+        """Whether its table may name parts. Delta's cannot: its log names files below itself."""
+        return self.by_reference and self.format is TableFormat.ICEBERG
+
     def __post_init__(self) -> None:
         if self.format is TableFormat.ICEBERG:
             _check_identifier(self.table)
@@ -142,8 +147,8 @@ class Destination:
                 )
         if not 0 <= self.copy_above <= 1:
             raise InvalidUsage(f"copy_above is {self.copy_above:g}; it is a share, from 0 to 1")
-        if not 1 <= self.keep <= 1000:
-            raise InvalidUsage(f"keep_snapshots is {self.keep}; it must be 1 to 1000")
+        if not 2 <= self.keep <= 1000:
+            raise InvalidUsage(f"keep_snapshots is {self.keep}; it must be 2 to 1000")
 
 
 def _check_identifier(table: str) -> None:
