@@ -126,6 +126,17 @@ def test_keys_that_change_are_merged_into_delta(tmp_path: Path) -> None:
     assert ways(world, 3, rows) == ["written whole", "changed keys merged", "changed keys merged"]
 
 
+def test_keys_of_several_columns_are_merged(tmp_path: Path) -> None:
+    key = (Column("k", ColumnType.INT), Column("and", ColumnType.STRING), Column("Third", ColumnType.BOOL))
+    world = stage(tmp_path, Envelope.UPSERT, DELTA, key=key)
+
+    def rows(at: int) -> list[dict[str, Any]]:
+        some = [row(k, f"v{at}", at * 10 + 1) | {"and": text, "Third": k > 5} for k in range(12) for text in "ab"]
+        return some if at == 0 else [some[at], some[at + 5] | {"gone": True}, some[at + 1] | {"k": 99}]
+
+    assert ways(world, 3, rows) == ["written whole", "changed keys merged", "changed keys merged"]
+
+
 def test_of_history_that_was_merged_past_it_the_table_is_written_whole(tmp_path: Path) -> None:
     from tidemark.model.change import CompactionAllowed
 

@@ -74,8 +74,11 @@ class DeltaLakeTable:
 
     def _mark(self, table: DeltaTable) -> Mark | None:
         """What the newest version says of itself, by the newest of our commits."""
-        ours: dict[str, Any] = next((one for one in table.history(_MOST_VERSIONS) if _is_ours(one)), {})
-        return marked({name: value for name, value in ours.items() if name.startswith(PREFIX)})
+        for most in (1, 20, _MOST_VERSIONS):  # mostly it is the newest of all
+            ours = next((one for one in table.history(most) if _is_ours(one)), None)
+            if ours is not None:
+                return marked({name: value for name, value in ours.items() if name.startswith(PREFIX)})
+        return None
 
     @property
     def _application(self) -> str:
@@ -118,7 +121,7 @@ class DeltaLakeTable:
 
     def _merge(self, table: DeltaTable, collection: Collection, rows: _Rows, said: CommitProperties) -> None:
         """Keys compare as equal where both are null, too: keys of derived collections may be."""
-        same = " AND ".join(f"held.`{one.name}` IS NOT DISTINCT FROM new.`{one.name}`" for one in collection.key)
+        same = " AND ".join(f"(held.`{one.name}` IS NOT DISTINCT FROM new.`{one.name}`)" for one in collection.key)
         columns = {f"`{one.name}`": f"new.`{one.name}`" for one in collection.columns}
         merge = table.merge(rows.reader(), same, "new", "held", commit_properties=said)
         merge = merge.when_matched_delete(f"new.{GONE}").when_matched_update(columns)
@@ -177,5 +180,5 @@ def _translated(where: str, rows: _Rows | None = None) -> Iterator[None]:
                 "AWS_SECRET_ACCESS_KEY"
             ) from error
         if isinstance(error, TableNotFoundError | DeltaError | OSError):
-            raise Unavailable(f"the store of table {where} did not answer ({said}); run the step again") from error
+            raise Unavailable(f"table {where} could not be read or written ({said}); run the step again") from error
         raise
