@@ -139,8 +139,8 @@ def figures(found: dict[str, Any]) -> Figures:
     """The table."""
     return Figures(
         "Publishing",
-        f"{found['rows']:,} rows, then {found['days']} days of {found['rows'] // 100:,} each; the median of a seal. The "
-        "peer is an append of the same rows by the table's own library.",
+        f"{found['rows']:,} rows, then {found['days']} days of {found['rows'] // 100:,} each; the median of a seal. "
+        "The peer is an append of the same rows by the table's own library.",
         ("way", "first, CPU s", "a seal, CPU s", "peer", "objects", "peer", "KiB", "of rows", "peer"),
         tuple(_row(run) for run in found["runs"]),
     )

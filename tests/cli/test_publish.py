@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -78,3 +81,17 @@ def test_a_call_that_is_refused(shell: Shell) -> None:
     assert "'parquet'" in shell.refused("unpublish", "events", "--format", "parquet", code=2)
     shell.ok("init", shell.declared(PUBLISHED))
     assert shell.json("publish", "events")["outcome"] == "waits"
+
+
+def test_the_page_reads_it_so(published: Shell) -> None:
+    """The Python of docs/how-to/publish-tables.md, over a collection of this test."""
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "publish-tables.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    published.ok("publish", "events")
+    code = code.replace("/data/collections", str(published.root)).replace("flights", "events")
+    *before, properties, scan, _, delta = code.replace("delay_min > 30", "amount > 1").strip().splitlines()
+    names: dict[str, Any] = {}
+    exec("\n".join(before), names)
+    assert eval(properties, names) == "2024-01-02T00:00:00Z"
+    assert eval(scan, names).to_pylist() == [{"id": "b", "amount": 2}]
+    assert eval(delta, names).num_rows == 2
