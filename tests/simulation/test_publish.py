@@ -47,8 +47,8 @@ from tidemark.plan.publish import marked
 pytestmark = pytest.mark.simulation
 KINDS = [Envelope.APPEND, Envelope.UPSERT, Envelope.DEBEZIUM, Envelope.SNAPSHOT]
 DUCKDB_WITH_ICEBERG = Path(__file__).resolve().parents[2] / "build" / "duckdb-iceberg"
-"""A DuckDB with its own reader of Iceberg, which there is none of for DuckDB 2 yet. Where this folder is there, it reads
-the tables, too: `pip install --no-deps --target build/duckdb-iceberg duckdb==1.5.5 duckdb-extension-iceberg==1.5.5
+"""A DuckDB with its own reader of Iceberg, which there is none of for DuckDB 2 yet. Where this folder is, it reads the
+tables, too: `pip install --no-deps --target build/duckdb-iceberg duckdb==1.5.5 duckdb-extension-iceberg==1.5.5
 duckdb-extension-avro==1.5.5`."""
 
 
@@ -127,6 +127,42 @@ def test_keys_that_change_are_merged_into_delta(tmp_path: Path) -> None:
         return [row(at, "b", at * 10 + 1), row(30 + at, "new", at * 10 + 1), row(at + 1, None, at * 10 + 2, gone=True)]
 
     assert ways(world, 3, rows) == ["written whole", "changed keys merged", "changed keys merged"]
+
+
+@pytest.mark.parametrize("destination", [ICEBERG, COPIED, DELTA], ids=["iceberg", "copied", "delta"])
+def test_of_two_that_publish_at_once_one_commits(
+    tmp_path: Path, destination: Destination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other finds the table changed when it commits, and that there is nothing left to do."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    from tidemark.publish import delta
+
+    world = stage(tmp_path, Envelope.APPEND, destination, live_batches=9)
+    for at in range(3):
+        day(world, at, [row(at, "a", at * 10 + 1)])
+        said: list[str] = []
+
+        def beside(call: Any) -> Any:
+            def first(*args: Any, **asked: Any) -> Any:
+                if not said:  # noqa: B023
+                    said.append("")  # noqa: B023
+                    said[0] = published(world)["outcome"]  # noqa: B023
+                return call(*args, **asked)
+
+            return first
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SqlCatalog, "commit_table", beside(SqlCatalog.commit_table))
+            patch.setattr(delta, "write_deltalake", beside(delta.write_deltalake))
+            assert published(world)["outcome"] == "nothing to do"
+        assert said == ["applied"]
+        agree(world)
+        if destination.format is TableFormat.ICEBERG:
+            names_no_lost_file(world)
+            assert table_of(world).current_snapshot().sequence_number == at + 1
+        else:
+            assert delta_of(world).version() == at
 
 
 def test_keys_of_several_columns_are_merged(tmp_path: Path) -> None:
@@ -315,8 +351,12 @@ class TestUnpublish:
         with pytest.raises(InvalidUsage, match=r"declare db\.tides again"):
             world.run(lambda job: unpublish(job))
         world.run(lambda job: declare_collection(job, replace(moved, publish=())))
-        with pytest.raises(InvalidUsage, match="does not declare any more"):
+        with pytest.raises(InvalidUsage, match=r"does not declare any more; .* or say --leave"):
             world.run(lambda job: unpublish(job))
+        done = world.run(lambda job: unpublish(job, leave=True))
+        assert done["iceberg"] == "db.tides was left, and may name files that are gone"
+        assert is_in_catalog(world)
+        assert world.state.publications == ()
         with pytest.raises(InvalidUsage, match=r"declares no table; write publish: \{iceberg: \{table: db\.tides\}\}"):
             published(world)
 

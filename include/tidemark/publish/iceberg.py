@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError
@@ -37,8 +38,8 @@ from tidemark.publish.iceberg_files import data_file, iceberg_schema, name_mappi
 from tidemark.publish.rows import table_schema
 from tidemark.publish.table import Content
 
-FILE_ROWS = 1_000_000
-"""Most rows of a file that is copied."""
+FILE_ROWS, GROUP_ROWS = 1_000_000, 131_072
+"""About the most rows of a file that is copied, and of a row group in it."""
 FOLDER = "_published"
 """Below the root: the catalog and the tables for which nothing else is declared."""
 _SETTINGS = {
@@ -186,10 +187,14 @@ class IcebergTable:
             output, rows = table.io.new_output(path), 0
             written.append(path)
             with output.create() as sink, pq.ParquetWriter(sink, arrow, compression="zstd") as writer:
+                group: list[pa.RecordBatch] = []
                 while batch is not None and rows < FILE_ROWS:
-                    writer.write_batch(batch)
+                    group.append(batch)
                     rows += batch.num_rows
                     batch = next(batches, None)
+                    if batch is None or sum(one.num_rows for one in group) >= GROUP_ROWS or rows >= FILE_ROWS:
+                        writer.write_table(pa.Table.from_batches(group, arrow), row_group_size=GROUP_ROWS)
+                        group = []
             if rows == 0:
                 written.remove(path)
                 table.io.delete(path)

@@ -45,15 +45,14 @@ def translated(where: str, *, committing: bool = False) -> Iterator[None]:
     except CommitStateUnknownException as error:
         raise CommitUnknown(f"the catalog did not say whether table {where} was changed; {_AGAIN}") from error
     except _NOT_ALLOWED as error:
-        raise InvalidUsage(
-            f"the catalog of table {where} refused the credentials, or has none ({_said(error)}); set them where "
-            "pyiceberg looks: PYICEBERG_CATALOG__NAME__..., or .pyiceberg.yaml"
-        ) from error
+        raise _not_allowed(where, error) from error
     except (NotInstalledError, ImportError) as error:
         raise MissingExtra(
             f"the catalog of table {where} needs a package that is not installed: {_said(error)}"
         ) from error
     except (RESTError, OSError) as error:
+        if any(word in str(error).lower() for word in ("access_denied", "access denied", "credential")):
+            raise _not_allowed(where, error) from error
         raise Unavailable(
             f"the catalog or the store of table {where} did not answer ({_said(error)}); {_AGAIN}"
         ) from error
@@ -63,6 +62,13 @@ def translated(where: str, *, committing: bool = False) -> Iterator[None]:
         if isinstance(error, ValueError | KeyError | TypeError) and not committing:
             raise InvalidUsage(f"the catalog of table {where} cannot be opened: {_said(error)}") from error
         raise
+
+
+def _not_allowed(where: str, error: Exception) -> InvalidUsage:
+    return InvalidUsage(
+        f"the catalog or the store of table {where} refused the credentials, or has none ({_said(error)}); set them "
+        "where pyiceberg looks: PYICEBERG_CATALOG__NAME__..., .pyiceberg.yaml, or AWS_ACCESS_KEY_ID"
+    )
 
 
 def _is_of_a_database(error: Exception) -> bool:

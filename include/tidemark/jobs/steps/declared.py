@@ -212,6 +212,7 @@ _STEPS = (
         "names files of the collection is taken out of its catalog before. Any other stays, on its own.",
         arguments=(
             Argument("format", "Only the one in this format: iceberg or delta.", parse=TableFormat, metavar="FORMAT"),
+            Argument("leave", "Leave the table where it is, though files that it names may go.", flag=True),
         ),
     ),
     Step(

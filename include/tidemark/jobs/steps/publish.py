@@ -64,11 +64,14 @@ def publish(job: Job, *, again: bool = False, opening: Opening = table_of) -> di
     return {"outcome": str(first), "version": job.log.load().version, **said}
 
 
-def unpublish(job: Job, *, format: TableFormat | None = None, opening: Opening = table_of) -> dict[str, Any]:
+def unpublish(
+    job: Job, *, format: TableFormat | None = None, leave: bool = False, opening: Opening = table_of
+) -> dict[str, Any]:
     """End the publication in a format (None: in all): the collector may remove what only the table named.
 
-    A table that names files of the collection is taken out of its catalog before; any other stays as it is, on its own.
-    InvalidUsage where nothing is published so.
+    A table that names files of the collection is taken out of its catalog before, unless it is to be left there, as
+    where its catalog is gone for ever; any other stays as it is, on its own. InvalidUsage where nothing is published
+    so.
     """
     head = job.log.load()
     state, name = head.state, head.state.collection.name
@@ -78,7 +81,9 @@ def unpublish(job: Job, *, format: TableFormat | None = None, opening: Opening =
     said: dict[str, str] = {}
     for held in ending:
         said[held.format] = f"{held.table} stays, on its own"
-        if held.pins:
+        if held.pins and leave:
+            said[held.format] = f"{held.table} was left, and may name files that are gone"
+        elif held.pins:
             _table_of(job, state, held, opening).drop()
             said[held.format] = f"{held.table} was taken out of its catalog"
         change = Unpublished(held.format)
@@ -96,13 +101,13 @@ def _table_of(job: Job, state: Arrangement, held: Publication, opening: Opening)
     if declared is None:
         raise InvalidUsage(
             f"{name} is published to {held.format} table {held.table}, which its file does not declare any more; "
-            "declare it again, so that the table can be taken out of its catalog"
+            "declare it again, so that the table can be taken out of its catalog, or say --leave"
         )
     table = opening(declared, _root(job), name)
     if table.where != held.table:
         raise InvalidUsage(
             f"{name} is published to {held.format} table {held.table}, and its file says {table.where}; declare "
-            f"{held.table} again, so that it can be taken out of its catalog"
+            f"{held.table} again, so that it can be taken out of its catalog, or say --leave"
         )
     return table
 
