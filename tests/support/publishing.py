@@ -140,7 +140,7 @@ def duckdb_iceberg(folder: Path, world: World) -> Counter[str] | None:
 
 
 def delta_of(world: World) -> DeltaTable:
-    return DeltaTable(str(root_of(world) / "_published" / "delta" / "tides"))
+    return DeltaTable(str(root_of(world) / "_published" / "delta" / world.state.collection.name))
 
 
 def by_deltalake(world: World) -> Counter[str]:
