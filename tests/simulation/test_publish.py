@@ -42,6 +42,7 @@ from tidemark.jobs.steps.publish import unpublish
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Column, ColumnType, Envelope
 from tidemark.model.publication import Destination, TableFormat, of_format
+from tidemark.model.retention import Retention
 from tidemark.plan.publish import marked
 
 pytestmark = pytest.mark.simulation
@@ -127,6 +128,29 @@ def test_keys_that_change_are_merged_into_delta(tmp_path: Path) -> None:
         return [row(at, "b", at * 10 + 1), row(30 + at, "new", at * 10 + 1), row(at + 1, None, at * 10 + 2, gone=True)]
 
     assert ways(world, 3, rows) == ["written whole", "changed keys merged", "changed keys merged"]
+
+
+def test_of_keys_that_change_what_nothing_touches_is_named(tmp_path: Path) -> None:
+    """The rows of batches that a retraction can meet are copied, unless a compaction has merged it with what it takes
+    back."""
+    world = stage(tmp_path, Envelope.UPSERT, ICEBERG, live_batches=5)
+    some = [(range(10), "a"), (range(20, 30), "a"), (range(25, 26), "b"), (range(26, 27), "b"), (range(3, 4), "c")]
+
+    def rows(at: int) -> list[dict[str, Any]]:
+        keys, value = some[at]
+        return [row(k, value, at * 10 + 1) for k in keys]
+
+    named, mixed = "1 part named", "1 part named, all other rows copied"
+    assert ways(world, 4, rows) == [named, named, mixed, mixed]
+    assert len(ours(world, files_of(table_of(world)))) == 1, "of the first day, which nothing met"
+    copied = sum(task.file.record_count for task in table_of(world).scan().plan_files()) - 10
+    assert copied == 10, "the rows of the others"
+    for at in (4, 5):
+        day(world, at, [row(3, f"v{at}", at * 10 + 1)])
+        published(world)
+        agree(world)
+    merged = stage(tmp_path, Envelope.UPSERT, ICEBERG, live_batches=2, retention=Retention("full_merge"))
+    assert ways(merged, 3, rows) == [named] * 3, "a key changed, and the compaction had merged its history by then"
 
 
 @pytest.mark.parametrize("destination", [ICEBERG, COPIED, DELTA], ids=["iceberg", "copied", "delta"])

@@ -149,7 +149,8 @@ def _brought_up(job: Job, destination: Destination, again: bool, opening: Openin
 
 
 def _told(content: Content) -> str:
-    named = f"{counted(len(content.names), 'part')} named"
+    named = f"{counted(len(content.names), 'part')} named" if content.names else "no new part to name"
+    all_named = len(content.names) + len(content.kept)
     match content.way:
         case Way.NAME | Way.NAME_NEW:
             return named
@@ -158,7 +159,7 @@ def _told(content: Content) -> str:
         case Way.MERGE:
             return "changed keys merged"
         case _:
-            return "written whole" + (f", {named}" if content.names or content.kept else "")
+            return f"{counted(all_named, 'part')} named, all other rows copied" if all_named else "written whole"
 
 
 def _recorded(job: Job, destination: Destination, table: PublishedTable, top: TableHead) -> None:
