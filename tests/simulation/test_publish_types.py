@@ -15,6 +15,7 @@ from support.publishing import COPIED, DELTA, ICEBERG, agree, delta_of, held, pu
 from support.typed import CASES, Typed, TypedWorld
 from support.world import World, interval
 from tests.pure.ingest.landed import write
+from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Column, ColumnType, Envelope, Format
@@ -40,10 +41,9 @@ def test_every_type(tmp_path: Path, case: Typed, destination: Destination) -> No
     world = LocalTyped(tmp_path, case, destination)
     world.put(0, "a", case.rows())
     world.ingested()
-    world.run(lambda job: seal(job, interval(0)))
+    world.moved()
     published(world)
     agree(world)
-    world.moved()
     world.put(1, "a", [case.row(1, 13), case.row(0, 14)])
     world.ingested(1)
     world.moved(1)
@@ -69,6 +69,7 @@ def test_what_statistics_leave_out_is_found(tmp_path: Path, destination: Destina
     write(folder / "a.parquet", [{**row, "t": 1, "e": 1} for row in rows], world.collection)
     world.run(lambda job: ingest(job, interval(0), landing_root=str(world.landing)))
     world.run(lambda job: seal(job, interval(0)))
+    world.run(lambda job: drain(job, interval(0)))
     published(world)
     agree(world)
     if destination is DELTA:

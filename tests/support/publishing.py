@@ -59,9 +59,9 @@ def published(world: World, **asked: Any) -> dict[str, Any]:
 
 
 def held(world: World, **asked: Any) -> Counter[str]:
-    """What the collection holds, each row as often as it is held."""
+    """What the collection holds as far as it is drained, each row as often as it is held."""
     rows: Counter[str] = Counter()
-    for row in as_of(world.truth, world.state, **asked).to_pylist():
+    for row in as_of(world.truth, world.state, **{"time": world.state.trace_upper - 1, **asked}).to_pylist():
         rows[shown(row)] += row["_multiplicity"]
     return rows
 

@@ -196,7 +196,7 @@ class Common(_Section):
     """How much history stays readable: `all`, `full_merge`, `adaptive`, `{tiered: {keep_recent: 7}}`, `{time_boundary:
     1h}`, or a ladder, `[{keep: all, for: 7d}, {keep: 1h, for: 30d}, {keep: 1d}]`."""
     publish: PublishSection = PublishSection()
-    """In which tables others find what it holds after each seal, `{iceberg: {table: db.flights}}`."""
+    """In which tables others find what it holds, after each run, `{iceberg: {table: db.flights}}`."""
 
     @cached_property
     def types(self) -> dict[str, ValueType]:

@@ -5,7 +5,7 @@ A table is a bag of rows, each as often as the collection holds it. So a part is
 other parts hold, if each of its rows counts once and nothing takes one of them back:
 
     way         when                                                       what is written
-    NOTHING     the table holds the collection as of this seal             nothing
+    NOTHING     the table holds the collection up to this frontier         nothing
     NAME        all parts of the collection are rows as they are           the table names exactly these
     NAME_NEW    all parts of what changed since are                        the table names these, too
     APPEND      what changed since only adds rows, and few                 a copy of these rows
@@ -14,9 +14,9 @@ other parts hold, if each of its rows counts once and nothing takes one of them 
 
 What changed since can be asked only while the table's frontier is readable: not once history was merged past it. And
 the columns of the table must be today's: after a change of columns it is written whole. An example: the table holds the
-collection as of seal 20, which has since been sealed to 30; the trace is [0,20) [20,30), one part each, without
+collection up to 20, which has since been sealed to 30 and drained; the trace is [0,20) [20,30), one part each, without
 retractions: NAME. Then a compaction merges both and sums a row that is held twice: its part has a diff of 2, so as of
-the next seal, 40, the parts of [0,30) cannot be named, but that of [30,40) can: NAME_NEW.
+the next drain, to 40, the parts of [0,30) cannot be named, but that of [30,40) can: NAME_NEW.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, Uncertified
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
+from tidemark.model.collection import Gate
 from tidemark.model.instant import format_instant
 from tidemark.model.publication import Destination, Publication, TableFormat
 from tidemark.plan.kinds import plan_of
@@ -53,7 +54,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True)
 class Mark:
-    """What a table says of itself: which collection it holds, as of which frontier, in which columns. `names` are the
+    """What a table says of itself: which collection it holds, known up to `seal`, in which columns. `names` are the
     pins of the parts that it names (Pin.name)."""
 
     collection: str
@@ -73,10 +74,22 @@ class Mark:
         return {PREFIX + name: value for name, value in said.items()}
 
 
+def frontier_of(state: Arrangement) -> int:
+    """Up to where a state is published: what was drained can be taken out no more, so that the rows of a table follow
+    from its frontier alone. 0 if nothing can be.
+
+    Raises Uncertified where no gate has certified a batch of the trace.
+    """
+    if uncertified := [batch.id for batch in state.trace if not state.is_certified(batch)]:
+        raise Uncertified(f"trace batch {uncertified[0]} is not certified; run the trace gate", Gate.TRACE)
+    upper = state.trace_upper
+    return upper if upper and state.function.keeps(upper - 1) else 0
+
+
 def mark_of(state: Arrangement, version: int, names: Iterable[str] = ()) -> Mark:
-    """What a table says that holds a state."""
-    collection = state.collection
-    frontiers = (state.seal, state.complete_below, version, collection.schema)
+    """What a table says that holds a state up to its frontier."""
+    collection, upper = state.collection, state.trace_upper
+    frontiers = (upper, min(state.complete_below, upper), version, collection.schema)
     return Mark(collection.name, state.incarnation, *frontiers, tuple(sorted(names)))
 
 
@@ -139,16 +152,16 @@ def check_head(state: Arrangement, held: Publication | None, where: str, head: T
 
 
 def holds(state: Arrangement, mark: Mark | None) -> bool:
-    """Whether a table that is marked so holds the collection as of its seal."""
-    return mark is not None and (mark.seal, mark.schema) == (state.seal, state.collection.schema)
+    """Whether a table that is marked so holds the collection up to its frontier."""
+    return mark is not None and (mark.seal, mark.schema) == (state.trace_upper, state.collection.schema)
 
 
 def changes_since(state: Arrangement, mark: Mark | None) -> ReadRequest | None:
     """The request for what changed since a table was written; None where that cannot be told, or not in its columns."""
-    if mark is None or mark.schema != state.collection.schema or not 0 < mark.seal <= state.seal:
+    if mark is None or mark.schema != state.collection.schema or not 0 < mark.seal <= state.trace_upper:
         return None
     try:
-        return plan_changes(state, mark.seal - 1)
+        return plan_changes(state, mark.seal - 1, state.trace_upper - 1)
     except InvalidUsage:
         return None
 

@@ -9,9 +9,10 @@ import pytest
 
 from support.world import collection
 from tests.support.drawn import ref, trace_batch
-from tidemark.errors import InvalidUsage
-from tidemark.model.arrangement import Arrangement
+from tidemark.errors import InvalidUsage, Uncertified
+from tidemark.model.arrangement import Arrangement, Certificate
 from tidemark.model.batch import Part
+from tidemark.model.collection import Gate
 from tidemark.model.publication import Destination, Publication, TableFormat
 from tidemark.plan.publish import (
     Mark,
@@ -20,6 +21,7 @@ from tidemark.plan.publish import (
     by_copy,
     changes_since,
     check_head,
+    frontier_of,
     holds,
     mark_of,
     marked,
@@ -97,6 +99,16 @@ def test_a_mark_comes_back_as_it_went() -> None:
     assert marked(MARK.properties) == MARK == Mark("tides", "i1", 20, 20, 7, 0, ("p1", "p2"))
     assert marked({"tidemark.collection": "tides"}) is None
     assert marked(MARK.properties | {"tidemark.seal": "soon"}) is None
+
+
+def test_the_frontier_is_what_is_drained_and_certified() -> None:
+    suite = STATE.collection.suite(Gate.TRACE)
+    certified = replace(STATE, certificates=tuple(Certificate(each, suite) for each in "ab"))
+    assert frontier_of(replace(certified, seal=30)) == 20, "what is sealed alone can be taken out again"
+    assert frontier_of(replace(certified, since=20)) == 0, "history was merged past it"
+    assert frontier_of(Arrangement(collection())) == 0
+    with pytest.raises(Uncertified, match="trace batch b is not certified; run the trace gate"):
+        frontier_of(replace(certified, certificates=certified.certificates[:1]))
 
 
 def test_what_changed_since() -> None:

@@ -187,13 +187,14 @@ _STEPS = (
         "publish",
         job="tidemark.jobs.steps.publish:publish",
         intervals=Intervals.NONE,
-        help="""Bring the tables that the collection's file names under `publish` up to its seal.
+        help="""Bring the tables that the collection's file names under `publish` up to what is drained.
 
-    Each seal is published once, however often this is run. Example: tidemark publish flights
+    What they hold already is not written again, however often this is run. Example: tidemark publish flights
     """,
-        docs="Brings the tables that the collection's file names under `publish` up to its seal: files are named where "
-        "they are the table's rows as they are, else rows are copied. Needs no Spark. Safe to run again, any time. A "
-        "table that others have changed is not overwritten: `tidemark publish COLLECTION --again` writes it whole.",
+        docs="Brings the tables that the collection's file names under `publish` up to what is drained: files are "
+        "named where they are the table's rows as they are, else rows are copied. Needs no Spark. Safe to run again, any "
+        "time. A table that others have changed is not overwritten: `tidemark publish COLLECTION --again` writes it "
+        "whole.",
         arguments=(
             Argument("again", "Write the tables whole, although others have changed or dropped them.", flag=True),
         ),

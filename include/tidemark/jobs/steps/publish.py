@@ -1,9 +1,10 @@
-"""Publish: tables of others' formats come to hold what the collection holds as of its seal (docs/decisions/0064).
+"""Publish: tables of others' formats come to hold what the collection holds, as far as it is drained
+(docs/decisions/0064).
 
 Three commits in a row, none of which undoes another: our log pins the parts that the table is to name, the table takes
 them together with what it says of itself, our log records that and lets go of what no snapshot of the table names. An
 attempt that dies between two is gone on from by the next, which finds in the table what was done. What a table holds
-depends on the seal alone, so a second run at the same seal finds nothing to do.
+depends on its frontier alone, so a second run at the same frontier finds nothing to do.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tidemark.model.publication import (
 )
 from tidemark.model.transition import Stale
 from tidemark.model.wording import counted
-from tidemark.plan.publish import TableHead, Way, check_head, holds
+from tidemark.plan.publish import TableHead, Way, check_head, frontier_of, holds
 from tidemark.publish.opening import table_of
 from tidemark.publish.table import Content, PublishedTable
 from tidemark.storage.log.log import Head
@@ -36,10 +37,11 @@ Opening = Callable[[Destination, str, str], PublishedTable]
 
 
 def publish(job: Job, *, again: bool = False, opening: Opening = table_of) -> dict[str, Any]:
-    """Bring every table of the collection's declaration up to its seal; `again` writes them whole.
+    """Bring every table of the collection's declaration up to what is drained; `again` writes them whole.
 
     A table that cannot be published keeps no other from it; its error is raised in the end. InvalidUsage where none is
-    declared, and where a table was changed by others or is not the collection's.
+    declared, and where a table was changed by others or is not the collection's; Uncertified where the trace gate has
+    not passed.
     """
     head = job.log.load()
     name = head.state.collection.name
@@ -48,6 +50,7 @@ def publish(job: Job, *, again: bool = False, opening: Opening = table_of) -> di
             f"collection {name} declares no table; write publish: {{iceberg: {{table: db.{name}}}}} in its file, then "
             f"`tidemark init FILE`"
         )
+    frontier_of(head.state)
     said: dict[str, str] = {}
     outcomes, failed = [], []
     for destination in head.state.collection.publish:
@@ -117,7 +120,7 @@ def _root(job: Job) -> str:
 
 
 def _brought_up(job: Job, destination: Destination, again: bool, opening: Opening) -> tuple[Outcome, str]:
-    """Bring one table up to the seal."""
+    """Bring one table up to what is drained."""
     reason = ""
     for _ in range(ROUNDS):
         head = job.log.load()
@@ -126,12 +129,13 @@ def _brought_up(job: Job, destination: Destination, again: bool, opening: Openin
         held = of_format(state.publications, destination.format)
         top = table.head("" if held is None or held.table != table.where else held.snapshot)
         check_head(state, held, table.where, top, again)
-        if state.seal == 0:
-            return Outcome.WAITS, f"{table.where}: nothing is sealed yet"
+        frontier = frontier_of(state)
+        if not frontier:
+            return Outcome.WAITS, f"{table.where} waits: nothing that can be read is drained yet"
         mark = None if again or top is None else top.mark
         if top is not None and holds(state, mark):
             _recorded(job, destination, table, top)
-            return Outcome.NOTHING_TO_DO, f"{table.where} holds it up to {format_instant(state.seal)}"
+            return Outcome.NOTHING_TO_DO, f"{table.where} holds it up to {format_instant(frontier)}"
         plan = Planner(job, head, destination, table, mark).plan()
         if plan.content.names or again:
             change = Publishing(destination.format, table.where, job.new_id(), plan.pins, afresh=again)
@@ -144,7 +148,7 @@ def _brought_up(job: Job, destination: Destination, again: bool, opening: Openin
         _recorded(job, destination, table, after)
         if files := table.tidy():
             job.note(f"removed {counted(files, 'file')} of {table.where} that expired snapshots named")
-        return Outcome.APPLIED, f"{table.where} holds it up to {format_instant(state.seal)}: {_told(plan.content)}"
+        return Outcome.APPLIED, f"{table.where} holds it up to {format_instant(frontier)}: {_told(plan.content)}"
     raise Contention(f"stale {ROUNDS} times, last: {reason}; run the step again")
 
 

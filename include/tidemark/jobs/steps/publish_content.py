@@ -61,7 +61,7 @@ class Planner:
     def plan(self) -> Planned:
         """The first way that is right, of those that write least."""
         store, state = self.job.store, self.head.state
-        held = parts_table.opened_read(store, plan_as_of(state))
+        held = parts_table.opened_read(store, plan_as_of(state, state.trace_upper - 1))
         since = changes_since(state, self.mark)
         changed = None if since is None else parts_table.opened_read(store, since)
         named: Sequence[Part] = ()
