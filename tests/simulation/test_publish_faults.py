@@ -32,8 +32,9 @@ from tidemark.storage.verify.collection import verify_objects
 
 pytestmark = pytest.mark.simulation
 DAYS = 4
-STRIDE = budget(ci=2, deep=1)
-"""Of the calls one in so many is made to fail."""
+STRIDE = budget(ci=3, deep=1)
+LOOKS = budget(ci=8, deep=1)
+"""Of the calls one in so many is made to fail; of those to our store that may only look, one in so many."""
 IO = [(PyArrowFileIO, name) for name in ("new_input", "new_output", "delete")]
 CATALOG = [(SqlCatalog, name) for name in ("load_table", "create_namespace", "create_table", "commit_table")]
 WRITES = [(delta, "write_deltalake")]
@@ -166,9 +167,10 @@ def test_a_commit_that_lost_its_race_is_planned_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize("destination", [ICEBERG, DELTA], ids=["iceberg", "delta"])
 @pytest.mark.parametrize(("after", "dies"), [*product((False, True), repeat=2)], ids=str)
 def test_any_call_to_our_store_may_fail(tmp_path: Path, destination: Destination, after: bool, dies: bool) -> None:
-    nth, others = 1 - STRIDE + dies, 0
+    stride = STRIDE if after else LOOKS
+    nth, others = 1 - stride + dies, 0
     while True:
-        nth += STRIDE
+        nth += stride
         world = stage(tmp_path, Envelope.UPDATES, destination)
         faulty = FaultyStore(world.truth)
         fired: list[str] = []

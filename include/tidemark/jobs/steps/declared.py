@@ -192,9 +192,9 @@ _STEPS = (
     What they hold already is not written again, however often this is run. Example: tidemark publish flights
     """,
         docs="Brings the tables that the collection's file names under `publish` up to what is drained: files are "
-        "named where they are the table's rows as they are, else rows are copied. Needs no Spark. Safe to run again, any "
-        "time. A table that others have changed is not overwritten: `tidemark publish COLLECTION --again` writes it "
-        "whole.",
+        "named where they are the table's rows as they are, else rows are copied. Needs no Spark. Safe to run again, "
+        "any time. A table that others have changed is not overwritten: `tidemark publish COLLECTION --again` writes "
+        "it whole.",
         arguments=(
             Argument("again", "Write the tables whole, although others have changed or dropped them.", flag=True),
         ),
