@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
     *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue", "windows"),
-    *("chunk_index", "timelines", "layouts"),
+    *("chunk_index", "timelines", "layouts", "publishing"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -43,7 +43,7 @@ def main(
         bool,
         typer.Option(
             help="commits, longevity, peers, contention, corrections, derived, undue, windows, timelines, "
-            "layouts at full size"
+            "layouts, publishing at full size"
         ),
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
@@ -108,6 +108,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "chunk_index": lambda: _chunk_index(full),
         "timelines": lambda: _timelines(full),
         "layouts": lambda: _layouts(full),
+        "publishing": lambda: _publishing(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -127,6 +128,12 @@ def _layouts(full: bool) -> dict[str, Any]:
     from benchmarks.layouts import layouts
 
     return layouts(full, say)
+
+
+def _publishing(full: bool) -> dict[str, Any]:
+    from benchmarks.publishing import publishing
+
+    return publishing(full, say)
 
 
 def _fixed_cost(launchers: list[str]) -> dict[str, Any]:

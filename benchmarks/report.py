@@ -10,6 +10,7 @@ from benchmarks import (
     chunk_index,
     contention,
     layouts,
+    publishing,
     report_age,
     report_corrections,
     report_derived,
@@ -108,6 +109,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield timelines.figures(found)
     elif name == "layouts":
         yield layouts.figures(found)
+    elif name == "publishing":
+        yield publishing.figures(found)
     else:
         table: dict[str, Callable[[Any], Figures]] = {
             "selectivity": _selectivity,

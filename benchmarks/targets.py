@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from benchmarks import report_corrections, report_derived, report_windows, undue
+from benchmarks import publishing, report_corrections, report_derived, report_windows, undue
 from benchmarks.figures import Figures
 from benchmarks.report_age import name_of
 
@@ -24,6 +24,7 @@ def targets(results: dict[str, Any]) -> Figures | None:
         *report_derived.targets(results.get("derived")),
         *undue.targets(results.get("undue")),
         *report_windows.targets(results.get("windows")),
+        *publishing.targets(results.get("publishing")),
     ]
     if not lines:
         return None

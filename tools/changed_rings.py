@@ -20,6 +20,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "include/tidemark/airflow/web/": (*AIRFLOW, "simulation", "quality"),
     "include/tidemark/api/": ("pure", "simulation", "conformance", "cli", "spark", "s3", "dags", "e2e", "deep"),
     "include/tidemark/cli/": ("cli", "pure", "simulation", "spark", "e2e", "deep"),
+    "include/tidemark/publish/": ("pure", "simulation", "cli", *AIRFLOW),
     "include/tidemark/quality/": (
         *("quality", "pure", "simulation", "spark", "cli", "compat", "conformance"),
         *AIRFLOW,

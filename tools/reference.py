@@ -27,7 +27,7 @@ from tidemark import errors
 from tidemark.api import answer, appender, appending, asked, hold, opened, opening, windowed
 from tidemark.cli import app
 from tidemark.config import airflow as airflow_section
-from tidemark.config import batches, declaration, windows
+from tidemark.config import batches, declaration, publish, windows
 from tidemark.config.values import duration as parse_length
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.model.instant import format_duration
@@ -77,6 +77,9 @@ _SECTIONS = {
     "`batches`": batches.BatchesSection,
     "`batches.adaptive`": batches.AdaptiveSection,
     "`batches.rate_change`": batches.RateSection,
+    "`publish`": publish.PublishSection,
+    "`publish.iceberg`": publish.IcebergSection,
+    "`publish.delta`": publish.DeltaSection,
 }
 
 _FILE = """\
@@ -96,6 +99,7 @@ def collection_file() -> str:
     texts = {
         **{**_field_texts(declaration), **_field_texts(windows)},
         **{**_field_texts(batches), **_field_texts(airflow_section)},
+        **_field_texts(publish),
     }
     lines = ["# The collection file\n", WRITTEN, _FILE]
     for title, section in _SECTIONS.items():

@@ -36,6 +36,7 @@ REST = {
     "lay-out-by-time.md": "name: x\nkey: [id]\nvalue: [measured]\n"
     f"columns: {{id: string, measured: timestamp, at: timestamp}}\n{_LANDS}",
     "own-dags.md": f"name: x\nkey: [id]\ncolumns: {{id: string, at: timestamp}}\n{_LANDS}",
+    "publish-tables.md": (COLLECTIONS / "flights.yaml").read_text(encoding="utf-8"),
     "tell-people.md": (COLLECTIONS / "flights.yaml").read_text(encoding="utf-8"),
     "windows.md": (COLLECTIONS / "delays_by_hour.yaml").read_text(encoding="utf-8"),
 }

@@ -56,6 +56,14 @@ class Location:
         raise InvalidUsage(f"{self.name} is derived: what its columns are is known once it was computed")
 
     @property
+    def publishes(self) -> bool:
+        """Whether its file declares tables that it is published to."""
+        said = (
+            self.declared.publish if isinstance(self.declared, Collection) else self.declared.declaration.destinations
+        )
+        return bool(said)
+
+    @property
     def store_root(self) -> str:
         return self.root or settings.root()
 

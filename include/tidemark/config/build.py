@@ -84,6 +84,7 @@ class Builder:
             retention=declared.retention,
             renames=tuple((old, new) for new, old in declared.renames.items()),
             masked=declared.masked,
+            publish=declared.destinations,
         )
         with self._at("reprocess_for"):
             built = replace(built, origin=replace(built.landed, reprocess_for=declared.reprocess_for))

@@ -17,6 +17,8 @@ from tidemark.config.airflow import SECTIONS as AIRFLOW_SECTIONS
 from tidemark.config.airflow import AirflowSection
 from tidemark.config.batches import SECTIONS as BATCH_SECTIONS
 from tidemark.config.batches import BatchesSection
+from tidemark.config.publish import SECTIONS as PUBLISH_SECTIONS
+from tidemark.config.publish import PublishSection
 from tidemark.config.retention import retention_of
 from tidemark.config.section import STRICT, Nothing
 from tidemark.config.values import (
@@ -43,6 +45,7 @@ from tidemark.config.windows import AggregateSection, WindowsSection, aggregate_
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import LEAST_UNSORTED_ROWS, MOST_UNSORTED_ROWS, Format, Layout, ValueType
 from tidemark.model.derived import Definition, Derived, Refresh, Validity
+from tidemark.model.publication import Destination
 from tidemark.model.retention import KEEP_ALL
 
 
@@ -192,6 +195,8 @@ class Common(_Section):
     retention: Annotated[Any, checked(retention_of)] = KEEP_ALL
     """How much history stays readable: `all`, `full_merge`, `adaptive`, `{tiered: {keep_recent: 7}}`, `{time_boundary:
     1h}`, or a ladder, `[{keep: all, for: 7d}, {keep: 1h, for: 30d}, {keep: 1d}]`."""
+    publish: PublishSection = PublishSection()
+    """In which tables others find what it holds, after each run, `{iceberg: {table: db.flights}}`."""
 
     @cached_property
     def types(self) -> dict[str, ValueType]:
@@ -202,6 +207,11 @@ class Common(_Section):
     def masked(self) -> tuple[str, ...]:
         """The columns of key and value whose values people are not shown."""
         return tuple(name for name, column in self.columns.items() if column.masked)
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """Where it is published."""
+        return self.publish.destinations
 
     @property
     def laid_out(self) -> Layout | None:
@@ -336,6 +346,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "ready": Marker,
     **BATCH_SECTIONS,
     **AIRFLOW_SECTIONS,
+    **PUBLISH_SECTIONS,
 }
 """Sections by the names of the fields that hold them."""
 

@@ -119,6 +119,7 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
             retention=declared.retention,
             renames=tuple((old, new) for new, old in declared.renames.items()),
             masked=declared.masked,
+            publish=declared.destinations,
         )
         try:
             check_owner_expectations(built)

@@ -15,6 +15,7 @@ from tidemark.model.full_snapshot import Effect, FullSnapshot, after
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.invariants import Invariant, Violation, broken, check, shown
 from tidemark.model.landed import Landed
+from tidemark.model.publication import Publication
 from tidemark.model.records import Certificate as Certificate
 from tidemark.model.records import Fence as Fence
 from tidemark.model.records import FrontierCertificate as FrontierCertificate
@@ -106,6 +107,7 @@ class Arrangement:
     consumptions: tuple[Consumption, ...] = ()
     event_times_from: int = 0
     accepted: tuple[Acceptance, ...] = ()
+    publications: tuple[Publication, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.violations())
@@ -292,14 +294,13 @@ class Arrangement:
 
     @property
     def takes_facts_back(self) -> bool:
-        """Whether files may be corrected whose rows are facts: then the horizon is strictly below all of these that may
-        be taken back, since what one hid must not have been moved to where it stands (docs/decisions/0041)."""
+        """Whether files may be corrected whose rows are facts: then the horizon is strictly below all that may be taken
+        back, as what one hid must not have been moved to where it is (docs/decisions/0041)."""
         return self.collection.kind.facts and self.collection.correctable_for > 0
 
     @property
     def settled(self) -> int:
-        """Facts that happened here or before cannot be taken back: some are forgotten, or their history was merged
-        here. -1 if there are none."""
+        """Facts that happened here or before cannot be taken back: forgotten, or merged here. -1: there are none."""
         return max(self.forgotten_below, *(batch.description.since for batch in self.trace), 0) or -1
 
     @property
@@ -339,10 +340,8 @@ class Arrangement:
 
     def is_certified(self, batch: UnsealedBatch | TraceBatch) -> bool:
         """Whether a certificate under the current suite covers the batch; what a drain put ahead had one by then."""
-        if batch in self.ahead:
-            return True
         suites = self._suites(Covers.UNSEALED if isinstance(batch, UnsealedBatch) else Covers.TRACE)
-        return any(c.batch == batch.id and c.suite in suites for c in self.certificates)
+        return batch in self.ahead or any(c.batch == batch.id and c.suite in suites for c in self.certificates)
 
     @property
     def certified_upper(self) -> int:
@@ -374,11 +373,12 @@ class Arrangement:
     def objects(self) -> Iterator[ObjectRef]:
         """The objects the state names itself: parts tables, which name data files in turn, and the files of those that
         are kept here; roots of the ledger."""
-        for batch in self.batches:
-            if isinstance(batch.parts, ObjectRef):
-                yield batch.parts
+        pins = (pin for publication in self.publications for pin in publication.pins)
+        for holder in (*self.batches, *pins):
+            if isinstance(holder.parts, ObjectRef):
+                yield holder.parts
             else:
-                yield from (part.file for part in batch.parts or ())
+                yield from (part.file for part in holder.parts or ())
         yield from (run.object for run in self.ledger if isinstance(run.object, ObjectRef))
 
 

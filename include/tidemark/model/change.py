@@ -19,6 +19,9 @@ from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+from tidemark.model.publication import Published as Published
+from tidemark.model.publication import Publishing as Publishing
+from tidemark.model.publication import Unpublished as Unpublished
 from tidemark.model.wording import SHORT_ID as SHORT_ID
 from tidemark.model.wording import counted
 
@@ -408,6 +411,9 @@ Change = (
     | Trimmed
     | Remembered
     | AheadMerged
+    | Publishing
+    | Published
+    | Unpublished
 )
 
 

@@ -34,6 +34,7 @@ from tidemark.model.landed import Late as Late
 from tidemark.model.landed import Source as Source
 from tidemark.model.layout import Layout as Layout
 from tidemark.model.nearest import nearest
+from tidemark.model.publication import Destination
 from tidemark.model.retention import KEEP_ALL, Retention
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -100,6 +101,7 @@ class Collection:
     there are none. `layout` says by what time rows at rest are in order before they are in order of their key; it never
     changes. A chunk that is not in order of its timelines has at most `max_rows_if_unsorted` rows. The values of
     `masked` columns are left out where rows are shown to people who look after the collection: pages, logs, gates.
+    `publish` says in which tables others find what it holds, one of a format.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Collection:
     layout: Layout | None = None
     max_rows_if_unsorted: int = MOST_UNSORTED_ROWS
     masked: tuple[str, ...] = ()
+    publish: tuple[Destination, ...] = ()
 
     def __post_init__(self) -> None:
         self._number_columns()

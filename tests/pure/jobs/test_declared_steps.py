@@ -31,6 +31,7 @@ VALUES = {
     "landing": "/l",
     "path": "a",
     "batch": "b",
+    "format": "iceberg",
     "until": "2024-01-02",
 }
 

@@ -26,6 +26,8 @@ from tidemark.model.change import (
     HoldPlaced,
     Ingested,
     LedgerMerged,
+    Published,
+    Publishing,
     Quarantined,
     Redefined,
     Refused,
@@ -33,11 +35,13 @@ from tidemark.model.change import (
     Remembered,
     Sealed,
     Trimmed,
+    Unpublished,
 )
 from tidemark.model.collection import Gate
 from tidemark.model.derived import Consumed, Consumption, Mode, Root
 from tidemark.model.frontier import EMPTY
 from tidemark.model.full_snapshot import Effect, FullSnapshot
+from tidemark.model.publication import TableFormat, pin_of
 from tidemark.storage.documents.codec import decode, encode
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -142,6 +146,15 @@ SAID: list[tuple[Any, str]] = [
     (AheadMerged(FENCE, ("b0", "b9"), (BATCH,), 7), "merged 2 batches ahead into 1: 1 row"),
     (AheadMerged(FENCE, ("b0",), ()), "merged 1 batch ahead into 0: 0 rows"),
     (Remembered(FENCE, ("b0", "b9"), None), "merged 2 batches of remembered facts: nothing is left"),
+    (
+        Publishing(TableFormat.ICEBERG, "db.t", "a1", (pin_of(ref("p0")),)),
+        "began to publish to iceberg table db.t, which is to name parts of 1 more batches",
+    ),
+    (
+        Published(TableFormat.DELTA, "/t", "", "7", 7, 3, 10, ("p0",)),
+        "published to delta table /t: known up to 1970-01-01T00:00:00.000010Z",
+    ),
+    (Unpublished(TableFormat.ICEBERG), "ended the publication in iceberg"),
 ]
 
 

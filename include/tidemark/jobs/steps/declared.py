@@ -8,6 +8,7 @@ from tidemark.jobs.steps.step import Argument, Intervals, Step, When
 from tidemark.model.batching.reason import Cut
 from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_duration, parse_instant
+from tidemark.model.publication import TableFormat
 
 LANDING = Argument(
     "landing",
@@ -181,6 +182,39 @@ _STEPS = (
             ),
         ),
         when=When.MAINTENANCE,
+    ),
+    Step(
+        "publish",
+        job="tidemark.jobs.steps.publish:publish",
+        intervals=Intervals.NONE,
+        help="""Bring the tables that the collection's file names under `publish` up to what is drained.
+
+    What they hold already is not written again, however often this is run. Example: tidemark publish flights
+    """,
+        docs="Brings the tables that the collection's file names under `publish` up to what is drained: files are "
+        "named where they are the table's rows as they are, else rows are copied. Needs no Spark. Safe to run again, "
+        "any time. A table that others have changed is not overwritten: `tidemark publish COLLECTION --again` writes "
+        "it whole.",
+        arguments=(
+            Argument("again", "Write the tables whole, although others have changed or dropped them.", flag=True),
+        ),
+    ),
+    Step(
+        "unpublish",
+        job="tidemark.jobs.steps.publish:unpublish",
+        intervals=Intervals.NONE,
+        help="""End a publication, so that files are freed that only its table names.
+
+    A table that names files of the collection is taken out of its catalog. Any other stays, on its own.
+
+    Example: tidemark unpublish flights --format iceberg
+    """,
+        docs="Ends publications, so that the collector may remove files that only their tables name. A table that "
+        "names files of the collection is taken out of its catalog before. Any other stays, on its own.",
+        arguments=(
+            Argument("format", "Only the one in this format: iceberg or delta.", parse=TableFormat, metavar="FORMAT"),
+            Argument("leave", "Leave the table where it is, though files that it names may go.", flag=True),
+        ),
     ),
     Step(
         "audit",

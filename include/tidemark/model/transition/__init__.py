@@ -21,6 +21,8 @@ from tidemark.model.change import (
     HoldPlaced,
     Ingested,
     LedgerMerged,
+    Published,
+    Publishing,
     Quarantined,
     Redefined,
     Refused,
@@ -28,6 +30,7 @@ from tidemark.model.change import (
     Remembered,
     Sealed,
     Trimmed,
+    Unpublished,
 )
 from tidemark.model.full_snapshot import Effect
 from tidemark.model.transition.ahead import ahead_merged
@@ -42,6 +45,7 @@ from tidemark.model.transition.outcome import FencedOff as FencedOff
 from tidemark.model.transition.outcome import Outcome as Outcome
 from tidemark.model.transition.outcome import Overtaken as Overtaken
 from tidemark.model.transition.outcome import Stale as Stale
+from tidemark.model.transition.published import published, publishing, unpublished
 from tidemark.model.transition.trace import compacted, drained
 from tidemark.model.transition.trace import merged_trace as merged_trace
 from tidemark.model.transition.unsealed import (
@@ -98,6 +102,12 @@ def apply(state: Arrangement | None, change: Change) -> Outcome:
             return remembered(state, change)
         case AheadMerged():
             return ahead_merged(state, change)
+        case Publishing():
+            return publishing(state, change)
+        case Published():
+            return published(state, change)
+        case Unpublished():
+            return unpublished(state, change)
 
 
 def conflict(mine: Change, theirs: Change) -> Overtaken | None:

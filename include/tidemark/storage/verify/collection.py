@@ -16,6 +16,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.invariants import Invariant
 from tidemark.model.ledger import LedgerEntry
+from tidemark.model.publication import Pin, pin_of
 from tidemark.storage.log.versions import retried
 from tidemark.storage.sidecars import ledger, parts_table
 from tidemark.storage.sidecars.ledger import LedgerNode
@@ -40,12 +41,14 @@ def silent(what: str, done: int, total: int) -> None:
 @dataclass
 class Contents:
     """What a state names, found by reading all metadata: parts with their batch, files with late rows, what is `kept`
-    to correct files by (by its key, with such a file), how many objects that is, and what was wrong with them.
+    to correct files by (by its key, with such a file), what only published tables name, how many objects that is, and
+    what was wrong with them.
     `lost` are the keys of data objects that are missing or of another size."""
 
     parts: list[tuple[Batch, Part]] = field(default_factory=list)
     late: list[LedgerEntry] = field(default_factory=list)
     kept: dict[str, tuple[LedgerEntry, ObjectRef]] = field(default_factory=dict)
+    published: list[ObjectRef] = field(default_factory=list)
     objects: int = 0
     findings: list[Finding] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
@@ -70,6 +73,7 @@ def contents(store: ObjectStore, state: Arrangement, progress: Progress = silent
         _read_tables(store, state, found, each)
         _read_ledger(store, state, found, each)
         _read_kept(store, state, found, each)
+        _read_pins(store, state, found, each)
     _compare_with_listing(store, found)
     found.findings += _of_certificates(state)
     return found
@@ -186,11 +190,26 @@ def _read_kept(store: ObjectStore, state: Arrangement, found: Contents, each: Ea
         found.kept |= {p.file.key: (entries[ref], p.file) for p in table.parts if p.file.key not in files}
 
 
+def _read_pins(store: ObjectStore, state: Arrangement, found: Contents, each: Each[Pin, Table]) -> None:
+    """The tables of parts that published tables may name, but for those of batches."""
+    told = {pin_of(batch.parts).name for batch in state.batches if batch.parts}
+    files = {part.file.key for _, part in found.parts} | found.kept.keys()
+    pins = {pin.name: pin for publication in state.publications for pin in publication.pins if pin.name not in told}
+    found.objects += sum(isinstance(pin.parts, ObjectRef) for pin in pins.values())
+    for _, table in each("reading what is published", lambda pin: _table(store, pin.parts), list(pins.values())):
+        assert isinstance(table, Table), "it says itself what is wrong with it"
+        found.objects += table.more
+        found.findings += [Finding("parts table", detail, "", key) for key, detail in table.wrong.items()]
+        found.published += [part.file for part in table.parts if part.file.key not in files]
+        files |= {part.file.key for part in table.parts}
+
+
 def _compare_with_listing(store: ObjectStore, found: Contents) -> None:
     """Data objects by their sizes: one listing costs less than a question for each of them."""
     named = [(batch.id, "", part.file) for batch, part in found.parts]
     named += [(entry.batch or "", f" of {entry.path}", entry.late) for entry in found.late if entry.late]
     named += [(entry.batch or "", f" of {entry.path}", file) for entry, file in found.kept.values()]
+    named += [("", " that a published table names", file) for file in found.published]
     found.objects += len(named)
     folders = sorted({file.key.partition("/")[0] + "/" for _, _, file in named})
     listed = (info for folder in folders for info in retried(partial(_listed, store, folder), time.sleep))

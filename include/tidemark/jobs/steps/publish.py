@@ -1,0 +1,185 @@
+"""Publish: tables of others' formats come to hold what the collection holds, as far as it is drained
+(docs/decisions/0064).
+
+Three commits in a row, none of which undoes another: our log pins the parts that the table is to name, the table takes
+them together with what it says of itself, our log records that and lets go of what no snapshot of the table names. An
+attempt that dies between two is gone on from by the next, which finds in the table what was done. What a table holds
+depends on its frontier alone, so a second run at the same frontier finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tidemark.errors import Contention, InvalidUsage, TidemarkError
+from tidemark.jobs.job import ROUNDS, Job, Outcome
+from tidemark.jobs.steps.publish_content import Planner
+from tidemark.model.arrangement import Arrangement
+from tidemark.model.instant import format_instant
+from tidemark.model.publication import (
+    Destination,
+    Publication,
+    Published,
+    Publishing,
+    TableFormat,
+    Unpublished,
+    of_format,
+)
+from tidemark.model.transition import Stale
+from tidemark.model.wording import counted
+from tidemark.plan.publish import TableHead, Way, check_head, frontier_of, holds
+from tidemark.publish.opening import table_of
+from tidemark.publish.table import Content, PublishedTable
+from tidemark.storage.log.log import Head
+
+Opening = Callable[[Destination, str, str], PublishedTable]
+
+
+def publish(job: Job, *, again: bool = False, opening: Opening = table_of) -> dict[str, Any]:
+    """Bring every table of the collection's declaration up to what is drained; `again` writes them whole.
+
+    A table that cannot be published keeps no other from it; its error is raised in the end. InvalidUsage where none is
+    declared, and where a table was changed by others or is not the collection's; Uncertified where the trace gate has
+    not passed.
+    """
+    head = job.log.load()
+    name = head.state.collection.name
+    if not head.state.collection.publish:
+        raise InvalidUsage(
+            f"collection {name} declares no table; write publish: {{iceberg: {{table: db.{name}}}}} in its file, then "
+            f"`tidemark init FILE`"
+        )
+    frontier_of(head.state)
+    said: dict[str, str] = {}
+    outcomes, failed = [], []
+    for destination in head.state.collection.publish:
+        try:
+            outcome, said[destination.format] = _brought_up(job, destination, again, opening)
+            outcomes.append(outcome)
+        except TidemarkError as error:
+            failed.append(error)
+    if failed:
+        for format, done in said.items():
+            job.note(f"{format}: {done}")
+        raise failed[0]
+    first = next(outcome for outcome in Outcome if outcome in outcomes)
+    return {"outcome": str(first), "version": job.log.load().version, **said}
+
+
+def unpublish(
+    job: Job, *, format: TableFormat | None = None, leave: bool = False, opening: Opening = table_of
+) -> dict[str, Any]:
+    """End the publication in a format (None: in all): the collector may remove what only the table named.
+
+    A table that names files of the collection is taken out of its catalog before, unless it is to be left there, as
+    where its catalog is gone for ever; any other stays as it is, on its own. InvalidUsage where nothing is published
+    so.
+    """
+    head = job.log.load()
+    state, name = head.state, head.state.collection.name
+    ending = [one for one in state.publications if format in (None, one.format)]
+    if not ending:
+        raise InvalidUsage(f"collection {name} is not published{'' if format is None else f' in {format}'}")
+    said: dict[str, str] = {}
+    for held in ending:
+        said[held.format] = f"{held.table} stays, on its own"
+        if held.pins and leave:
+            said[held.format] = f"{held.table} was left, and may name files that are gone"
+        elif held.pins:
+            _table_of(job, state, held, opening).drop()
+            said[held.format] = f"{held.table} was taken out of its catalog"
+        change = Unpublished(held.format)
+        done = job.commit_until_fit(
+            lambda head, change=change: change if of_format(head.state.publications, change.format) else None  # type: ignore[misc]
+        )
+        head = done.head
+    return {"outcome": str(Outcome.APPLIED), "version": head.version, **said}
+
+
+def _table_of(job: Job, state: Arrangement, held: Publication, opening: Opening) -> PublishedTable:
+    """The table of a publication, by how it is declared."""
+    name = state.collection.name
+    declared = next((one for one in state.collection.publish if one.format is held.format), None)
+    if declared is None:
+        raise InvalidUsage(
+            f"{name} is published to {held.format} table {held.table}, which its file does not declare any more; "
+            "declare it again, so that the table can be taken out of its catalog, or say --leave"
+        )
+    table = opening(declared, _root(job), name)
+    if table.where != held.table:
+        raise InvalidUsage(
+            f"{name} is published to {held.format} table {held.table}, and its file says {table.where}; declare "
+            f"{held.table} again, so that it can be taken out of its catalog, or say --leave"
+        )
+    return table
+
+
+def _root(job: Job) -> str:
+    return job.store.url.rstrip("/").rpartition("/")[0]
+
+
+def _brought_up(job: Job, destination: Destination, again: bool, opening: Opening) -> tuple[Outcome, str]:
+    """Bring one table up to what is drained."""
+    reason = ""
+    for _ in range(ROUNDS):
+        head = job.log.load()
+        state = head.state
+        table = opening(destination, _root(job), state.collection.name)
+        held = of_format(state.publications, destination.format)
+        top = table.head("" if held is None or held.table != table.where else held.snapshot)
+        check_head(state, held, table.where, top, again)
+        frontier = frontier_of(state)
+        if not frontier:
+            return Outcome.WAITS, f"{table.where} waits: nothing that can be read is drained yet"
+        mark = None if again or top is None else top.mark
+        if top is not None and holds(state, mark):
+            _recorded(job, destination, table, top)
+            return Outcome.NOTHING_TO_DO, f"{table.where} holds it up to {format_instant(frontier)}"
+        plan = Planner(job, head, destination, table, mark).plan()
+        if plan.content.names or again:
+            change = Publishing(destination.format, table.where, job.new_id(), plan.pins, afresh=again)
+            committed = job.log.commit(head, change)
+            if isinstance(committed, Stale):
+                reason = committed.reason
+                job.note(f"stale, planning again: {reason}")
+                continue
+        after = table.commit(state.collection, top, plan.mark, plan.content)
+        _recorded(job, destination, table, after)
+        if files := table.tidy():
+            job.note(f"removed {counted(files, 'file')} of {table.where} that expired snapshots named")
+        return Outcome.APPLIED, f"{table.where} holds it up to {format_instant(frontier)}: {_told(plan.content)}"
+    raise Contention(f"stale {ROUNDS} times, last: {reason}; run the step again")
+
+
+def _told(content: Content) -> str:
+    named = f"{counted(len(content.names), 'part')} named" if content.names else "no new part to name"
+    all_named = len(content.names) + len(content.kept)
+    match content.way:
+        case Way.NAME | Way.NAME_NEW:
+            return named
+        case Way.APPEND:
+            return "new rows appended"
+        case Way.MERGE:
+            return "changed keys merged"
+        case _:
+            return f"{counted(all_named, 'part')} named, all other rows copied" if all_named else "written whole"
+
+
+def _recorded(job: Job, destination: Destination, table: PublishedTable, top: TableHead) -> None:
+    """Record what a table holds, and let go of what none of its snapshots names."""
+    assert top.mark is not None
+
+    def change_for(head: Head) -> Published | None:
+        held = of_format(head.state.publications, destination.format)
+        attempt, pinned = ("", ()) if held is None else (held.attempt, tuple(pin.name for pin in held.pins))
+        keeps = tuple(name for name in pinned if name in top.pins)
+        if held is not None and (held.sequence > top.sequence or (held.snapshot, pinned) == (top.snapshot, keeps)):
+            return None
+        mark = top.mark
+        assert mark is not None
+        return Published(
+            destination.format, table.where, attempt, top.snapshot, top.sequence, mark.version, mark.seal, keeps
+        )
+
+    job.commit_until_fit(change_for)
