@@ -19,6 +19,8 @@ TOUCHED: dict[str, Sequence[str]] = {
     "include/tidemark/airflow/": AIRFLOW,
     "include/tidemark/airflow/web/": (*AIRFLOW, "simulation", "quality"),
     "include/tidemark/api/": ("pure", "simulation", "conformance", "cli", "spark", "s3", "dags", "e2e", "deep"),
+    "include/pyspark_tidemark.py": ("pure", "spark"),
+    "include/tidemark/datasource/": ("pure", "spark", "deep"),
     "include/tidemark/cli/": ("cli", "pure", "simulation", "spark", "e2e", "deep"),
     "include/tidemark/quality/": (
         *("quality", "pure", "simulation", "spark", "cli", "compat", "conformance"),
@@ -62,6 +64,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/s3/": ("s3",),
     "tests/simulation/": ("simulation", "s3", "quality", "compat"),
     "tests/spark/": ("spark", "e2e"),
+    "tests/spark/support.py": ("pure", "spark", "e2e"),
 }
 
 

@@ -90,7 +90,7 @@ class Answer(ABC):
         _require("polars")
         import polars
 
-        frame: polars.DataFrame = polars.from_arrow(self.to_arrow())
+        frame = polars.DataFrame(self.to_arrow())
         return frame
 
     def to_spark(self, spark: Any) -> Any:

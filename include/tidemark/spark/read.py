@@ -246,15 +246,29 @@ def tasks_of(
     *,
     leading: int | None = None,
 ) -> list[ReadTask]:
-    """The tasks of a read whose batches were opened, none where there is nothing: so many that all cores have work, so
-    large that they are worth it, and none larger than a task should be; all of like size. Parts whose files are in
-    `but` are read otherwise. With `leading` no two have keys that are equal in so many of their first columns, where
-    the `ranges` share none, and all keys that are asked for are in one, also those of which there is nothing."""
+    """The tasks of a read for the cores of a session (`tasks_for`)."""
+    return tasks_for(cores(spark), request, parts, ranges, but, leading=leading)
+
+
+def tasks_for(
+    at_once: int,
+    request: ReadRequest,
+    parts: PartsOf,
+    ranges: Sequence[KeyRange] = (),
+    but: Names[str] = frozenset(),
+    *,
+    leading: int | None = None,
+) -> list[ReadTask]:
+    """The tasks of a read whose batches were opened, none where there is nothing: so many that all of the cores that
+    work `at_once` have work, so large that they are worth it, and none larger than a task should be; all of like size.
+    Parts whose files are in `but` are read otherwise. With `leading` no two have keys that are equal in so many of
+    their first columns, where the `ranges` share none, and all keys that are asked for are in one, also those of which
+    there is nothing."""
     (whole,) = read_tasks(request, parts, but=but)
     opened = [part for some in whole.at_rest for part in some.parts]
     rows = sum(part.groups[at][1] for part in opened for at in groups_among(part, ranges or [request.keys]))
     rows += sum(batch.rows for batch in request.unsealed.batches) if whole.unsealed else 0
-    target = even_target(rows, least=LEAST_TASK_ROWS, tasks=ROUNDS * cores(spark))
+    target = even_target(rows, least=LEAST_TASK_ROWS, tasks=ROUNDS * at_once)
     if ranges:
         tasks = read_tasks_within(request, parts, ranges, target_rows=target, but=but, leading=leading)
     else:

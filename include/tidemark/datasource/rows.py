@@ -1,0 +1,154 @@
+"""The rows of a question for Spark: its read tasks as partitions, answered by the kernels that `to_arrow` has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from tidemark.datasource.refusal import one_line
+from tidemark.errors import InvalidUsage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from tidemark.api.asked import AsOf, Changes
+    from tidemark.arrow.read import Answered
+    from tidemark.datasource.options import Options
+    from tidemark.plan.tasks import ReadTask
+    from tidemark.storage.stores.store import ObjectStore
+
+CORES = 8
+"""For how many cores a read is cut: Spark does not say to a data source how many it has."""
+BATCH_BYTES = 16 * 2**20
+"""Most bytes of rows handed to the JVM at once."""
+FAMILIES = ("is_integer", "is_floating", "is_decimal", "is_timestamp")
+"""Types between which values are converted where none is lost."""
+
+
+class TaskPartition(InputPartition):
+    """A partition: one read task, as JSON."""
+
+    def __init__(self, value: bytes) -> None:
+        self.value = value
+
+
+class TaskReader:
+    """What answers tasks, in the columns of a schema of Spark. It crosses to executors, with nothing of state or store.
+
+    `url` is the store's address, `kernel` makes the rows of a task, in the columns of `answered`."""
+
+    def __init__(self, url: str, kernel: Answered, answered: pa.Schema, schema: StructType) -> None:
+        self._url, self._kernel = url, kernel
+        self._asked = asked_schema(answered, schema)
+
+    def rows(self, partition: TaskPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition, in batches of bounded size."""
+        from tidemark.arrow.rows.cuts import pieces
+        from tidemark.plan.tasks import ReadTask
+        from tidemark.storage import open_store
+        from tidemark.storage.documents.codec import decode
+
+        with one_line():
+            task: ReadTask = decode(partition.value, ReadTask, name="read task")
+            for rows in self._kernel(open_store(self._url), task):
+                if rows.num_rows:
+                    yield from pieces(as_asked(rows, self._asked), BATCH_BYTES)
+
+
+class QuestionReader(DataSourceReader):
+    """The reader of a batch read, at one version of the collection: `version`, or where it is None the newest."""
+
+    def __init__(self, options: Options, version: int | None, schema: StructType) -> None:
+        from tidemark.datasource.options import opened, own_columns, question
+
+        found = opened(options, version)
+        beside = beside_columns(question(found, options), options)
+        own = own_columns(found.state.collection, options, list(schema.names), beside)
+        self._question: AsOf | Changes | None = question(found, options, own)
+        kernel = self._question.kernel
+        if "_multiplicity" in self._question.schema.names and not options.truth("multiplicity"):
+            kernel = partial(each_row, kernel=kernel)
+        self._tasks = TaskReader(found.store.url, kernel, answer_schema(self._question, options), schema)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_question": None, "_tasks": self._tasks}
+
+    def partitions(self) -> list[TaskPartition]:
+        """A partition for each task."""
+        assert self._question is not None  # it is the process that made the reader that is asked
+        with one_line():
+            self._question.note()
+            return task_partitions(self._question)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition; none of the one that Spark makes where there is no task."""
+        return self._tasks.rows(partition) if isinstance(partition, TaskPartition) else iter(())
+
+
+def task_partitions(question: AsOf | Changes) -> list[TaskPartition]:
+    """The read tasks of a question."""
+    from tidemark.spark.read import tasks_for
+    from tidemark.storage.documents.codec import encode
+    from tidemark.storage.sidecars import parts_table
+
+    request, parts = parts_table.opened_read(question.store, question.request)
+    return [TaskPartition(encode(task)) for task in tasks_for(CORES, request, parts)]
+
+
+def each_row(store: ObjectStore, task: ReadTask, *, kernel: Answered) -> Iterator[pa.RecordBatch]:
+    """The rows of an as-of, each as often as it is held."""
+    from tidemark.arrow.repeated import repeated
+
+    return repeated(kernel(store, task))
+
+
+def answer_schema(question: AsOf | Changes, options: Options) -> pa.Schema:
+    """The columns that the data source has for a question."""
+    schema = question.schema
+    at = schema.get_field_index("_multiplicity")
+    return schema if at < 0 or options.truth("multiplicity") else schema.remove(at)
+
+
+def beside_columns(question: AsOf | Changes, options: Options) -> list[str]:
+    """The columns of the answer that are none of the collection."""
+    own = {column.name for column in question.request.collection.columns}
+    return [name for name in answer_schema(question, options).names if name not in own]
+
+
+def asked_schema(answered: pa.Schema, schema: StructType) -> pa.Schema:
+    """What Spark takes as rows of `schema`. InvalidUsage where the answer's columns cannot be that: of another type, or
+    null where nulls are excluded."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+
+    asked = to_arrow_schema(schema, timezone="UTC")
+    for field, wanted in zip(asked, schema.fields, strict=True):
+        have = answered.field(field.name)
+        alike = any(getattr(pa.types, name)(field.type) and getattr(pa.types, name)(have.type) for name in FAMILIES)
+        if field.type != have.type and not alike:
+            held = from_arrow_type(have.type, prefer_timestamp_ntz=False).simpleString()
+            raise InvalidUsage(
+                f"tidemark: schema: column {field.name} is {held}, not {wanted.dataType.simpleString()}; ask for "
+                f"{held}, and cast it in the query"
+            )
+        if have.nullable and not field.nullable:
+            raise InvalidUsage(f"tidemark: schema: column {field.name} may be null; leave NOT NULL out")
+    return asked
+
+
+def as_asked(rows: pa.RecordBatch, asked: pa.Schema) -> pa.RecordBatch:
+    """Rows in the columns of a schema. InvalidUsage for a value that its type does not hold."""
+    import pyarrow as pa
+
+    columns = []
+    for field in asked:
+        column = rows.column(field.name)
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowInvalid as error:
+            raise InvalidUsage(f"tidemark: schema: column {field.name} is not {field.type}: {error}") from None
+    return pa.RecordBatch.from_arrays(columns, schema=asked)
