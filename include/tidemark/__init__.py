@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidemark.api.hold import Hold
     from tidemark.api.opened import OpenCollection
     from tidemark.api.opening import collections, open
+    from tidemark.datasource.views import register
     from tidemark.errors import (
         CommitUnknown,
         Contention,
@@ -56,6 +57,7 @@ __all__ = [
     "appender",
     "collections",
     "open",
+    "register",
 ]
 
 _ELSEWHERE = {
@@ -67,6 +69,7 @@ _ELSEWHERE = {
     "OpenCollection": "tidemark.api.opened",
     "Answer": "tidemark.api.answer",
     "Hold": "tidemark.api.hold",
+    "register": "tidemark.datasource.views",
 }
 """Where the names above are, but for errors."""
 

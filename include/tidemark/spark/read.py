@@ -26,6 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.arrow import read
 from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, Answered, as_of_schema, changes_schema, updates_in
+from tidemark.arrow.repeated import repeated
 from tidemark.arrow.rows.cuts import pieces
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, some_of, updates_schema
 from tidemark.arrow.view import Keep
@@ -68,6 +69,28 @@ def held_rows(
 
     told = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
     return _answered(spark, store, request, schema, told, merged, keep, times=False, ranges=ranges)
+
+
+def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> DataFrame:
+    """The answer to a request of `plan_as_of` in the columns of key and value, a row that is held m times as m rows.
+
+    One that is held fewer than zero times ends the query in an error (arrow/repeated.py)."""
+    schema = as_of_schema(request.collection)
+    columns = schema.remove(len(schema) - 1)
+
+    def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return repeated(read.held_by(store, task))
+
+    times = [] if request.collection.kind.one_value else [F.explode(_as_often()).alias(DIFF)]
+    told = [*map(F.col, columns.names), *times]
+    return _answered(spark, store, request, columns, told, merged, None, times=False)
+
+
+def _as_often() -> Column:
+    """An array with an element for each time that a row at rest is held."""
+    less = F.raise_error(F.concat(F.lit("a row is held "), F.col(DIFF), F.lit(" times, so it is no row")))
+    often = F.array_repeat(F.lit(True), F.col(DIFF).cast("int"))
+    return F.when(F.col(DIFF) > 0, often).otherwise(less.cast("array<boolean>"))
 
 
 def updates(
@@ -194,7 +217,7 @@ def _of_both(
     ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
     """Of the `plain` parts what is `told` of their rows, of all others what `merged` makes of them."""
-    frames = [rows.select(*told) for rows in _plain(spark, store, request, plain)]
+    frames = [rows.select(*told).select(schema.names) for rows in _plain(spark, store, request, plain)]
     tasks = tasks_of(spark, request, parts, ranges, {part.file.key for one in plain for part in one.parts})
     if tasks:
         frames.append(mapped(spark, store.url, schema, tasks, merged, keep))
