@@ -117,6 +117,17 @@ def question(found: OpenCollection, options: Options, columns: tuple[str, ...] |
     return found.as_of(time, event_time, names, where)
 
 
+def stream_options(options: Options) -> None:
+    """Raise InvalidUsage for options that no stream has, and for a stream that does not say where it starts."""
+    if others := [name for name in options.named(BATCH) if name not in ANY]:
+        raise InvalidUsage(f"tidemark: option {others[0]} is one of spark.read; this is spark.readStream")
+    if not options.is_stream:
+        raise InvalidUsage(
+            f"tidemark: where does the stream start? give option starting: {BEGINNING}, {NEWEST} or a time"
+        )
+    options.count("seals_per_batch", 1)
+
+
 def changes(found: OpenCollection, options: Options, names: Any) -> Changes:
     """The changes that the options of a batch read ask for."""
     after, net = options.given.get("changes_after"), options.truth("net")

@@ -30,20 +30,18 @@ FAMILIES = ("is_integer", "is_floating", "is_decimal", "is_timestamp")
 
 
 class TaskPartition(InputPartition):
-    """A partition: one read task, as JSON."""
+    """A partition: one read task, as JSON, and what makes its rows, in columns that are not yet those asked for."""
 
-    def __init__(self, value: bytes) -> None:
-        self.value = value
+    def __init__(self, value: bytes, kernel: Answered) -> None:
+        self.value, self.kernel = value, kernel
 
 
 class TaskReader:
-    """What answers tasks, in the columns of a schema of Spark. It crosses to executors, with nothing of state or store.
+    """What answers tasks from the store at an address, in the columns that are asked for. It crosses to executors, with
+    nothing of state or store."""
 
-    `url` is the store's address, `kernel` makes the rows of a task, in the columns of `answered`."""
-
-    def __init__(self, url: str, kernel: Answered, answered: pa.Schema, schema: StructType) -> None:
-        self._url, self._kernel = url, kernel
-        self._asked = asked_schema(answered, schema)
+    def __init__(self, url: str, asked: pa.Schema) -> None:
+        self._url, self._asked = url, asked
 
     def rows(self, partition: TaskPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition, in batches of bounded size."""
@@ -54,7 +52,7 @@ class TaskReader:
 
         with one_line():
             task: ReadTask = decode(partition.value, ReadTask, name="read task")
-            for rows in self._kernel(open_store(self._url), task):
+            for rows in partition.kernel(open_store(self._url), task):
                 if rows.num_rows:
                     yield from pieces(as_asked(rows, self._asked), BATCH_BYTES)
 
@@ -69,34 +67,33 @@ class QuestionReader(DataSourceReader):
         beside = beside_columns(question(found, options), options)
         own = own_columns(found.state.collection, options, list(schema.names), beside)
         self._question: AsOf | Changes | None = question(found, options, own)
-        kernel = self._question.kernel
-        if "_multiplicity" in self._question.schema.names and not options.truth("multiplicity"):
-            kernel = partial(each_row, kernel=kernel)
-        self._tasks = TaskReader(found.store.url, kernel, answer_schema(self._question, options), schema)
+        self._each = "_multiplicity" in self._question.schema.names and not options.truth("multiplicity")
+        self._tasks = TaskReader(found.store.url, asked_schema(answer_schema(self._question, options), schema))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_question": None, "_tasks": self._tasks}
+        return {**self.__dict__, "_question": None}
 
     def partitions(self) -> list[TaskPartition]:
         """A partition for each task."""
         assert self._question is not None  # it is the process that made the reader that is asked
         with one_line():
             self._question.note()
-            return task_partitions(self._question)
+            return task_partitions(self._question, each=self._each)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition; none of the one that Spark makes where there is no task."""
         return self._tasks.rows(partition) if isinstance(partition, TaskPartition) else iter(())
 
 
-def task_partitions(question: AsOf | Changes) -> list[TaskPartition]:
-    """The read tasks of a question."""
+def task_partitions(question: AsOf | Changes, *, each: bool = False) -> list[TaskPartition]:
+    """The read tasks of a question; with `each` a row that is held several times is as many rows."""
     from tidemark.spark.read import tasks_for
     from tidemark.storage.documents.codec import encode
     from tidemark.storage.sidecars import parts_table
 
+    kernel = partial(each_row, kernel=question.kernel) if each else question.kernel
     request, parts = parts_table.opened_read(question.store, question.request)
-    return [TaskPartition(encode(task)) for task in tasks_for(CORES, request, parts)]
+    return [TaskPartition(encode(task), kernel) for task in tasks_for(CORES, request, parts)]
 
 
 def each_row(store: ObjectStore, task: ReadTask, *, kernel: Answered) -> Iterator[pa.RecordBatch]:

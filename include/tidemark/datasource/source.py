@@ -1,4 +1,4 @@
-"""The data source as Spark calls it: `spark.read.format("tidemark")`.
+"""The data source as Spark calls it: `spark.read.format("tidemark")`, `spark.readStream.format("tidemark")`.
 
 Spark makes it in one Python process, asks it for its schema there, pickles it, and asks for the reader in others. So
 what the first one found out, the version, the object itself takes along. Spark asks nothing before it plans a query
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tidemark.datasource.options import Options
     from tidemark.datasource.rows import QuestionReader
+    from tidemark.datasource.stream import ChangesReader
 
 FORMAT = "tidemark"
 
@@ -50,17 +51,16 @@ class TidemarkSource(DataSource):
         return found
 
     def _schema(self) -> Any:
-        from tidemark.arrow.read import changes_schema
         from tidemark.datasource.options import named_columns, opened, question
         from tidemark.datasource.rows import answer_schema
+        from tidemark.datasource.stream import stream_schema
 
         options = self._options()
         found = opened(options)
         self._version = found.version
         if not options.is_stream:
             return answer_schema(question(found, options), options)
-        collection = found.state.collection
-        return changes_schema(collection, net=options.truth("net"), columns=named_columns(options))
+        return stream_schema(found.state.collection, options, named_columns(options))
 
     def reader(self, schema: StructType) -> QuestionReader:
         """What reads the answer in the columns of a schema. It has no `pushFilters`: Spark reuses a plan with
@@ -69,6 +69,13 @@ class TidemarkSource(DataSource):
 
         with one_line():
             return QuestionReader(self._options(), self._version, schema)
+
+    def streamReader(self, schema: StructType) -> ChangesReader:
+        """What reads changes, seal by seal, in the columns of a schema."""
+        from tidemark.datasource.stream import ChangesReader
+
+        with one_line():
+            return ChangesReader(self._options(), schema)
 
     def _options(self) -> Options:
         from tidemark.datasource.options import Options
