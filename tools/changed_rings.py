@@ -64,7 +64,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/s3/": ("s3",),
     "tests/simulation/": ("simulation", "s3", "quality", "compat"),
     "tests/spark/": ("spark", "e2e"),
-    "tests/spark/support.py": ("pure", "spark", "e2e"),
+    "tests/spark/support.py": ("pure", "spark", "e2e", "deep"),
 }
 
 
