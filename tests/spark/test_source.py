@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 import tidemark
-from tests.spark.support import APPEND, HOUR, START, UPDATES, UPSERT, Made
+from tests.spark.support import APPEND, HOUR, INSTANT, START, UPDATES, UPDATES_BY_TIME, UPSERT, Made
 from tests.spark.test_every_type import EVENTS, land
 from tests.spark.test_read import added_up, land_apart, rows_of_frame, rows_of_table
 from tidemark.model.instant import format_instant
@@ -27,6 +27,7 @@ ASKED: dict[str, list[dict[str, str]]] = {
         {"multiplicity": "true"},
         {"multiplicity": "true", "range": "seen", "range_from": "1960-01-01", "where": "price < 100000.25"},
     ],
+    UPDATES_BY_TIME: [{"multiplicity": "true"}, {"multiplicity": "true", "where": "seen > '1975-01-01' AND id < 30"}],
     UPSERT: [{}, {"as_of": NOON, "event_time": NOON, "columns": "id,since"}, {"where": "id < 10", "columns": "kind"}],
 }
 
@@ -64,12 +65,14 @@ def answer(made: Made, options: dict[str, str]) -> pa.Table:
     return opened.as_of(given.get("as_of"), given.get("event_time"), names, where).to_arrow()
 
 
-@pytest.mark.parametrize("text", list(ASKED), ids=["append", "updates", "upsert"])
+@pytest.mark.parametrize("text", list(ASKED), ids=["append", "updates", "by time", "upsert"])
 def test_the_rows_are_those_of_the_python_api(spark: Any, tmp_path: Path, text: str) -> None:
     """Drained rows beside such that are only sealed."""
     made = Made(tmp_path, text)
     for day in (1, 2):
         made.land(day, 200, keys=40)
+        if text == UPDATES_BY_TIME:
+            as_timestamps(made, day)
         made.moved(day, "ingest", "seal")
     made.moved(1, "drain")
     for options in ASKED[text]:
@@ -88,6 +91,14 @@ def test_the_rows_are_those_of_the_python_api(spark: Any, tmp_path: Path, text: 
         assert frame.columns == table.column_names
         assert rows_of_frame(frame, frame.columns) == rows_of_table(table)
         assert table.num_rows > 20
+
+
+def as_timestamps(made: Made, day: int) -> None:
+    """The column of dates in the files of a day as one of times."""
+    for file in (made.landing / made.name / f"2024-01-{day:02d}").iterdir():
+        table = pq.read_table(file)
+        at = table.schema.get_field_index("seen")
+        pq.write_table(table.set_column(at, "seen", table["seen"].cast(INSTANT)), file)
 
 
 def test_every_type_of_column(spark: Any, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
@@ -22,6 +23,7 @@ from tidemark.datasource.stream import ChangesReader
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.init import declare
 from tidemark.model.change import Sealed
 from tidemark.model.instant import format_instant
 
@@ -293,3 +295,41 @@ def test_a_query_fails_with_the_line_and_no_traceback(spark: Any, tmp_path: Path
         streamed(spark, made, tmp_path / "sink")
     assert "one of that name was created anew: start with a new checkpoint and an empty sink" in str(refused.value)
     assert "Traceback" not in str(refused.value)
+
+
+def test_columns_change_while_a_stream_goes_on(tmp_path: Path) -> None:
+    """A stream has the columns that it started with. One that is started anew has those of today, of all batches; the
+    old ones it does not know any more."""
+    made = filled(tmp_path, UPSERT, 1)
+    begun = reader(made)
+    text = UPSERT.replace("since]", "since, note]").replace("since: timestamp,", "since: timestamp, note: string,")
+    made.file.write_text(text)
+    land_with(made, 2, note="new")
+    made.moved(2)
+    opened = tidemark.open(made.root, made.name)
+    names = ["id", "kind", "amount", "since"]
+    for some, columns in [(begun, names), (reader(made), [*names, "note"])]:
+        found = offsets(some)
+        expected = rows_of_table(opened.changes(columns=columns).to_arrow())
+        held = [row for start, end in pairwise(found) for row in rows(some, start, end)]
+        assert sorted(held, key=repr) == expected
+        assert len(found) > 2
+    text = text.replace("amount", "sum").replace("sum: float", "sum: {type: float, was: amount}")
+    made.file.write_text(text)
+    made.step("seal", 2)
+    declare(made.job(), str(made.file))
+    renamed = reader(made, columns="id,sum")
+    found = offsets(renamed)
+    assert sum(len(rows(renamed, *pair)) for pair in pairwise(found)) > 100
+    with pytest.raises(InvalidUsage, match="schema: collection people has no column 'amount'"):
+        begun.partitions(found[0], found[1])
+
+
+def land_with(made: Made, day: int, **more: str) -> None:
+    """The files of a day with more columns."""
+    made.land(day, 80, keys=30)
+    for file in (made.landing / made.name / f"2024-01-{day:02d}").iterdir():
+        table = pq.read_table(file)
+        for name, value in more.items():
+            table = table.append_column(name, pa.array([value] * len(table)))
+        pq.write_table(table, file)

@@ -14,10 +14,11 @@ An example, of a collection that is sealed to 20 by version 5 and to 30 by versi
     batch 0    {upto: 19, version: 5, after: -1}    changes after the beginning up to 19, read in version 5
     batch 1    {upto: 29, version: 9, after: 19}    changes after 19 up to 29, read in version 9
 
-So a batch that is repeated is read in the version in which it was read before, and has the same rows. Where that
-version was collected it is read in the oldest that is kept: the changes are the same, as a seal is final; only event
-times below `since` are those that `since` has forwarded by then. If versions between two batches were collected, a
-batch ends at the first seal that is still known, and may span several.
+So a batch that is repeated is read in the version in which it was read before, and has the same rows; its columns are
+always those of today, as in every read. Where that version was collected it is read in the oldest that is kept: the
+changes are the same, as a seal is final; only event times below `since` are those that `since` has forwarded by then.
+If versions between two batches were collected, a batch ends at the first seal that is still known, and may span
+several.
 
 What it costs: each version is read once in the life of a stream, none while nothing new is sealed but the newest and
 the one behind it. A stream that starts at a time looks for it by halving: some 16 small objects for each halving.
@@ -26,7 +27,7 @@ the one behind it. A stream that starts at a time looks for it by halving: some 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tidemark.api.pinned import Pinned, pinned
@@ -120,7 +121,8 @@ class Seals:
         return reached
 
     def at(self, end: Offset) -> Pinned:
-        """The collection in the version in which the batch that ends at an offset is read.
+        """The collection in the version in which the batch that ends at an offset is read, in the columns of today, as
+        every read has them.
 
         Raises InvalidUsage where what the batch holds cannot be read any more, and says what to do."""
         try:
@@ -129,7 +131,8 @@ class Seals:
             found = pinned(self._root, self._name, max(end.version, self._log.oldest_version()))
         self._check_same(end, found.state)
         self._check_kept(end, found.state)
-        return found
+        today = replace(found.state, collection=self.newest().state.collection)
+        return replace(found, head=replace(found.head, arrangement=today))
 
     def _after(self, start: Offset, last: int) -> Iterator[tuple[int, int]]:
         """The versions after an offset that sealed more, up to `last`, each with its seal."""
