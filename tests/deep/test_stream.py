@@ -8,11 +8,13 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import date, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.support import APPEND, Made
+from tests.spark.support import APPEND, Made, rows_of
 from tests.support.budget import budget
 from tidemark.model.change import Sealed
 
@@ -29,9 +31,9 @@ pytestmark = pytest.mark.deep
 PROJECT = Path(__file__).resolve().parents[2]
 APP = PROJECT / "tests" / "deep" / "streaming.py"
 KILLS = budget(ci=5, deep=50)
-MOMENTS = ((False, 4.0), (True, 0.4), (True, 0.4), (True, 3.0))
-"""When kills fall: up to so many seconds behind the start of a query, or behind that of a batch. A batch takes half a
-second."""
+MOMENTS = ((False, 6.0), (True, 0.4), (True, 2.0), (True, 4.0))
+"""When kills fall: up to so many seconds behind the start of a query, or behind that of its first batch, which takes a
+second; those that follow take half of one."""
 PATIENCE_S = 90.0
 ROWS = 200
 
@@ -53,6 +55,13 @@ def query(made: Made, sink: Path, *words: str) -> Iterator[subprocess.Popen[str]
     finally:
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
+
+
+def land(made: Made, day: int) -> None:
+    """A file of rows of a day, from the first of January on."""
+    folder = made.landing / made.name / f"{date(2024, 1, 1) + timedelta(day - 1)}"
+    folder.mkdir(parents=True)
+    pq.write_table(rows_of(made.name, random.Random(day), day, ROWS, 40), folder / "0.parquet")
 
 
 def landed(made: Made) -> Counter[str]:
@@ -100,29 +109,29 @@ def test_a_killed_query_loses_nothing_and_repeats_nothing(tmp_path: Path) -> Non
     sink.mkdir()
     days = iter(range(1, 10_000))
 
-    def go_on() -> None:
-        for day in [next(days) for _ in range(chance.randrange(1, 4))]:
-            made.land(day, ROWS, keys=40)
+    def go_on(count: int) -> None:
+        for day in islice(days, count):
+            land(made, day)
             made.moved(day)
 
-    go_on()
+    go_on(2)
     for kill in range(KILLS):
-        with query(made, sink) as running:
+        with ThreadPoolExecutor(1) as writer, query(made, sink) as running:
             assert running.stdout is not None
             assert running.stdout.readline() == "started\n", Path(f"{sink}.err").read_text()[-4000:]
-            writer = threading.Thread(target=go_on)
-            writer.start()
+            going_on = writer.submit(go_on, chance.randrange(1, 4))
             behind_a_batch, longest = chance.choice(MOMENTS)
             if behind_a_batch:
                 wait_for_batch(sink)
             time.sleep(chance.uniform(0, longest))
             assert running.poll() is None, f"ended before kill {kill}: {Path(f'{sink}.err').read_text()[-4000:]}"
-        writer.join()
+        going_on.result()
     with query(made, sink, "drain") as running:
         assert running.wait(timeout=240) == 0, Path(f"{sink}.err").read_text()[-4000:]
     uppers = {record.change.upper for record in made.log.history() if isinstance(record.change, Sealed)}
     batches = taken(sink)
     assert len(batches) == len(uppers), "one batch a seal"
+    assert len(uppers) > KILLS
     assert sum(batches, Counter()) == landed(made)
     assert min(map(len, batches)) > 0
     repeated = sum(count - 1 for count in Counter(begun(sink)).values())
