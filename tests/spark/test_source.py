@@ -15,6 +15,7 @@ import tidemark
 from tests.spark.support import APPEND, HOUR, INSTANT, START, UPDATES, UPDATES_BY_TIME, UPSERT, Made
 from tests.spark.test_every_type import EVENTS, land
 from tests.spark.test_read import added_up, land_apart, rows_of_frame, rows_of_table
+from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.model.instant import format_instant
 from tidemark.storage.sidecars import parts_table
 
@@ -194,8 +195,32 @@ def test_a_condition_leaves_parts_unopened_and_a_schema_columns(spark: Any, tmp_
     found = read(spark, made, where="id >= 1000", **some)
     assert added_up(rows_of_frame(found, found.columns)) == expected
     assert len(expected) > 10
-    with pytest.raises(PySparkException, match="is missing"):
+    with pytest.raises(PySparkException, match="is missing") as refused:
         read(spark, made, where="id >= 0", **some).count()
+    assert "Traceback" not in str(refused.value)
+
+
+def test_a_version_that_was_collected_is_named(spark: Any, tmp_path: Path) -> None:
+    """It is gone behind the planning of a query, and before that of one that has begun with `load`."""
+    made = Made(tmp_path, APPEND)
+
+    def day(number: int) -> None:
+        made.land(number, 100, keys=40)
+        made.moved(number)
+
+    day(1)
+    planned, loaded = read(spark, made), read(spark, made)
+    assert planned.count() == 100
+    for number in range(2, 7):
+        day(number)
+    for _ in range(2):
+        collect(made.job(), keep=0, graces=AT_ONCE)
+    with pytest.raises(PySparkException, match=r"version \d+ of events was collected since it was opened") as refused:
+        planned.count()
+    assert "Traceback" not in str(refused.value)
+    with pytest.raises(PySparkException, match=r"version \d+ was collected; the oldest") as refused:
+        loaded.count()
+    assert "Traceback" not in str(refused.value)
 
 
 def damage(file: Path, column: str) -> None:

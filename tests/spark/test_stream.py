@@ -248,8 +248,10 @@ def test_what_no_stream_can_be_is_refused_in_a_line(tmp_path: Path) -> None:
             reader(made, **options).initialOffset()
         assert message in str(refused.value)
     source = DefaultSource({"path": path(made)})
-    with pytest.raises(InvalidUsage, match="where does the stream start"):
-        source.streamReader(source.schema())
+    some = pickle.loads(pickle.dumps(source.streamReader(source.schema())))
+    for call in (some.initialOffset, lambda: some.latestOffset({}, ReadMaxFiles(1)), lambda: some.partitions({}, {})):
+        with pytest.raises(InvalidUsage, match="where does the stream start"):
+            call()
 
 
 def streamed(spark: Any, made: Made, sink: Path, **options: str) -> list[Counter[str]]:
@@ -291,6 +293,11 @@ def test_a_query_fails_with_the_line_and_no_traceback(spark: Any, tmp_path: Path
     shutil.rmtree(made.root / made.name)
     shutil.rmtree(made.landing)
     filled(tmp_path, UPSERT, 2)
+    unsaid = spark.readStream.format("tidemark").load(path(made)).writeStream.format("noop")
+    query = unsaid.option("checkpointLocation", f"{tmp_path}/unsaid").start()
+    with pytest.raises(StreamingQueryException, match="where does the stream start") as refused:
+        query.awaitTermination()
+    assert "Traceback" not in str(refused.value)
     with pytest.raises(StreamingQueryException) as refused:
         streamed(spark, made, tmp_path / "sink")
     assert "one of that name was created anew: start with a new checkpoint and an empty sink" in str(refused.value)

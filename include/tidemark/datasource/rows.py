@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from tidemark.datasource.refusal import one_line
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, TidemarkError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,10 +30,11 @@ FAMILIES = ("is_integer", "is_floating", "is_decimal", "is_timestamp")
 
 
 class TaskPartition(InputPartition):
-    """A partition: one read task, as JSON, and what makes its rows, in columns that are not yet those asked for."""
+    """A partition: one read task of a version, as JSON, and what makes its rows, in columns that are not yet those that
+    are asked for."""
 
-    def __init__(self, value: bytes, kernel: Answered) -> None:
-        self.value, self.kernel = value, kernel
+    def __init__(self, value: bytes, kernel: Answered, version: int) -> None:
+        self.value, self.kernel, self.version = value, kernel, version
 
 
 class TaskReader:
@@ -49,12 +50,27 @@ class TaskReader:
         from tidemark.plan.tasks import ReadTask
         from tidemark.storage import open_store
         from tidemark.storage.documents.codec import decode
+        from tidemark.storage.stores.store import Missing
 
+        task: ReadTask = decode(partition.value, ReadTask, name="read task")
+        store = open_store(self._url)
         with one_line():
-            task: ReadTask = decode(partition.value, ReadTask, name="read task")
-            for rows in partition.kernel(open_store(self._url), task):
-                if rows.num_rows:
-                    yield from pieces(as_asked(rows, self._asked), BATCH_BYTES)
+            try:
+                for rows in partition.kernel(store, task):
+                    if rows.num_rows:
+                        yield from pieces(as_asked(rows, self._asked), BATCH_BYTES)
+            except (Missing, TidemarkError) as error:
+                _check_kept(store, task, partition.version, error)
+                raise
+
+
+def _check_kept(store: ObjectStore, task: ReadTask, version: int, error: Exception) -> None:
+    """Raise InvalidUsage where a read failed as its version was collected since."""
+    from tidemark.api.pinned import check_kept
+    from tidemark.jobs.job import fresh_id
+    from tidemark.storage.log.log import StateLog
+
+    check_kept(StateLog(store, fresh_id), task.collection.name, version, error)
 
 
 class QuestionReader(DataSourceReader):
@@ -93,7 +109,7 @@ def task_partitions(question: AsOf | Changes, *, each: bool = False) -> list[Tas
 
     kernel = partial(each_row, kernel=question.kernel) if each else question.kernel
     request, parts = parts_table.opened_read(question.store, question.request)
-    return [TaskPartition(encode(task), kernel) for task in tasks_for(CORES, request, parts)]
+    return [TaskPartition(encode(task), kernel, question.version) for task in tasks_for(CORES, request, parts)]
 
 
 def each_row(store: ObjectStore, task: ReadTask, *, kernel: Answered) -> Iterator[pa.RecordBatch]:

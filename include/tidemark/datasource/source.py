@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource
 
 from tidemark.datasource.refusal import one_line
+from tidemark.errors import TidemarkError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tidemark.datasource.options import Options
     from tidemark.datasource.rows import QuestionReader
-    from tidemark.datasource.stream import ChangesReader
+    from tidemark.datasource.stream import ChangesReader, RefusedReader
 
 FORMAT = "tidemark"
 
@@ -70,12 +71,14 @@ class TidemarkSource(DataSource):
         with one_line():
             return QuestionReader(self._options(), self._version, schema)
 
-    def streamReader(self, schema: StructType) -> ChangesReader:
+    def streamReader(self, schema: StructType) -> ChangesReader | RefusedReader:
         """What reads changes, seal by seal, in the columns of a schema."""
-        from tidemark.datasource.stream import ChangesReader
+        from tidemark.datasource.stream import ChangesReader, RefusedReader
 
-        with one_line():
+        try:
             return ChangesReader(self._options(), schema)
+        except TidemarkError as refusal:
+            return RefusedReader(refusal)
 
     def _options(self) -> Options:
         from tidemark.datasource.options import Options

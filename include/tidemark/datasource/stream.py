@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from tidemark.datasource.options import BEGINNING, NEWEST, Options, opened, own_columns, stream_options
 from tidemark.datasource.refusal import one_line
 from tidemark.datasource.rows import TaskPartition, TaskReader, asked_schema, task_partitions
-from tidemark.errors import CommitUnknown, Contention, InvalidUsage, Unavailable
+from tidemark.errors import CommitUnknown, Contention, InvalidUsage, TidemarkError, Unavailable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,6 +138,33 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if found.refresh().state.since <= since:
                     raise  # else it moved on meanwhile
         self._here().holds = True
+
+
+class RefusedReader(DataSourceStreamReader):
+    """The reader of a stream that cannot be. Spark hides what is raised while a reader is made, so it is raised when
+    the reader is asked where to start."""
+
+    def __init__(self, refusal: TidemarkError) -> None:
+        self._refusal = refusal
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Raise the refusal."""
+        with one_line():
+            raise self._refusal
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Raise the refusal."""
+        with one_line():
+            raise self._refusal
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskPartition]:
+        """Raise the refusal."""
+        with one_line():
+            raise self._refusal
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Nothing: there is no partition."""
+        return iter(())
 
 
 @dataclass
