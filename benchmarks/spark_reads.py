@@ -1,5 +1,6 @@
 """What reads through Spark cost: as-of, net changes, one key and a tenth by a condition, beside the Arrow reader in one
-process and beside Spark reading the same answer from a plain Parquet file, which no table can beat.
+process and beside Spark reading the same answer from a plain Parquet file, which no table can beat. As-of and one key
+also by the data source `tidemark`, each query loading anew, and by a view of `register`.
 
 Three collections of as many updates each: `append` and `upsert` are those of `throughput`, four days, each drained and
 compacted; `loaded` holds each key once, said in order of keys, and a last day changed the last hundredth of them. Every
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+import tidemark
 from benchmarks.feed import DAY, Feed, Fingerprint, Rows, fingerprint_of, write_day
 from benchmarks.measure import apart, measured
 from benchmarks.steps import Bench
@@ -70,6 +72,19 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
             return told.withColumnRenamed("diff", "_multiplicity")
 
         held = f"id = {key[0]} and code = '{key[1]}'"
+        address = store.url
+        tidemark.register(spark, address.rpartition("/")[0])
+
+        def source(**options: str) -> DataFrame:
+            return spark.read.format("tidemark").options(multiplicity="true", **options).load(address)
+
+        def to_spark(where: str | None = None) -> DataFrame:
+            return tidemark.open(address).as_of(where=where).to_spark(spark)
+
+        def view(where: str = "TRUE") -> DataFrame:
+            told = spark.sql(f"SELECT *, 1 AS _multiplicity FROM {feed.collection.name} WHERE {where}")
+            return told.withColumn("_multiplicity", told._multiplicity.cast("long"))
+
         reads: dict[str, tuple[Callable[[], Fingerprint], Fingerprint]] = {
             "as-of, Spark": (lambda: sums(as_of_frame(spark, store, state)), expected),
             "as-of, Arrow": (lambda: fingerprint_of(reading.as_of(store, state)), expected),
@@ -81,6 +96,12 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
             ),
             "one key, Spark": (lambda: sums(as_of_frame(spark, store, state, keys=keys)), one),
             "one key, plain Parquet on Spark": (lambda: sums(spark.read.parquet(f"file://{table}").where(held)), one),
+            "as-of, to_spark": (lambda: sums(to_spark()), expected),
+            "as-of, data source": (lambda: sums(source()), expected),
+            "as-of, view": (lambda: sums(view()), expected),
+            "one key, to_spark": (lambda: sums(to_spark(held)), one),
+            "one key, data source": (lambda: sums(source(where=held)), one),
+            "one key, view": (lambda: sums(view(held)), one),
             "a tenth, Spark": (
                 lambda: sums(as_of_frame(spark, store, state, keep=_of_small_amounts)),
                 tenth,

@@ -1,5 +1,5 @@
-"""Build build/tidemark.zip, what Spark ships to its executors: include/tidemark, and the definitions of derived
-collections in Python that lie in include/definitions, reproducibly.
+"""Build build/tidemark.zip, what Spark ships to its executors: include/tidemark, the module by which Spark finds the
+format `tidemark`, and the definitions of derived collections in Python that lie in include/definitions, reproducibly.
 
 Equal sources give equal bytes (sorted names, one fixed date and mode); an unchanged zip is not written again.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCE_ROOT = PROJECT / "include"
-SHIPPED = ("definitions", "tidemark")
+SHIPPED = ("definitions", "pyspark_tidemark.py", "tidemark")
 TARGET = PROJECT / "build" / "tidemark.zip"
 
 # The oldest date a zip can hold; any fixed one would do.
@@ -24,7 +24,8 @@ READABLE_FILE = 0o100644 << 16
 
 def zip_bytes(source_root: Path) -> bytes:
     """The zip of what is SHIPPED under `source_root`, a function of names and contents only."""
-    files = sorted(path for name in SHIPPED for path in (source_root / name).rglob("*") if path.is_file())
+    within = (path for name in SHIPPED for path in (source_root / name, *(source_root / name).rglob("*")))
+    files = sorted(path for path in within if path.is_file())
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for path in files:

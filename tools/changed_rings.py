@@ -19,6 +19,8 @@ TOUCHED: dict[str, Sequence[str]] = {
     "include/tidemark/airflow/": AIRFLOW,
     "include/tidemark/airflow/web/": (*AIRFLOW, "simulation", "quality"),
     "include/tidemark/api/": ("pure", "simulation", "conformance", "cli", "spark", "s3", "dags", "e2e", "deep"),
+    "include/pyspark_tidemark.py": ("pure", "spark"),
+    "include/tidemark/datasource/": ("pure", "spark", "deep"),
     "include/tidemark/cli/": ("cli", "pure", "simulation", "spark", "e2e", "deep"),
     "include/tidemark/publish/": ("pure", "simulation", "cli", *AIRFLOW),
     "include/tidemark/quality/": (
@@ -57,12 +59,14 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/environment/": (),
     "tests/launch/": ("launch", "e2e", "deep"),
     "tests/pure/definition/test_dated.py": ("pure", "spark"),
+    "tests/pure/test_how_to_read.py": ("pure", "spark"),
     "tests/pure/storage/test_log.py": ("pure", "s3", "simulation"),
     "tests/pure/storage/test_low_water.py": ("pure", "simulation"),
     "tests/quality/": ("quality",),
     "tests/s3/": ("s3",),
     "tests/simulation/": ("simulation", "s3", "quality", "compat"),
     "tests/spark/": ("spark", "e2e"),
+    "tests/spark/support.py": ("pure", "spark", "e2e", "deep"),
 }
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidemark.api.opened import OpenCollection
     from tidemark.api.opening import collections, open
     from tidemark.api.sql.asking import sql
+    from tidemark.datasource.views import register
     from tidemark.errors import (
         CommitUnknown,
         Contention,
@@ -57,6 +58,7 @@ __all__ = [
     "appender",
     "collections",
     "open",
+    "register",
     "sql",
 ]
 
@@ -70,6 +72,7 @@ _ELSEWHERE = {
     "OpenCollection": "tidemark.api.opened",
     "Answer": "tidemark.api.answer",
     "Hold": "tidemark.api.hold",
+    "register": "tidemark.datasource.views",
 }
 """Where the names above are, but for errors."""
 

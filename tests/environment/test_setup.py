@@ -151,7 +151,7 @@ def test_the_package_is_imported_from_the_zip_alone(tmp_path: Path) -> None:
     target = tmp_path / "tidemark.zip"
     build_zip.build(target=target)
     with zipfile.ZipFile(target) as archive:
-        assert {name.split("/")[0] for name in archive.namelist()} == {"tidemark"}
+        assert {name.split("/")[0] for name in archive.namelist()} == {"tidemark", "pyspark_tidemark.py"}
     done = subprocess.run(
         [sys.executable, "-S", "-c", "import tidemark, tidemark.errors; print(tidemark.__file__)"],
         env={"PYTHONPATH": str(target)},

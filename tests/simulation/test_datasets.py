@@ -23,7 +23,7 @@ from support.typed import CASES, Typed, TypedWorld
 from support.world import World, collection, interval
 from tidemark.api.dataset import CollectionDataset
 from tidemark.api.opened import OpenCollection
-from tidemark.arrow import bag
+from tidemark.arrow import bag, repeated
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.parts.writer import PartWriter
@@ -42,6 +42,7 @@ def row_groups_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 3)
     monkeypatch.setattr(merge, "ROW_GROUP_ROWS", 3)
     monkeypatch.setattr(bag, "PIECE_ROWS", 6)
+    monkeypatch.setattr(repeated, "MOST_ROWS", 6)
 
 
 def counted(rows: Iterable[tuple[Any, ...]]) -> Counter[Any]:
@@ -93,7 +94,7 @@ def test_every_version_gives_the_rows_of_as_of(
         held = opened.as_of().to_arrow()
         assert sums(counts.to_table()) == sums(held)
         if min(held["_multiplicity"].to_pylist(), default=1) < 0:
-            with pytest.raises(InvalidUsage, match="which no table can show; ask with multiplicity=True"):
+            with pytest.raises(InvalidUsage, match="which no table can show; ask with multiplicity"):
                 opened.dataset().to_table()
             continue
         dataset, table = opened.dataset(), as_a_table(opened)
@@ -255,7 +256,7 @@ def test_a_row_that_is_held_often_comes_as_often_in_bounded_batches(tmp_path: Pa
     rows = [{"k": 1, "v": "same", "t": 1, "e": 1}] * 100 + [{"k": 2, "v": "other", "t": 1, "e": 1}]
     dataset = loaded(tmp_path, "often", rows).dataset()
     assert Counter(dataset.to_table()["v"].to_pylist()) == {"same": 100, "other": 1}
-    assert max(batch.num_rows for batch in dataset.to_batches()) <= bag.PIECE_ROWS
+    assert max(batch.num_rows for batch in dataset.to_batches()) <= repeated.MOST_ROWS
     assert duckdb.sql("SELECT count(*) FROM dataset").fetchall() == [(101,)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow as pa
 from tidemark.api.answer import Answer
 from tidemark.api.conditions import ALL, LEARNED, NOTHING
 from tidemark.api.selection import Selection, selection
-from tidemark.arrow.read import answer, as_of_schema, changes_schema
+from tidemark.arrow.read import Answered, answer, as_of_schema, changes_schema
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
 from tidemark.arrow.view import held_in, told_in
 from tidemark.errors import InvalidUsage, TidemarkError, require
@@ -45,8 +46,22 @@ class Read(Answer):
         super().__init__(pinned, schema)
         self._selection, self._request, self._noted = selection, request, noted or request
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    @property
+    def request(self) -> ReadRequest:
+        """What is read (Tidemark's own)."""
+        return self._request
+
+    @property
+    def store(self) -> ObjectStore:
+        """The store of the collection's objects (Tidemark's own)."""
+        return self._pinned.store
+
+    def note(self) -> None:
+        """Remember that it was asked, where retention goes by that (Tidemark's own)."""
         asked_reads.note(self._pinned.store, self._noted)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        self.note()
         return answer(self._pinned.read_store(), self._request, self._answered)
 
     def explain(self) -> Explanation:
@@ -70,7 +85,7 @@ class Read(Answer):
 
     def _frame(self, spark: Any) -> Any:
         require("pyspark", "spark")
-        asked_reads.note(self._pinned.store, self._noted)
+        self.note()
         return self._framed(spark)
 
     @abstractmethod
@@ -124,8 +139,13 @@ class AsOf(Read):
 
         return CollectionDataset(HeldRows(self._pinned, *self._given, True))
 
+    @property
+    def kernel(self) -> Answered:
+        """What makes the rows of a task (Tidemark's own). It may be pickled: of state and store it takes nothing."""
+        return partial(held_in, view=self._selection.view)
+
     def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        return held_in(store, task, self._selection.view)
+        return self.kernel(store, task)
 
     def _framed(self, spark: Any) -> Any:
         from tidemark.spark.read import held_rows
@@ -186,8 +206,13 @@ class Changes(Read):
     def _columns(self) -> list[str]:
         return super()._columns if self.net else [*super()._columns, TIME, EVENT_TIME]
 
+    @property
+    def kernel(self) -> Answered:
+        """What makes the rows of a task (Tidemark's own). It may be pickled: of state and store it takes nothing."""
+        return partial(told_in, view=self._selection.view, net=self.net)
+
     def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        return told_in(store, task, self._selection.view, net=self.net)
+        return self.kernel(store, task)
 
     def _framed(self, spark: Any) -> Any:
         from tidemark.spark.read import told_rows

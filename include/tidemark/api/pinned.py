@@ -42,15 +42,20 @@ class Pinned:
 
     def check_kept(self, error: Exception | None = None) -> None:
         """InvalidUsage if the version was collected meanwhile, in place of an error whose reason that is."""
-        oldest = self.log.oldest_version()
-        if self.version < oldest:
-            raise InvalidUsage(
-                f"version {self.version} of {self.name} was collected since it was opened; the oldest kept is "
-                f"{oldest}: open it again, and place a hold where history must stay"
-            ) from error
+        check_kept(self.log, self.name, self.version, error)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return pinned, (self.root, self.name, self.version)
+
+
+def check_kept(log: StateLog, name: str, version: int, error: Exception | None = None) -> None:
+    """InvalidUsage if a version of a collection was collected, in place of an error whose reason that is."""
+    oldest = log.oldest_version()
+    if version < oldest:
+        raise InvalidUsage(
+            f"version {version} of {name} was collected since it was opened; the oldest kept is {oldest}: open it "
+            "again, and place a hold where history must stay"
+        ) from error
 
 
 def pinned(root: str, name: str, version: int | None = None) -> Pinned:

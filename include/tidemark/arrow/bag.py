@@ -28,11 +28,11 @@ import pyarrow as pa
 from tidemark.arrow.kernels.merge import groups_at_once
 from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.read import as_of_schema, held_by
+from tidemark.arrow.repeated import each_time
 from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import values
 from tidemark.arrow.rows.schema import DIFF
 from tidemark.arrow.runs import Asked
-from tidemark.errors import InvalidUsage, plain_line
 from tidemark.model.batch import Part
 from tidemark.plan.ranges import groups_among
 from tidemark.plan.read import ReadRequest, read_tasks
@@ -69,7 +69,7 @@ class Bag:
             if counts is None:
                 yield rows
             else:
-                yield from _repeated(rows, counts, self.request.collection.name)
+                yield from each_time(rows, values(counts))
 
     def counted(self) -> Iterator[pa.RecordBatch]:
         """The rows with `_multiplicity`, never 0. Rows that are equal in these columns may come several times."""
@@ -151,22 +151,3 @@ def _all_once(file: OpenedPart, groups: Sequence[int]) -> bool:
     at = file.schema.get_field_index(DIFF)
     known = (file.metadata.row_group(group).column(at).statistics for group in groups)
     return all(one is not None and one.has_min_max and one.min == one.max == 1 for one in known)
-
-
-def _repeated(rows: pa.RecordBatch, counts: pa.Array, name: str) -> Iterator[pa.RecordBatch]:
-    """Each row as often as it is held, in batches of bounded size."""
-    numbers = values(counts)
-    if (numbers == 1).all():
-        yield rows
-        return
-    if (negative := np.flatnonzero(numbers < 0)).size:
-        at = int(negative[0])
-        row = plain_line(str({name: value[0] for name, value in rows.slice(at, 1).to_pydict().items()}), 200)
-        raise InvalidUsage(
-            f"collection {name} holds {numbers[at]} of {row}, which no table can show; "
-            "ask with multiplicity=True, and add up _multiplicity"
-        )
-    ends = np.cumsum(numbers)
-    for start in range(0, int(ends[-1]), PIECE_ROWS):
-        places = np.arange(start, min(start + PIECE_ROWS, int(ends[-1])))
-        yield rows.take(of_numbers(np.searchsorted(ends, places, side="right")))

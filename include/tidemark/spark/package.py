@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,34 @@ _shipped: set[str] = set()
 
 
 def ship(spark: Any) -> None:
-    """Let executors of this session on other machines import this process's package, once for the session.
+    """Let executors of this session on other machines, and a server of Spark Connect, import this process's package,
+    once for the session.
 
-    Nothing to do where all of Spark runs here, or where the package was given to spark-submit (`--py-files`). A session
-    of Spark Connect is its server's: there the package must be installed.
+    Nothing to do where all of Spark runs here, or where the package was given to spark-submit (`--py-files`).
     """
     context = getattr(spark, "_sc", None)
-    if context is None or is_local(context.master) or context.applicationId in _shipped:
+    if context is None:
+        _ship_to_server(spark)
+        return
+    if is_local(context.master) or context.applicationId in _shipped:
         return
     if PACKAGE.is_dir() and not _given(context):
-        zipped = shutil.make_archive(str(Path(context._temp_dir) / "tidemark"), "zip", PACKAGE.parent, PACKAGE.name)
-        context.addPyFile(zipped)
+        context.addPyFile(_zipped(context._temp_dir))
     _shipped.add(context.applicationId)
+
+
+def _ship_to_server(spark: Any) -> None:
+    session = str(spark.session_id)
+    if session in _shipped:
+        return
+    if PACKAGE.is_dir():
+        with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+            spark.addArtifacts(_zipped(folder), pyfile=True)
+    _shipped.add(session)
+
+
+def _zipped(folder: str) -> str:
+    return shutil.make_archive(str(Path(folder) / "tidemark"), "zip", PACKAGE.parent, PACKAGE.name)
 
 
 def _given(context: Any) -> bool:

@@ -26,6 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.arrow import read
 from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, Answered, as_of_schema, changes_schema, updates_in
+from tidemark.arrow.repeated import repeated
 from tidemark.arrow.rows.cuts import pieces
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, some_of, updates_schema
 from tidemark.arrow.view import Keep
@@ -68,6 +69,28 @@ def held_rows(
 
     told = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
     return _answered(spark, store, request, schema, told, merged, keep, times=False, ranges=ranges)
+
+
+def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> DataFrame:
+    """The answer to a request of `plan_as_of` in the columns of key and value, a row that is held m times as m rows.
+
+    One that is held fewer than zero times ends the query in an error (arrow/repeated.py)."""
+    schema = as_of_schema(request.collection)
+    columns = schema.remove(len(schema) - 1)
+
+    def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        return repeated(read.held_by(store, task))
+
+    times = [] if request.collection.kind.one_value else [F.explode(_as_often()).alias(DIFF)]
+    told = [*map(F.col, columns.names), *times]
+    return _answered(spark, store, request, columns, told, merged, None, times=False)
+
+
+def _as_often() -> Column:
+    """An array with an element for each time that a row at rest is held."""
+    less = F.raise_error(F.concat(F.lit("a row is held "), F.col(DIFF), F.lit(" times, which no table can show")))
+    often = F.array_repeat(F.lit(True), F.col(DIFF).cast("int"))
+    return F.when(F.col(DIFF) > 0, often).otherwise(less.cast("array<boolean>"))
 
 
 def updates(
@@ -194,7 +217,7 @@ def _of_both(
     ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
     """Of the `plain` parts what is `told` of their rows, of all others what `merged` makes of them."""
-    frames = [rows.select(*told) for rows in _plain(spark, store, request, plain)]
+    frames = [rows.select(*told).select(schema.names) for rows in _plain(spark, store, request, plain)]
     tasks = tasks_of(spark, request, parts, ranges, {part.file.key for one in plain for part in one.parts})
     if tasks:
         frames.append(mapped(spark, store.url, schema, tasks, merged, keep))
@@ -246,15 +269,29 @@ def tasks_of(
     *,
     leading: int | None = None,
 ) -> list[ReadTask]:
-    """The tasks of a read whose batches were opened, none where there is nothing: so many that all cores have work, so
-    large that they are worth it, and none larger than a task should be; all of like size. Parts whose files are in
-    `but` are read otherwise. With `leading` no two have keys that are equal in so many of their first columns, where
-    the `ranges` share none, and all keys that are asked for are in one, also those of which there is nothing."""
+    """The tasks of a read for the cores of a session (`tasks_for`)."""
+    return tasks_for(cores(spark), request, parts, ranges, but, leading=leading)
+
+
+def tasks_for(
+    at_once: int,
+    request: ReadRequest,
+    parts: PartsOf,
+    ranges: Sequence[KeyRange] = (),
+    but: Names[str] = frozenset(),
+    *,
+    leading: int | None = None,
+) -> list[ReadTask]:
+    """The tasks of a read whose batches were opened, none where there is nothing: so many that all of the cores that
+    work `at_once` have work, so large that they are worth it, and none larger than a task should be; all of like size.
+    Parts whose files are in `but` are read otherwise. With `leading` no two have keys that are equal in so many of
+    their first columns, where the `ranges` share none, and all keys that are asked for are in one, also those of which
+    there is nothing."""
     (whole,) = read_tasks(request, parts, but=but)
     opened = [part for some in whole.at_rest for part in some.parts]
     rows = sum(part.groups[at][1] for part in opened for at in groups_among(part, ranges or [request.keys]))
     rows += sum(batch.rows for batch in request.unsealed.batches) if whole.unsealed else 0
-    target = even_target(rows, least=LEAST_TASK_ROWS, tasks=ROUNDS * cores(spark))
+    target = even_target(rows, least=LEAST_TASK_ROWS, tasks=ROUNDS * at_once)
     if ranges:
         tasks = read_tasks_within(request, parts, ranges, target_rows=target, but=but, leading=leading)
     else:
