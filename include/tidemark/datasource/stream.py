@@ -183,8 +183,8 @@ class _Local:
 def stream_schema(collection: Collection, options: Options, columns: Sequence[str] | None) -> pa.Schema:
     """The columns of a stream in some columns of a collection. InvalidUsage for columns and conditions that are none,
     and for options that no stream has."""
-    from tidemark.api.selection import selection
     from tidemark.api.conditions import LEARNED, NOTHING
+    from tidemark.api.selection import selection
     from tidemark.arrow.read import changes_schema
 
     stream_options(options)
