@@ -33,7 +33,8 @@ from support.publishing import (
     table_of,
 )
 from support.world import World, interval
-from tidemark.errors import InvalidUsage, Unavailable
+from tidemark import errors
+from tidemark.errors import InvalidUsage, MissingExtra, Unavailable
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
@@ -266,6 +267,29 @@ def test_columns_that_change(tmp_path: Path, envelope: Envelope, destination: De
                 by_pyiceberg(world, snapshot.snapshot_id)  # what was is still read, in the columns of then
         else:
             assert [field.name for field in delta_of(world).schema().fields] == names
+
+
+@pytest.mark.parametrize("envelope", KINDS)
+def test_without_any_row_there_is_an_empty_table(tmp_path: Path, envelope: Envelope) -> None:
+    world = stage(tmp_path, envelope, ICEBERG, DELTA)
+    day(world, 0, [])
+    for _ in range(2):
+        published(world)
+        agree(world)
+    assert table_of(world).scan().to_arrow().num_rows == 0
+    day(world, 1, [row(1, "a", 11)])
+    published(world)
+    agree(world)
+
+
+@pytest.mark.parametrize(("package", "extra"), [("pyiceberg", "iceberg"), ("deltalake", "delta")])
+def test_without_its_package(tmp_path: Path, package: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = stage(tmp_path, Envelope.APPEND, ICEBERG if extra == "iceberg" else DELTA)
+    day(world, 0, [row(1, "a", 1)])
+    find = errors.find_spec
+    monkeypatch.setattr(errors, "find_spec", lambda name: None if name == package else find(name))
+    with pytest.raises(MissingExtra, match=rf"{package} is not installed: pip install 'tidemark\[{extra}\]'"):
+        published(world)
 
 
 def test_a_row_that_is_held_fewer_than_zero_times(tmp_path: Path) -> None:

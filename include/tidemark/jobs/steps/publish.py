@@ -138,6 +138,7 @@ def _brought_up(job: Job, destination: Destination, again: bool, opening: Openin
             return Outcome.NOTHING_TO_DO, f"{table.where} holds it up to {format_instant(frontier)}"
         plan = Planner(job, head, destination, table, mark).plan()
         if plan.content.names or again:
+            # All that are named, not only new ones: another attempt may have let one go since this head was loaded.
             change = Publishing(destination.format, table.where, job.new_id(), plan.pins, afresh=again)
             committed = job.log.commit(head, change)
             if isinstance(committed, Stale):
