@@ -24,11 +24,16 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from tidemark import errors
-from tidemark.api import answer, appender, appending, asked, hold, opened, opening, windowed
+from tidemark.api import answer, appender, appending, asked, hold, opened, opening, tabular, windowed
+from tidemark.api.dataset import CollectionDataset
+from tidemark.api.export import Exported
+from tidemark.api.sql.answer import SqlAnswer
+from tidemark.api.sql.asking import sql
 from tidemark.cli import app
 from tidemark.config import airflow as airflow_section
 from tidemark.config import batches, declaration, publish, windows
 from tidemark.config.values import duration as parse_length
+from tidemark.datasource.views import register
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.model.instant import format_duration
 
@@ -265,15 +270,15 @@ Tidemark's own and may change with any release; so is what says so here. Errors 
   null and a list is any of them.
 """
 _OFFERED = (
-    *(opened.OpenCollection, answer.Answer, asked.AsOf, asked.Changes, windowed.WindowRows, hold.Hold),
-    *(appender.Appender, appender.LandedChunk),
+    *(opened.OpenCollection, tabular.Tabular, answer.Answer, asked.AsOf, asked.Changes, windowed.WindowRows),
+    *(SqlAnswer, CollectionDataset, Exported, hold.Hold, appender.Appender, appender.LandedChunk),
 )
 """The classes, in the order of the page."""
 
 
 def python() -> str:
     lines = ["# Python\n", WRITTEN, _PYTHON]
-    for function in (opening.open, opening.collections, appending.appender):
+    for function in (opening.open, opening.collections, sql, register, appending.appender):
         lines.append(f"## `tidemark.{function.__name__}{_signature(function)}`\n\n{_docstring(function)}\n")
     for offered in _OFFERED:
         lines.append(f"## {offered.__name__}\n\n{_docstring(offered)}\n")
