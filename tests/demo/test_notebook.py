@@ -17,7 +17,7 @@ from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal
-from tidemark.storage.stores.memory import MemoryStore
+from tidemark.storage.stores.local import LocalStore
 
 PROJECT = Path(__file__).resolve().parents[2]
 FLIGHTS = PROJECT / "include" / "collections" / "flights.yaml"
@@ -31,13 +31,14 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A root with the collection that the demo makes, and the address of it."""
     landing = tmp_path_factory.mktemp("landing")
     layout.lay_out(landing, first=layout.FIRST_DAY, last=layout.FIRST_DAY + timedelta(days=DAYS - 1))
-    world = World(landing, load(FLIGHTS), truth=MemoryStore.named("memory://notebook/flights"))
+    root = tmp_path_factory.mktemp("root")
+    world = World(landing, load(FLIGHTS), truth=LocalStore(str(root / "flights")))
     first = world.collection.landed.start
     for day in Schedule("@daily").beginning(first, first + DAYS * DAY):
         world.run(lambda job, day=day: ingest(job, day, landing_root=str(landing)))
         for step in (seal, drain, compact):
             world.run(lambda job, step=step, day=day: step(job, day))
-    return "memory://notebook"
+    return str(root)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -53,8 +54,8 @@ def test_its_cells_show_what_is_stored(path: Path, week: str, monkeypatch: pytes
     ]
 
 
-def test_there_is_a_notebook() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["timelines"]
+def test_there_are_notebooks() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["doors", "timelines"]
 
 
 def _steady(line: str) -> str:
