@@ -65,6 +65,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/quality/": ("quality",),
     "tests/s3/": ("s3",),
     "tests/simulation/": ("simulation", "s3", "quality", "compat"),
+    "tests/simulation/sea.py": ("simulation", "s3", "quality", "compat", "spark"),
     "tests/spark/": ("spark", "e2e"),
     "tests/spark/support.py": ("pure", "spark", "e2e", "deep"),
 }
