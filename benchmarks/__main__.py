@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
     *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue", "windows"),
-    *("chunk_index", "timelines", "layouts", "publishing"),
+    *("chunk_index", "timelines", "layouts", "publishing", "sql"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -43,7 +43,7 @@ def main(
         bool,
         typer.Option(
             help="commits, longevity, peers, contention, corrections, derived, undue, windows, timelines, "
-            "layouts, publishing at full size"
+            "layouts, publishing, sql at full size"
         ),
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
@@ -109,6 +109,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "timelines": lambda: _timelines(full),
         "layouts": lambda: _layouts(full),
         "publishing": lambda: _publishing(full),
+        "sql": lambda: _sql(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -134,6 +135,12 @@ def _publishing(full: bool) -> dict[str, Any]:
     from benchmarks.publishing import publishing
 
     return publishing(full, say)
+
+
+def _sql(full: bool) -> dict[str, Any]:
+    from benchmarks.sql import sql
+
+    return sql(full, say)
 
 
 def _fixed_cost(launchers: list[str]) -> dict[str, Any]:

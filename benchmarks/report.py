@@ -16,6 +16,7 @@ from benchmarks import (
     report_derived,
     report_spark,
     report_windows,
+    sql,
     timelines,
     undue,
 )
@@ -111,6 +112,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield layouts.figures(found)
     elif name == "publishing":
         yield publishing.figures(found)
+    elif name == "sql":
+        yield sql.figures(found)
     else:
         table: dict[str, Callable[[Any], Figures]] = {
             "selectivity": _selectivity,

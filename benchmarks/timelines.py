@@ -272,10 +272,10 @@ def compared(name: str, question: Question, ticks: tidemark.OpenCollection, peer
         "chunks_read": explained.chunks_read,
         "bytes": explained.bytes,
         "bytes_read": explained.bytes_read,
-        "cpu": {"tidemark": _least(ask_ours)},
+        "cpu": {"tidemark": least(ask_ours)},
     }
-    with _without_cache():
-        found["cpu"]["without"] = _least(ask_ours)
+    with without_cache():
+        found["cpu"]["without"] = least(ask_ours)
     for peer in PEERS if peers else ():
         assert peers is not None
         with peers.of_ducklake() if peer == "ducklake" else nullcontext():
@@ -283,12 +283,12 @@ def compared(name: str, question: Question, ticks: tidemark.OpenCollection, peer
             answered = ask(peers)
             if answered is not None:
                 assert question.of(answered) == expected, f"{peer} finds another answer to {name}"
-                found["cpu"][peer] = _least(partial(ask, peers))
+                found["cpu"][peer] = least(partial(ask, peers))
     return found
 
 
 @contextmanager
-def _without_cache() -> Iterator[None]:
+def without_cache() -> Iterator[None]:
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = "0"
     try:
@@ -307,7 +307,7 @@ def _cold(ticks: tidemark.OpenCollection, id: int) -> float:
     return min(float(done.stdout) for done in runs)
 
 
-def _least(work: Callable[[], Any]) -> float:
+def least(work: Callable[[], Any]) -> float:
     """CPU seconds of this process, the least of some times."""
     spent = []
     for _ in range(TRIES):
