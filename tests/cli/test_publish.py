@@ -46,6 +46,14 @@ def test_each_seal_is_published_once(published: Shell) -> None:
     log = published.ok("log", "events").out
     assert "published to iceberg table db.events: known up to 2024-01-03T00:00:00Z" in log
     assert published.json("verify", "events")["sound"]
+    status = published.json("status", "events")["published"]
+    assert sorted((one["format"], one["seal_text"]) for one in status) == [
+        ("delta", "2024-01-03T00:00:00Z"),
+        ("iceberg", "2024-01-03T00:00:00Z"),
+    ]
+    assert "iceberg db.events: known up to 2024-01-03T00:00:00Z" in " ".join(
+        published.ok("status", "events").out.split()
+    )
     # What is published beside the collections is none of them.
     assert [one["collection"] for one in published.json("status")["collections"]] == ["events"]
 

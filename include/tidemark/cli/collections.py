@@ -220,6 +220,7 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
         ("not certified", ", ".join(batch[:12] for batch in seen.uncertified) or "nothing"),
         ("quarantined", ", ".join(batch[:12] for batch in seen.quarantined) or "nothing"),
         *_accepted(seen),
+        *(("published to" if at == 0 else "", one.words) for at, one in enumerate(seen.published)),
         ("next", seen.next_step),
     ]
 

@@ -56,6 +56,21 @@ class Debt:
 
 
 @dataclass(frozen=True)
+class PublishedTable:
+    """A table that the collection is published to, and up to where that holds it (0: nothing yet)."""
+
+    format: str
+    table: str
+    seal: int
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        known = f"known up to {format_instant(self.seal)}" if self.seal else "nothing yet"
+        return f"{self.format} {self.table}: {known}"
+
+
+@dataclass(frozen=True)
 class Status:
     """Where a collection stands. Times in microseconds.
 
@@ -65,6 +80,7 @@ class Status:
     asked for. `readable` says which times compaction leaves readable. `next_step` is a command. Intervals that begin at
     `correctable_from` or later can be run again and corrected, which keeps `reprocess_bytes` that nothing else needs;
     both None where no file may be corrected, the bytes also where nobody counted them (questions/reprocessing.py).
+    `published` are the tables that it is published to.
     `accepted` are the batches that people accepted although expectations failed, oldest first.
     `derived` says that it is computed from others; `follows` how it follows these, where somebody looked at them
     (questions/follows.py).
@@ -102,6 +118,7 @@ class Status:
     derived: bool = False
     follows: Follows | None = None
     accepted: tuple[Acceptance, ...] = ()
+    published: tuple[PublishedTable, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; each frontier also as ISO 8601 under `<name>_text`."""
@@ -112,7 +129,8 @@ class Status:
         levels = {"levels": [{"level": level, **asdict(shelf)} for level, shelf in self.levels.items()]}
         follows = {"follows": self.follows.as_dict() if self.follows else None}
         accepted = {"accepted": [{**asdict(one), "at_text": format_instant(one.at)} for one in self.accepted]}
-        return {**asdict(self), **texts, **missing, **correctable, **levels, **follows, **accepted}
+        published = {"published": [{**asdict(one), "seal_text": format_instant(one.seal)} for one in self.published]}
+        return {**asdict(self), **texts, **missing, **correctable, **levels, **follows, **accepted, **published}
 
 
 def status(head: Head) -> Status:
@@ -151,6 +169,7 @@ def status(head: Head) -> Status:
         correctable_from=correctable_from(state),
         derived=state.collection.is_derived,
         accepted=state.accepted,
+        published=tuple(PublishedTable(str(one.format), one.table, one.seal) for one in state.publications),
     )
 
 
