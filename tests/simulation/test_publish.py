@@ -50,9 +50,7 @@ from tidemark.plan.publish import marked
 pytestmark = pytest.mark.simulation
 KINDS = [Envelope.APPEND, Envelope.UPSERT, Envelope.DEBEZIUM, Envelope.SNAPSHOT]
 DUCKDB_WITH_ICEBERG = Path(__file__).resolve().parents[2] / "build" / "duckdb-iceberg"
-"""A DuckDB with its own reader of Iceberg, which there is none of for DuckDB 2 yet. Where this folder is, it reads the
-tables, too: `pip install --no-deps --target build/duckdb-iceberg duckdb==1.5.5 duckdb-extension-iceberg==1.5.5
-duckdb-extension-avro==1.5.5`."""
+"""Where `make test` puts a DuckDB that has a reader of Iceberg of its own, if it can be had: it reads the tables, too."""
 
 
 def day(world: World, number: int, rows: list[dict[str, Any]]) -> None:
