@@ -35,6 +35,10 @@ def test_a_statement_is_answered_with_what_it_read(asked: Shell) -> None:
     assert [line.split() for line in said.out.splitlines()[2:5]] == [["a", "3"], ["b", "5"], ["é", '"x"']]
     assert "3 rows of events at version" in said.out
     assert "complete below 2024-01-03T00:00:00Z" in said.out
+    sums = asked.json("sql", "SELECT sum(amount) AS total, sum(amount) * 10::HUGEINT ** 30 AS large FROM events")[
+        "rows"
+    ]
+    assert sums == [{"total": 8, "large": 8e30}]
     document = asked.json("sql", "SELECT id FROM events FOR TIMESTAMP AS OF '2024-01-01T12:00:00Z' ORDER BY id")
     assert (document["rows"], document["count"]) == ([{"id": "a"}, {"id": "b"}], 2)
     assert document["complete_below_text"] == "2024-01-03T00:00:00Z"

@@ -50,7 +50,7 @@ from tidemark.plan.publish import marked
 pytestmark = pytest.mark.simulation
 KINDS = [Envelope.APPEND, Envelope.UPSERT, Envelope.DEBEZIUM, Envelope.SNAPSHOT]
 DUCKDB_WITH_ICEBERG = Path(__file__).resolve().parents[2] / "build" / "duckdb-iceberg"
-"""Where `make test` puts a DuckDB that has a reader of Iceberg of its own, if it can be had: it reads the tables, too."""
+"""Where `make test` puts a DuckDB that has its own reader of Iceberg, if it can be had: it reads the tables, too."""
 
 
 def day(world: World, number: int, rows: list[dict[str, Any]]) -> None:

@@ -183,6 +183,7 @@ REFUSED: list[tuple[str, str]] = [
     ("SELECT * FROM tids", "there is no collection tids in .*did you mean 'tides'"),
     ("SELECT * FROM far_away", "there is no collection far_away in .*; there are ports, tides"),
     ("SELECT * FROM changes('tids')", "there is no collection tids .*did you mean 'tides'"),
+    ("SELECT * FROM query_table('tides')", "tides is only in a text of the statement; write it as a name"),
     ("SELECT x FROM tides", 'Referenced column "x" not found in FROM clause! Candidate bindings: "k"'),
     ("SELEC 1", 'syntax error at or near "SELEC"'),
     ("SELECT at FROM tides", 'near "FROM"$'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tidemark.cli.command import Call
@@ -39,7 +40,19 @@ class Shown:
 
         from tidemark.arrow.rows.shown import as_shown
 
-        return (as_shown(pa.Table.from_batches([batch])) for batch in self._answer)
+        return (_whole(as_shown(pa.Table.from_batches([batch]))) for batch in self._answer)
+
+
+def _whole(table: pa.Table) -> pa.Table:
+    """The same with whole numbers for what DuckDB calls HUGEINT, such as the sum of a column of them, as far as they
+    are no larger than others."""
+    import pyarrow as pa
+
+    for at, column in enumerate(table.schema):
+        if pa.types.is_decimal128(column.type) and (column.type.precision, column.type.scale) == (38, 0):
+            with suppress(pa.ArrowInvalid):
+                table = table.set_column(at, column.name, table.column(at).cast(pa.int64()))
+    return table
 
 
 def about(answer: SqlAnswer) -> dict[str, Any]:

@@ -59,6 +59,8 @@ class Tables:
         """Why there is no table of that name."""
         if (known := self._unreadable.get(name.lower())) is not None:
             return type(known)(f"{name}: {known}")
+        if name.lower() in self.collections:
+            return InvalidUsage(f"{name} is only in a text of the statement; write it as a name")
         if not self.collections:
             return InvalidUsage(f"there is no table {name}: there are no collections in {self.root}")
         near = nearest(name.lower(), self.collections)
