@@ -92,6 +92,10 @@ def test_a_version_is_the_collection_as_it_was_opened_then(sea: Sea) -> None:
     sea.ingest("tides", 2, ("c", [row(9, "new", 21)]))
     assert rows(sea, "SELECT count(*) FROM tides") == [(4,)]
     assert rows(sea, f"SELECT count(*) FROM tides FOR VERSION AS OF {version}") == [(3,)]
+    answer = tidemark.sql(str(sea.root), f"SELECT * FROM tides FOR VERSION AS OF {version}")
+    assert (answer.versions, answer.complete_below) == ({"tides": version}, 2 * DAY)
+    both = tidemark.sql(str(sea.root), f"FROM tides JOIN tides FOR VERSION AS OF {version} AS old USING (k)")
+    assert both.versions["tides"] > version
     with pytest.raises(InvalidUsage, match="version 999"):
         rows(sea, "SELECT * FROM tides FOR VERSION AS OF 999")
 
@@ -246,8 +250,26 @@ def test_a_name_in_a_text_or_a_comment_is_no_table(sea: Sea) -> None:
 def test_a_collection_that_cannot_be_read_matters_only_if_it_is_asked(sea: Sea) -> None:
     sea.landed("quiet")
     assert rows(sea, "SELECT k AS quiet FROM tides WHERE k = 1") == [(1,)]
+    assert list(tidemark.sql(str(sea.root), "SELECT k AS quiet FROM tides").versions) == ["tides"]
     with pytest.raises(InvalidUsage, match="quiet: nothing is sealed yet"):
         rows(sea, "SELECT * FROM quiet")
+
+
+def test_no_collection_is_looked_into_that_is_not_named(sea: Sea, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand collections are one listing."""
+
+    def looked_into(_: str) -> list[str]:
+        raise AssertionError("all collections were looked into")
+
+    monkeypatch.setattr("tidemark.jobs.questions.locate.collections", looked_into)
+    assert rows(sea, "SELECT count(*) FROM tides") == [(3,)]
+
+
+def test_a_folder_that_is_no_collection_is_no_table(sea: Sea) -> None:
+    assert sea.root is not None
+    (sea.root / "other").mkdir()
+    with pytest.raises(InvalidUsage, match="there is no collection other in"):
+        rows(sea, "SELECT * FROM other")
 
 
 def test_a_read_that_fails_within_duckdb_is_raised_as_itself(sea: Sea) -> None:

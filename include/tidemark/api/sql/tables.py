@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from tidemark.api.asked import Changes
@@ -30,30 +30,40 @@ class Tables:
     def __init__(self, root: str, statement: Statement) -> None:
         self.statement = statement
         self.root = root
-        self.collections = locate.collections(root)
+        self._folders = {*locate.folders(root)}
         self.read: dict[str, Pinned] = {}
+        self._now: dict[str, Pinned] = {}
         self.datasets: dict[str, CollectionDataset] = {}
         self._unreadable: dict[str, TidemarkError] = {}
-        for name, source in statement.sources.items():
+        # Those at versions of their own first: where a collection is read as it is now, too, that is what is said.
+        for name, source in sorted(statement.sources.items(), key=lambda item: "version" not in item[1].arguments):
             self.datasets[name] = CollectionDataset(self._rows(source))
         names = self.collections if "show" in statement.names else statement.names
-        for name in sorted({name.lower() for name in names} & {*self.collections}):
+        for name in sorted({name.lower() for name in names} & self._folders):
             try:
                 self.datasets[name] = CollectionDataset(HeldRows(self._pinned(name)))
             except TidemarkError as error:
                 self._unreadable[name] = error
+                if all(source.collection.lower() != name for source in statement.sources.values()):
+                    self.read.pop(name, None)
+
+    @cached_property
+    def collections(self) -> list[str]:
+        """The collections of the root. Each folder is looked into: asked only for all of them, and for the nearest."""
+        return locate.collections(self.root)
 
     def _pinned(self, name: str, version: int | None = None) -> Pinned:
         """A collection, at a version, or at the one that the whole statement sees it at."""
         wanted = name.lower()
-        if wanted not in self.collections:
-            raise self.absent(name)
-        if version is None and wanted in self.read:
-            return self.read[wanted]
-        found = find(self.root, wanted, version)
+        if version is None and wanted in self._now:
+            return self._now[wanted]
+        found = find(self.root, wanted, version) if wanted in self._folders else None
         if found is None:
             raise self.absent(name)
-        return self.read.setdefault(wanted, found) if version is None else found
+        self.read[wanted] = found
+        if version is None:
+            self._now[wanted] = found
+        return found
 
     def absent(self, name: str) -> TidemarkError:
         """Why there is no table of that name."""

@@ -16,7 +16,12 @@ def collections(root: str) -> list[str]:
     Raises InvalidUsage for a root that is no folder or may not be read.
     """
     store = open_store(root)
-    return [name for name in store.folders("") if NAME.fullmatch(name) and store.folders(f"{name}/versions/")]
+    return [name for name in folders(root) if store.folders(f"{name}/versions/")]
+
+
+def folders(root: str) -> list[str]:
+    """The names below a root that may be those of collections: one listing, and none is looked into."""
+    return [name for name in open_store(root).folders("") if NAME.fullmatch(name)]
 
 
 def check_root(root: str) -> None:
