@@ -45,6 +45,13 @@ def test_a_statement_is_answered_with_what_it_read(asked: Shell) -> None:
     assert list(document["collections"]) == ["events"]
 
 
+def test_what_is_opened_is_explained(asked: Shell) -> None:
+    said = asked.ok("sql", "SELECT amount FROM events WHERE id = 'b'", "--explain").out
+    assert "chunks read" in said
+    assert 'where (id == "b")' in said
+    assert asked.json("sql", "SELECT amount FROM events", "--explain")["reads"][0]["parts"] == 2
+
+
 def test_csv_and_a_limit(asked: Shell) -> None:
     said = asked.ok("sql", "SELECT id, amount FROM events ORDER BY id, amount", "--format", "csv", "--limit", "3")
     assert said.out == "id,amount\na,1\na,2\nb,5\n"

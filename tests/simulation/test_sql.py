@@ -150,6 +150,21 @@ def test_every_answer_says_what_it_read(sea: Sea) -> None:
     assert tidemark.sql(str(sea.root), "SELECT 1 AS one").complete_below is None
 
 
+def test_what_a_statement_opens_is_explained(tmp_path: Path) -> None:
+    made = Sea(tmp_path, root=tmp_path / "root")
+    made.landed("tides")
+    for day in range(3):
+        made.ingest("tides", day, ("a", [row(100 * day + at, "a", day * DAY + 1) for at in range(9)]), until="drain")
+    answer = tidemark.sql(str(made.root), "SELECT v FROM tides WHERE k = 105 UNION ALL SELECT v FROM tides")
+    narrow, whole = sorted(answer.explain(), key=lambda read: read.parts_opened)
+    assert (narrow.parts, narrow.parts_opened, narrow.missed["keys"]) == (3, 1, 2)
+    assert narrow.question.endswith("; where (k == 105)")
+    assert (whole.parts_opened, whole.columns) == (3, ("v", "_diff"))
+    windowless = tidemark.sql(str(made.root), "SELECT count(*) FROM changes('tides') WHERE k = 105")
+    assert [read.parts_opened for read in windowless.explain()] == [1]
+    assert answer.to_arrow()["v"].to_pylist() == ["a"] * 28
+
+
 def test_the_shapes_of_an_answer(sea: Sea) -> None:
     answer = tidemark.sql(str(sea.root), "SELECT k, v FROM tides ORDER BY k")
     assert answer.schema.names == ["k", "v"]

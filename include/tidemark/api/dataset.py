@@ -7,6 +7,7 @@ can hold a row which fits; the filter itself is applied to the rows by Arrow, al
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
@@ -15,12 +16,14 @@ from pyarrow.fs import LocalFileSystem
 
 from tidemark.api.arrow_filters import implied, referenced
 from tidemark.api.scan import Columns, Scan
-from tidemark.errors import InvalidUsage, listed
+from tidemark.errors import InvalidUsage, listed, plain_line
+from tidemark.model.condition.tree import Condition
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from tidemark.api.rows import Rows
+    from tidemark.arrow.explain import Explanation
 
 
 NO_FILE = "a dataset of Tidemark is read by its own scanner(), to_table() and to_batches()"
@@ -72,11 +75,15 @@ class CollectionDataset(ds.FileSystemDataset):  # type: ignore[misc]
         if unknown := [name for name in options if name not in OPTIONS]:
             raise InvalidUsage(f"scanner has no option {unknown[0]!r}; it takes columns, filter and {listed(OPTIONS)}")
         filter = _both(self._filter, filter)
+        read, condition = self._asked(columns, filter)
+        return Scan(self.rows.in_columns, read, condition, columns, filter)
+
+    def _asked(self, columns: Columns, filter: pc.Expression | None) -> tuple[pa.Schema, Condition]:
+        """What is read for a scan: which columns, and of rows that fit which condition."""
         needed = self._needed(columns, filter)
         pruned_by = {name: self.schema.field(name).type for name in self.rows.pruned_by}
         names = [name for name in self.schema.names if needed is None or name in needed] or self.schema.names[:1]
-        read = pa.schema([self.schema.field(name) for name in names])
-        return Scan(self.rows, read, implied(filter, pruned_by), columns, filter)
+        return pa.schema([self.schema.field(name) for name in names]), implied(filter, pruned_by)
 
     def to_table(self, **asked: Any) -> pa.Table:
         """All rows of a scan; the arguments are those of `scanner`."""
@@ -130,6 +137,22 @@ class CollectionDataset(ds.FileSystemDataset):  # type: ignore[misc]
     def partition_expression(self) -> pc.Expression:
         """Nothing is known of all rows."""
         return ds.scalar(True)
+
+
+class ExplainedDataset(CollectionDataset):
+    """The same without rows: each scan adds what it would open to `found`."""
+
+    def __init__(self, rows: Rows, found: list[Explanation]) -> None:
+        super().__init__(rows)
+        self._found = found
+
+    def scanner(self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any) -> Scan:
+        """A scan of no rows."""
+        read, condition = self._asked(columns, filter)
+        told = self.rows.explain(read.names, condition)
+        where = "" if filter is None else f"; where {plain_line(str(filter), 300)}"
+        self._found.append(replace(told, question=f"{told.question}{where}"))
+        return Scan(lambda _, __: iter(()), read, condition, columns, filter)
 
 
 def _both(one: pc.Expression | None, other: pc.Expression | None) -> pc.Expression | None:

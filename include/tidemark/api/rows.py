@@ -12,9 +12,9 @@ import pyarrow as pa
 from tidemark.api.conditions import ALL
 from tidemark.api.keys import keys_within, spans_within
 from tidemark.api.selection import selection
-from tidemark.api.tabular import Tabular
 from tidemark.arrow.bag import Bag
 from tidemark.arrow.read import as_of_schema
+from tidemark.arrow.rows.schema import DIFF
 from tidemark.errors import TidemarkError
 from tidemark.model.condition.tree import Condition
 from tidemark.model.instant import MAX_TIME, format_instant
@@ -24,6 +24,7 @@ from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
+    from tidemark.arrow.explain import Explanation
 
 
 class Rows(ABC):
@@ -58,6 +59,10 @@ class Rows(ABC):
             yield pa.RecordBatch.from_arrays([rows.column(name) for name in schema.names], schema=schema)
 
     @abstractmethod
+    def explain(self, columns: Sequence[str], condition: Condition) -> Explanation:
+        """What such a read opens, and why no more. Only footers are opened for it."""
+
+    @abstractmethod
     def _batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]: ...
 
 
@@ -84,11 +89,22 @@ class HeldRows(Rows):
         happened = "" if self.request.event_upto == MAX_TIME else f", happened by {format_instant(event_time or 0)}"
         self.words = f"{pinned.name} as known at {format_instant(self.request.upto)}{happened}"
 
+    def explain(self, columns: Sequence[str], condition: Condition) -> Explanation:
+        from tidemark.arrow.explain import explained
+
+        read = [*self._read(columns), DIFF]
+        return explained(self.pinned.read_store(), self.narrowed(condition), read, self.words)
+
+    def _read(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns that are read for some that are asked for."""
+        chosen = self._selection
+        names = [*(name for name in columns if name in chosen.shown), *chosen.conditions.columns]
+        return tuple(dict.fromkeys(names)) or chosen.shown[:1]
+
     def _batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
         chosen = self._selection
         asked_reads.note(self.pinned.store, self.request)
-        names = [*(name for name in columns if name in chosen.shown), *chosen.conditions.columns]
-        bag = Bag(self.pinned.read_store(), self.narrowed(condition), tuple(dict.fromkeys(names)) or chosen.shown[:1])
+        bag = Bag(self.pinned.read_store(), self.narrowed(condition), self._read(columns))
         fitting = chosen.conditions.fitting if chosen.conditions.columns else None
         for rows in bag.counted() if self._counted else bag.rows():
             yield fitting(rows) if fitting else rows
@@ -108,9 +124,7 @@ class AnswerRows(Rows):
     """The rows of an answer, which `ask` makes for rows of some keys: those that fit a condition on the columns
     `pruned_by` (None: those of the key)."""
 
-    def __init__(
-        self, pinned: Pinned, ask: Callable[[Condition], Tabular], pruned_by: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, pinned: Pinned, ask: Callable[[Condition], Any], pruned_by: Sequence[str] | None = None) -> None:
         super().__init__(pinned)
         self._ask = ask
         answer = ask(ALL)
@@ -118,6 +132,10 @@ class AnswerRows(Rows):
         key = tuple(column.name for column in pinned.state.collection.key)
         self.pruned_by = key if pruned_by is None else pruned_by
         self.words = answer.described
+
+    def explain(self, columns: Sequence[str], condition: Condition) -> Explanation:
+        found: Explanation = self._ask(condition).explain()
+        return found
 
     def _batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
         yield from self._ask(condition)

@@ -6,7 +6,7 @@ own: ahead of whoever asks, and also when nobody asks any more. Here Arrow compu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,17 +17,18 @@ from tidemark.model.condition.tree import Condition
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-    from tidemark.api.rows import Rows
-
 Columns = Sequence[str] | Mapping[str, "pc.Expression"] | None
 """Columns by name, or expressions by the name that they get; None: all."""
+
+Read = Callable[[pa.Schema, Condition], Iterator[pa.RecordBatch]]
+"""At least the rows for which a condition is true, in some columns."""
 
 
 class Scan:
     """The rows that fit `filter`, in `columns`. Each shape reads anew, and the same rows."""
 
     def __init__(
-        self, rows: Rows, read: pa.Schema, condition: Condition, columns: Columns, filter: pc.Expression | None
+        self, rows: Read, read: pa.Schema, condition: Condition, columns: Columns, filter: pc.Expression | None
     ) -> None:
         self._rows, self._read, self._condition = rows, read, condition
         self._columns = columns if columns is None or isinstance(columns, Mapping) else list(columns)
@@ -36,7 +37,7 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, as they are read."""
-        for batch in self._rows.in_columns(self._read, self._condition):
+        for batch in self._rows(self._read, self._condition):
             yield from self._computed(pa.Table.from_batches([batch])).to_batches()
 
     def to_reader(self) -> pa.RecordBatchReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,9 @@ def sql(
         typer.Option("--out", metavar="FILE", help="Write all rows into this file instead: .parquet, .csv or .jsonl."),
     ] = None,
     memory: MemoryOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what the reads open, and why no more, in place of the rows.")
+    ] = False,
 ) -> None:
     """Ask in SQL: each collection of the root is a table, as it is now, was at a time, or changed since.
 
@@ -43,13 +47,16 @@ def sql(
     """
     check_shape(call, shape)
     if statement is None and sys.stdin.isatty():
-        if out is not None or call.settings.as_json:
-            raise UsageError("a prompt writes no file and no JSON; give a statement")
+        if out is not None or call.settings.as_json or explain:
+            raise UsageError("a prompt writes no file and no JSON, and explains nothing; give a statement")
         from tidemark.cli.prompt import Prompt
 
         Prompt(call, memory, limit, shape).run()
         return
     answer = asked(call, sys.stdin.read() if statement is None else statement, memory)
+    if explain:
+        reads = answer.explain()
+        return call.emit({"reads": [asdict(read) for read in reads]}, *map(str, reads))
     if out is None:
         return shown(call, answer, limit, shape)
     if limit is not None or shape is not Shape.TABLE:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset
 
+from tidemark.api.dataset import ExplainedDataset
 from tidemark.api.sql.database import Database, in_one_line
 from tidemark.api.sql.statement import Statement
 from tidemark.api.sql.tables import Tables
 from tidemark.api.tabular import Tabular
 from tidemark.errors import InvalidUsage, TidemarkError, Unavailable
 from tidemark.model.instant import format_instant
+
+if TYPE_CHECKING:
+    from tidemark.arrow.explain import Explanation
 
 T = TypeVar("T")
 
@@ -81,6 +85,18 @@ class SqlAnswer(Tabular):
         read = ", ".join(f"{name} at version {version}" for name, version in self.versions.items())
         below = self.complete_below
         return f"sql over {read or 'no collection'}" + (f", complete below {format_instant(below)}" if below else "")
+
+    def explain(self) -> list[Explanation]:
+        """What each read of the statement opens and why no more, as DuckDB asks for columns and filters. Only footers
+        are opened for it; what DuckDB finds out from rows on the way, as of joins, is not known to it."""
+        found: list[Explanation] = []
+        database = Database(self._memory)
+        try:
+            database.hold({name: ExplainedDataset(held.rows, found) for name, held in self._tables.datasets.items()})
+            self._read(database, lambda: self._relation(database).to_arrow_table())
+        finally:
+            database.close()
+        return found
 
     def _database(self) -> Database:
         ready, self._ready = self._ready, None
