@@ -256,6 +256,8 @@ def test_a_row_that_is_held_often_comes_as_often_in_bounded_batches(tmp_path: Pa
     rows = [{"k": 1, "v": "same", "t": 1, "e": 1}] * 100 + [{"k": 2, "v": "other", "t": 1, "e": 1}]
     dataset = loaded(tmp_path, "often", rows).dataset()
     assert Counter(dataset.to_table()["v"].to_pylist()) == {"same": 100, "other": 1}
+    assert dataset.count_rows() == 101
+    assert polars.scan_pyarrow_dataset(dataset).select(polars.len()).collect().item() == 101
     assert max(batch.num_rows for batch in dataset.to_batches()) <= repeated.MOST_ROWS
     assert duckdb.sql("SELECT count(*) FROM dataset").fetchall() == [(101,)]
 

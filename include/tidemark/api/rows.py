@@ -42,6 +42,7 @@ class Rows(ABC):
 
     def batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
         """At least those of `columns`, of at least the rows for which the condition is true."""
+        self.failure = None
         try:
             yield from self._batches(columns, condition)
         except (Missing, TidemarkError) as error:
