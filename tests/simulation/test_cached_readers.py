@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 import tidemark
@@ -92,7 +93,10 @@ class Reader:
 
     def ask(self, opened: tidemark.OpenCollection, expected: Held) -> None:
         key, at = self.dice.randrange(KEYS), self.dice.randrange(5)
-        question = self.dice.choice(["one", "one", "one", "stretch", "all"])
+        question = self.dice.choice(["one", "one", "one", "stretch", "all", "dataset"])
+        if question == "dataset":
+            self.ask_dataset(opened, expected, key)
+            return
         if question == "one":
             answer, fits = opened.as_of(where={"k": key}), lambda row: row[0] == key
         elif question == "stretch":
@@ -101,6 +105,15 @@ class Reader:
             answer, fits = opened.as_of(), lambda row: True
         found = {tuple(row[:3]): row[3] for row in zip(*answer.to_arrow().to_pydict().values(), strict=True)}
         assert found == {row: times for row, times in expected.items() if fits(row)}
+        self.answered += 1
+
+    def ask_dataset(self, opened: tidemark.OpenCollection, expected: Held, least: int) -> None:
+        """All rows from a key on, in no order, by threads that read ahead."""
+        table = opened.dataset(multiplicity=True).to_table(filter=pc.field("k") >= least)
+        found: Held = Counter()
+        for *row, times in zip(*table.to_pydict().values(), strict=True):
+            found[tuple(row)] += times
+        assert found == Counter({row: times for row, times in expected.items() if row[0] >= least})
         self.answered += 1
 
 
