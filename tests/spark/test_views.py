@@ -32,8 +32,14 @@ def filled(tmp_path: Path) -> Made:
 
 
 @pytest.fixture(autouse=True)
-def no_view_is_left(spark: Any) -> Any:
+def no_other_views(spark: Any) -> Any:
+    """Neither from tests before, as all share a session, nor for those that follow."""
+    dropped(spark)
     yield
+    dropped(spark)
+
+
+def dropped(spark: Any) -> None:
     for view in spark.catalog.listTables():
         spark.catalog.dropTempView(view.name)
 
