@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -321,6 +322,26 @@ def test_an_interrupt_ends_a_statement(sea: Sea) -> None:
         timer.cancel()
         signal.signal(signal.SIGINT, before)
     assert time.monotonic() - start < 60
+
+
+def test_an_interrupt_that_comes_before_the_query_has_begun_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    database, begun = sql_database.Database(2**28), threading.Event()
+
+    def endless() -> Any:
+        begun.set()
+        time.sleep(0.5)  # the interrupt comes now, and DuckDB forgets it
+        return database.connection.execute(
+            "SELECT count(*) FROM range(100000) a, range(100000) b, range(1000) c"
+        ).fetchall()
+
+    def interrupted(self: Any, timeout: float | None = None) -> Any:
+        begun.wait()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        database.run(endless)
+    database.close()
 
 
 def test_nothing_is_left_behind(sea: Sea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import duckdb
@@ -67,7 +67,10 @@ class Database:
         try:
             return future.result()
         except KeyboardInterrupt:
-            self.connection.interrupt()
+            # More than once: DuckDB forgets one that comes before its query has begun.
+            while not future.done():
+                self.connection.interrupt()
+                wait([future], timeout=0.1)
             raise
 
     def close(self) -> None:

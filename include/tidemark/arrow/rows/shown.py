@@ -10,8 +10,8 @@ import pyarrow as pa
 
 
 def as_shown(table: pa.Table) -> pa.Table:
-    """The same with timestamps of microseconds in UTC, days as dates, times of a day and durations as text and
-    microseconds, and lists, structs and maps as JSON."""
+    """The same with timestamps of microseconds in UTC, days as dates, times of a day as text, durations as the
+    numbers that they are, and lists, structs and maps as JSON."""
     for at, column in enumerate(table.schema):
         shown = _shown(table.column(at))
         if shown is not None:
@@ -29,7 +29,7 @@ def _shown(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     if pa.types.is_time(of):
         return column.cast(pa.string())
     if pa.types.is_duration(of):
-        return column.cast(pa.duration("us"), safe=False).cast(pa.int64())
+        return column.cast(pa.int64())
     if pa.types.is_nested(of) or pa.types.is_interval(of):
         texts = [None if value is None else _text(value) for value in column.to_pylist()]
         return pa.chunked_array([pa.array(texts, pa.string())])
