@@ -20,7 +20,7 @@ import pytest
 import tidemark
 from simulation.random_days import ENVELOPES, FIRST, History
 from support.typed import CASES, Typed, TypedWorld
-from support.world import World, collection, interval
+from support.world import DAY, World, collection, interval
 from tidemark.api.dataset import CollectionDataset
 from tidemark.api.opened import OpenCollection
 from tidemark.arrow import bag, repeated
@@ -196,13 +196,15 @@ def test_duckdb_finds_what_is_no_number(tmp_path: Path) -> None:
         assert found[0] == found[1], where
 
 
-def loaded(folder: Path, name: str, rows: list[dict[str, Any]]) -> OpenCollection:
+def loaded(folder: Path, name: str, rows: list[dict[str, Any]], batches: int = 1) -> OpenCollection:
+    """The rows in some batches, which share keys."""
     root = f"memory://{name}"
     world = World(folder, collection(Envelope.APPEND), truth=MemoryStore.named(f"{root}/tides"))
-    world.land(0, "a", rows)
-    world.run(lambda job: ingest(job, interval(0), landing_root=str(world.landing)))
-    for step in (seal, drain):
-        world.run(lambda job, step=step: step(job, interval(0)))
+    for day in range(batches):
+        world.land(day, "a", [{**row, "t": day * DAY + row["t"]} for row in rows[day::batches]])
+        world.run(lambda job, day=day: ingest(job, interval(day), landing_root=str(world.landing)))
+        for step in (seal, drain):
+            world.run(lambda job, step=step, day=day: step(job, interval(day)))
     return tidemark.open(root, "tides")
 
 
@@ -248,7 +250,7 @@ def test_all_rows_of_a_bag_are_read_as_they_are(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(bag, "held_by", no_merge)
     rows = [{"k": at % 40, "v": f"v{at}", "t": 1, "e": 1} for at in range(600)]
-    dataset = loaded(tmp_path, "bag", rows).dataset()
+    dataset = loaded(tmp_path, "bag", rows, batches=3).dataset()
     assert sorted(dataset.to_table()["v"].to_pylist()) == sorted(row["v"] for row in rows)
 
 

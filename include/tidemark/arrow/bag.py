@@ -1,7 +1,7 @@
 """The rows that a collection holds, in no order: for readers that want them as a table has them, each as often as it is
 held.
 
-    parts that are the answer as they are   plan/unmerged.py; their row groups come as they stand, read ahead by threads
+    parts of which nothing is taken back    plan/unmerged.py, `in_a_bag`; their row groups come as they are, read ahead
     all others                              merged as in any read (`held_by`), by whole keys
 
 So a bag, rows that came and never went, costs what reading its files costs, however many batches hold them. An example:
@@ -36,8 +36,8 @@ from tidemark.arrow.runs import Asked
 from tidemark.model.batch import Part
 from tidemark.plan.ranges import groups_among
 from tidemark.plan.read import ReadRequest, read_tasks
-from tidemark.plan.tasks import ALL_KEYS, ReadTask
-from tidemark.plan.unmerged import unmerged
+from tidemark.plan.tasks import ReadTask
+from tidemark.plan.unmerged import in_a_bag
 from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.store import ObjectStore
 
@@ -80,8 +80,7 @@ class Bag:
 
     def _counted(self) -> Iterator[Counted]:
         request, parts = parts_table.opened_read(self.store, self.request)
-        # Rows of keys that are not asked for are filtered, so a part may reach beyond them.
-        plain = unmerged(request, parts, times=False, ranges=[ALL_KEYS])
+        plain = in_a_bag(request, parts)
         files = {part.file.key for some in plain for part in some.parts}
         (merged,) = read_tasks(request, parts, but=files)
         yield from self._as_they_are(replace(merged, at_rest=plain, unsealed=None))
@@ -104,7 +103,7 @@ class Bag:
             groups = Asked(self.store, task, self.names).spanned.among(file, groups)
             if not groups:
                 return None
-            once = self.request.collection.kind.one_value or _all_once(file, groups)
+            once = _all_once(file, groups)
             asked = Asked(self.store, task, self.names if once else [*self.names, DIFF])
             rows = asked.of_groups(file, after, groups)
         return self._split(rows, counted=not once)

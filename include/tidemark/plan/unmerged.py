@@ -17,8 +17,10 @@ have changed. The first two parts are answered with as they are, the third is me
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from tidemark.model.batch import Part
 from tidemark.model.frontier import CompactionFunction
@@ -54,6 +56,27 @@ def unmerged(
     trace, unsealed = (
         AtRest(tuple(part for part in some.parts if part.file.key in alone), some.after) for some in rest
     )
+    return trace, unsealed
+
+
+def in_a_bag(request: ReadRequest, parts: PartsOf) -> tuple[AtRest, AtRest]:
+    """The parts of the trace, and of unsealed batches, whose rows need no sum where the answer is a bag of rows, equal
+    ones among them as they come: they take nothing back, and nothing that does can hold one of their keys. Others may
+    share keys with them, so this is more than `unmerged`."""
+    rest = at_rest(request, parts)
+    plan = plan_of(request.collection.kind)
+    taking = [part for some in rest for part in some.parts if part.retractions]
+    if plan.resolves and not request.unsealed.is_empty:
+        taking += plan.cut_by(request.unsealed, parts)
+    taking.sort(key=lambda part: part.first_key)
+    firsts = [part.first_key for part in taking]
+    reached = list(accumulate((part.last_key for part in taking), max))
+
+    def stays(part: Part) -> bool:
+        before = bisect_right(firsts, part.last_key)
+        return not part.retractions and not (before and reached[before - 1] >= part.first_key)
+
+    trace, unsealed = (AtRest(tuple(filter(stays, some.parts)), some.after) for some in rest)
     return trace, unsealed
 
 
