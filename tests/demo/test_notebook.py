@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from datetime import timedelta
 from pathlib import Path
 
@@ -42,8 +43,9 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_its_cells_show_what_is_stored(path: Path, week: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_cells_show_what_is_stored(path: Path, week: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_ROOT", week)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     stored = notebooks.outputs(notebooks.json.loads(path.read_text()))
     now = notebooks.run(path)
     if os.environ.get("REWRITE"):

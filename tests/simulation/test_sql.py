@@ -351,8 +351,8 @@ def test_nothing_is_left_behind(sea: Sea, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(sql_database.tempfile, "mkdtemp", lambda **given: made(dir=folder, **given))
     assert rows(sea, "SELECT count(*) FROM tides") == [(3,)]
     answer = tidemark.sql(str(sea.root), "SELECT * FROM tides")
+    assert list(folder.iterdir()) == [], "of an answer that nobody reads"
     next(iter(answer))
-    del answer
     gc.collect()
     assert list(folder.iterdir()) == []
 

@@ -40,13 +40,14 @@ class SqlAnswer(Tabular):
     ) -> None:
         self._statement, self._parameters, self._memory = statement, parameters, memory
         database = Database(memory)
-        database.check_select(statement.text)
-        self._tables = Tables(root, statement)
-        database.hold(self._tables.datasets)
-        self._schema: pa.Schema = self._read(
-            database, lambda: self._relation(database).limit(0).to_arrow_table()
-        ).schema
-        self._ready: Database | None = database  # for whoever reads first
+        try:
+            database.check_select(statement.text)
+            self._tables = Tables(root, statement)
+            database.hold(self._tables.datasets)
+            empty = self._read(database, lambda: self._relation(database).limit(0).to_arrow_table())
+            self._schema: pa.Schema = empty.schema
+        finally:
+            database.close()  # an answer that nobody reads holds no folder
 
     @property
     def schema(self) -> pa.Schema:
@@ -99,10 +100,8 @@ class SqlAnswer(Tabular):
         return found
 
     def _database(self) -> Database:
-        ready, self._ready = self._ready, None
-        if ready is None:
-            ready = Database(self._memory)
-            ready.hold(self._tables.datasets)
+        ready = Database(self._memory)
+        ready.hold(self._tables.datasets)
         return ready
 
     def _relation(self, database: Database) -> duckdb.DuckDBPyRelation:
