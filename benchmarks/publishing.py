@@ -176,8 +176,10 @@ def targets(found: dict[str, Any] | None) -> list[tuple[str, str, str, bool]]:
         if one["way"] == REFERENCE:
             data = max(seal["bytes_of_rows"] for seal in seals)
             met = objects <= 5 and cpu <= 0.1 and not data
-            told = f"{objects:.0f}, {cpu:.3f} s, {data:,} bytes"
-            lines.append(("publish a seal by reference: objects, CPU s, bytes of rows", "5, 0.1 s, 0", told, met))
+            found_words = f"{objects:.0f}, {cpu:.3f} s, {data:,} bytes"
+            lines.append(
+                ("publish a seal by reference: objects, CPU s, bytes of rows", "5, 0.1 s, 0", found_words, met)
+            )
         elif "merged" not in one["way"]:
             ratio = sum(seal["bytes"] for seal in seals) / max(1, sum(peer["bytes"] for peer in peers))
             name = f"publish a seal to {one['way']}: bytes beside the net change written directly"

@@ -19,14 +19,14 @@ def test_a_collection_on_one_screen(events: Shell) -> None:
     events.events(1, *(f"id{at:02},{at},08:00" for at in range(30)))
     events.moved("events", "2024-01-01")
     said = events.ok("show", "events").out
-    for told in (
+    for message in (
         "events, version",
         "string  key",
         "csv, envelope append",
         "complete below",
         "no row on time is missing",
     ):
-        assert told in said or told.replace("  ", " ") in " ".join(said.split())
+        assert message in said or message.replace("  ", " ") in " ".join(said.split())
     assert "id09" in said
     assert "id10" not in said
     assert "`tidemark as-of events` has all" in said

@@ -6,9 +6,11 @@ import json
 import os
 import pty
 import select
+import signal
 import stat
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -128,14 +130,25 @@ class Terminal:
             os.environ.update(PYTHONPATH=str(INCLUDE), XDG_STATE_HOME=str(state), TERM="dumb")
             os.execv(sys.executable, [sys.executable, "-c", START, "--root", str(root), "sql"])
 
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing of it is left, whatever became of the test."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        os.close(self._held)
+
     def type(self, text: str) -> None:
         os.write(self._held, text.encode())
 
-    def until(self, told: str, seconds: float = 60) -> str:
-        """What is shown until `told` is."""
+    def until(self, message: str, seconds: float = 60) -> str:
+        """What is shown until `message` is."""
         found, end = "", time.monotonic() + seconds
-        while told not in found:
-            assert time.monotonic() < end, f"{told!r} did not come: {found!r}"
+        while message not in found:
+            assert time.monotonic() < end, f"{message!r} did not come: {found!r}"
             if select.select([self._held], [], [], 0.2)[0]:
                 found += os.read(self._held, 4096).decode(errors="replace")
         return found
@@ -143,24 +156,24 @@ class Terminal:
 
 def test_a_prompt_on_a_terminal(asked: Shell, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    terminal = Terminal(asked.root, state)
-    terminal.until("tidemark> ")
-    terminal.type("SELECT id,\n")
-    terminal.until("     ...> ")
-    terminal.type("amount FROM eve\t WHERE amount = 5;\n")
-    assert "1 row of events at version" in terminal.until("complete below 2024-01-03T00:00:00Z")
-    terminal.type("SELECT * FROM nowhere;\n")
-    terminal.until("error: there is no collection nowhere")
-    terminal.type(".tables\n")
-    terminal.until("events\r\n")
-    terminal.type("SELECT count(*) FROM range(10000000) a, range(1000000) b WHERE a.range + b.range = 7;\n")
-    time.sleep(1)
-    terminal.type("\x03")
-    terminal.until("interrupted")
-    terminal.type(".help\n")
-    terminal.until("Each collection is a table")
-    terminal.type(".quit\n")
-    assert os.waitpid(terminal.pid, 0)[1] == 0
+    with Terminal(asked.root, state) as terminal:
+        terminal.until("tidemark> ")
+        terminal.type("SELECT id,\n")
+        terminal.until("     ...> ")
+        terminal.type("amount FROM eve\t WHERE amount = 5;\n")
+        assert "1 row of events at version" in terminal.until("complete below 2024-01-03T00:00:00Z")
+        terminal.type("SELECT * FROM nowhere;\n")
+        terminal.until("error: there is no collection nowhere")
+        terminal.type(".tables\n")
+        terminal.until("events\r\n")
+        terminal.type("SELECT count(*) FROM range(10000000) a, range(1000000) b WHERE a.range + b.range = 7;\n")
+        time.sleep(1)
+        terminal.type("\x03")
+        terminal.until("interrupted")
+        terminal.type(".help\n")
+        terminal.until("Each collection is a table")
+        terminal.type(".quit\n")
+        assert os.waitpid(terminal.pid, 0)[1] == 0
     history = state / "tidemark" / "sql_history"
     assert "amount FROM events WHERE amount = 5;" in history.read_text()
     assert stat.S_IMODE(history.stat().st_mode) == 0o600

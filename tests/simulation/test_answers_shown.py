@@ -41,8 +41,8 @@ def test_an_answer_says_its_version_and_up_to_where_it_is_complete(tides: OpenCo
 
 def test_an_answer_of_a_time_says_what_was_corrected_since(tides: OpenCollection) -> None:
     found = tides.as_of(9, where="k < 4").corrections().to_arrow().select(["k", "v", "diff"]).to_pylist()
-    told = {(each["k"], each["v"], each["diff"]) for each in found}
-    assert told == {(2, "<b>low</b>", -1), (2, "high", 1), (3, "<b>low</b>", -1)}
+    found_rows = {(each["k"], each["v"], each["diff"]) for each in found}
+    assert found_rows == {(2, "<b>low</b>", -1), (2, "high", 1), (3, "<b>low</b>", -1)}
     assert tides.as_of(9, where="k > 5").corrections().count() == 0
     assert tides.as_of().corrections().count() == 0
 

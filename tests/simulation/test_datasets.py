@@ -94,7 +94,7 @@ def test_every_version_gives_the_rows_of_as_of(
         held = opened.as_of().to_arrow()
         assert sums(counts.to_table()) == sums(held)
         if min(held["_multiplicity"].to_pylist(), default=1) < 0:
-            with pytest.raises(InvalidUsage, match="which no table can show; ask with multiplicity"):
+            with pytest.raises(InvalidUsage, match="which no table can show; read it with its multiplicity"):
                 opened.dataset().to_table()
             continue
         dataset, table = opened.dataset(), as_a_table(opened)
@@ -262,6 +262,20 @@ def test_a_row_that_is_held_often_comes_as_often_in_bounded_batches(tmp_path: Pa
     assert polars.scan_pyarrow_dataset(dataset).select(polars.len()).collect().item() == 101
     assert max(batch.num_rows for batch in dataset.to_batches()) <= repeated.MOST_ROWS
     assert duckdb.sql("SELECT count(*) FROM dataset").fetchall() == [(101,)]
+
+
+def test_a_masked_value_is_in_no_refusal(tmp_path: Path) -> None:
+    declared = collection(Envelope.UPDATES, masked=("v",))
+    world = World(tmp_path, declared, truth=MemoryStore.named("memory://masked/tides"))
+    world.land(0, "a", [{"k": 1, "v": "secret", "t": 1, "e": 1, "d": -1}])
+    for step in (
+        lambda job: ingest(job, interval(0), landing_root=str(world.landing)),
+        lambda job: seal(job, interval(0)),
+    ):
+        world.run(step)
+    with pytest.raises(InvalidUsage, match="the row k 1, v masked is held -1 times") as refused:
+        tidemark.open("memory://masked", "tides").dataset().to_table()
+    assert "secret" not in str(refused.value)
 
 
 def test_another_process_reads_the_same_version(tmp_path: Path) -> None:

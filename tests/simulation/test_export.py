@@ -179,7 +179,7 @@ def test_an_export_that_fails_leaves_what_was_there(
     def full(_: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(exporting, "_durable", full)
+    monkeypatch.setattr(exporting, "sync_path", full)
     with pytest.raises(Unwritable, match="out cannot be written: No space left on device"):
         tides.export(place, format="csv", partition_by=by, replace=True)
     assert {path: path.read_bytes() for path in [place, *place.rglob("*")] if path.is_file()} == before
@@ -210,12 +210,12 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "given", "told"), REFUSED, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(("name", "given", "message"), REFUSED, ids=lambda each: str(each)[:40])
 def test_what_cannot_be_exported(
-    tides: OpenCollection, tmp_path: Path, name: str, given: dict[str, Any], told: str
+    tides: OpenCollection, tmp_path: Path, name: str, given: dict[str, Any], message: str
 ) -> None:
     (tmp_path / "file").write_text("held")
-    with pytest.raises(InvalidUsage, match=told) as refused:
+    with pytest.raises(InvalidUsage, match=message) as refused:
         tides.export(tmp_path / name, **given)
     assert "\n" not in str(refused.value)
 

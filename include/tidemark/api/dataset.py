@@ -49,7 +49,7 @@ class CollectionDataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     def __init__(self, rows: Rows, filter: pc.Expression | None = None) -> None:
         # Behind each dataset is one of C++, which knows nothing of ours. Whoever reaches for that one (a union of
-        # datasets does) shall be told so: it is of a file that is not there, whose name says what to do.
+        # datasets does) gets an error: its file is not there, and the file's name says what to do.
         fragment = ds.ParquetFileFormat().make_fragment(NO_FILE, LocalFileSystem())
         super().__init__([fragment], rows.schema, fragment.format)
         self.rows, self._filter = rows, filter
@@ -149,9 +149,9 @@ class ExplainedDataset(CollectionDataset):
     def scanner(self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any) -> Scan:
         """A scan of no rows."""
         read, condition = self._asked(columns, filter)
-        told = self.rows.explain(read.names, condition)
+        explanation = self.rows.explain(read.names, condition)
         where = "" if filter is None else f"; where {plain_line(str(filter), 300)}"
-        self._found.append(replace(told, question=f"{told.question}{where}"))
+        self._found.append(replace(explanation, question=f"{explanation.question}{where}"))
         return Scan(lambda _, __: iter(()), read, condition, columns, filter)
 
 

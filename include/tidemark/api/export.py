@@ -34,6 +34,7 @@ from tidemark.arrow.rows.plain import plain_rows
 from tidemark.arrow.rows.shown import as_shown
 from tidemark.errors import InvalidUsage, Unwritable, listed
 from tidemark.model.nearest import nearest
+from tidemark.storage.stores.local import sync_path
 
 MOST_PARTITIONS = 1_000
 """So many files are open at once; a column of more values is not what one partitions by."""
@@ -57,45 +58,35 @@ class _Writer(Protocol):
 
 
 class _Text:
-    """A file of lines."""
+    """A file of lines, each a row in the form of `line`, behind a `heading`."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._names = schema.names
+    def __init__(self, path: Path, line: Callable[[tuple[Any, ...]], str], heading: str = "") -> None:
+        self._line = line
         self._stream = path.open("w", encoding="utf-8", newline="")
-        self._begin()
+        self._stream.write(heading)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        lines = self._lines(plain_rows(as_shown(pa.Table.from_batches([rows]))))
-        self._stream.writelines(lines)
+        self._stream.writelines(map(self._line, plain_rows(as_shown(pa.Table.from_batches([rows])))))
 
     def close(self) -> None:
         self._stream.close()
 
-    def _begin(self) -> None:
-        """What comes before the rows."""
 
-    def _lines(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
-        raise NotImplementedError
+def _csv(path: Path, schema: pa.Schema) -> _Writer:
+    return _Text(path, csv_line, csv_line(schema.names))
 
 
-class _Csv(_Text):
-    def _begin(self) -> None:
-        self._stream.write(csv_line(self._names))
+def _jsonl(path: Path, schema: pa.Schema) -> _Writer:
+    def line(row: tuple[Any, ...]) -> str:
+        return json.dumps(dict(zip(schema.names, row, strict=True)), ensure_ascii=False, allow_nan=False) + "\n"
 
-    def _lines(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
-        return map(csv_line, rows)
-
-
-class _Json(_Text):
-    def _lines(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
-        named = (dict(zip(self._names, row, strict=True)) for row in rows)
-        return (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in named)
+    return _Text(path, line)
 
 
 FORMATS: dict[str, Callable[[Path, pa.Schema], _Writer]] = {
     "parquet": lambda path, schema: pq.ParquetWriter(path, schema),
-    "csv": _Csv,
-    "jsonl": _Json,
+    "csv": _csv,
+    "jsonl": _jsonl,
 }
 _ENDINGS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
 
@@ -119,8 +110,8 @@ def export(
     if "://" in str(path):
         raise InvalidUsage(f"{path}: an export goes to a folder of this machine; copy it from there")
     place = Path(path).expanduser()
-    writer = FORMATS[_format(place, format)]
     ending = _format(place, format)
+    writer = FORMATS[ending]
     if partition_by is not None and partition_by not in schema.names:
         near = nearest(partition_by, schema.names)
         near = near if "did you mean" in near else f"; there are {listed(schema.names)}"
@@ -134,7 +125,7 @@ def export(
                 beside.mkdir()
                 return Exported(place, *_partitioned(batches, schema, beside, partition_by, writer, ending))
             rows = _one(batches, writer(beside, schema))
-            _durable(beside)
+            sync_path(beside)
             return Exported(place, rows, 1)
     except OSError as error:
         raise Unwritable(f"{place} cannot be written: {error.strerror or error}") from None
@@ -198,9 +189,9 @@ def _partitioned(
                 writers[name].write(pa.RecordBatch.from_arrays(some.remove_column(at).columns, schema=inner))
             rows += batch.num_rows
     for name in writers:
-        _durable(folder / name / f"rows.{ending}")
-        _durable(folder / name)
-    _durable(folder)
+        sync_path(folder / name / f"rows.{ending}")
+        sync_path(folder / name)
+    sync_path(folder)
     return rows, len(writers)
 
 
@@ -229,7 +220,7 @@ def _in_its_place(place: Path) -> Iterator[Path]:
             _exchange(beside, place)
         else:
             beside.replace(place)
-        _durable(place.parent)
+        sync_path(place.parent)
     finally:
         _remove(beside)
 
@@ -254,11 +245,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _durable(path: Path) -> None:
-    held = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(held)
-    finally:
-        os.close(held)

@@ -28,7 +28,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.merge import groups_at_once
 from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.read import as_of_schema, held_by
-from tidemark.arrow.repeated import each_time
+from tidemark.arrow.repeated import all_once, each_time
 from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import values
 from tidemark.arrow.rows.schema import DIFF
@@ -69,7 +69,7 @@ class Bag:
             if counts is None:
                 yield rows
             else:
-                yield from each_time(rows, values(counts))
+                yield from each_time(rows, values(counts), self.request.collection.unshown)
 
     def counted(self) -> Iterator[pa.RecordBatch]:
         """The rows with `_multiplicity`, never 0. Rows that are equal in these columns may come several times."""
@@ -103,7 +103,7 @@ class Bag:
             groups = Asked(self.store, task, self.names).spanned.among(file, groups)
             if not groups:
                 return None
-            once = _all_once(file, groups)
+            once = all_once(file.metadata, groups)
             asked = Asked(self.store, task, self.names if once else [*self.names, DIFF])
             rows = asked.of_groups(file, after, groups)
         return self._split(rows, counted=not once)
@@ -143,10 +143,3 @@ def _pieces(part: Part, groups: Sequence[int]) -> Iterator[Sequence[int]]:
     """Row groups that are read together."""
     several = groups_at_once(part, PIECE_ROWS)
     return (groups[start : start + several] for start in range(0, len(groups), several))
-
-
-def _all_once(file: OpenedPart, groups: Sequence[int]) -> bool:
-    """Whether every row of some row groups counts once, by the statistics of the file."""
-    at = file.schema.get_field_index(DIFF)
-    known = (file.metadata.row_group(group).column(at).statistics for group in groups)
-    return all(one is not None and one.has_min_max and one.min == one.max == 1 for one in known)

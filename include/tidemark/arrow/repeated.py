@@ -12,42 +12,54 @@ in pieces, however often one of them is held.
 
 from __future__ import annotations
 
+from collections.abc import Collection as Names
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import Ints, integers
+from tidemark.arrow.rows.schema import DIFF
 from tidemark.errors import InvalidUsage, plain_line
+from tidemark.model.collection import MASKED
 
 MOST_ROWS = 2**16
 """Rows of a piece that is copied."""
 
 
-def repeated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def repeated(batches: Iterable[pa.RecordBatch], unshown: Names[str] = ()) -> Iterator[pa.RecordBatch]:
     """The rows of an as-of without the column of their multiplicity, each as often as that says.
 
-    Raises InvalidUsage for a row that is held fewer than zero times."""
+    Raises InvalidUsage for a row that is held fewer than zero times, without its values in the columns `unshown`."""
     for rows in batches:
         plain = rows.select([name for name in rows.schema.names if name != MULTIPLICITY])
-        yield from each_time(plain, integers(rows, MULTIPLICITY))
+        yield from each_time(plain, integers(rows, MULTIPLICITY), unshown)
 
 
-def each_time(rows: pa.RecordBatch, times: Ints) -> Iterator[pa.RecordBatch]:
-    """Rows, each as many `times` as that says. InvalidUsage for fewer than zero."""
+def each_time(rows: pa.RecordBatch, times: Ints, unshown: Names[str] = ()) -> Iterator[pa.RecordBatch]:
+    """Rows, each as many `times` as that says. InvalidUsage for fewer than zero, without the values `unshown`."""
     if not len(times) or (times == 1).all():
         yield rows
         return
     if (times < 0).any():
         at = int(np.argmin(times))
-        told = plain_line(", ".join(f"{name} {rows.column(name)[at]}" for name in rows.schema.names[:8]), 200)
+        values = ((name, MASKED if name in unshown else rows.column(name)[at]) for name in rows.schema.names[:8])
+        row = plain_line(", ".join(f"{name} {value}" for name, value in values), 200)
         raise InvalidUsage(
-            f"the row {told} is held {times[at]} times, which no table can show; ask with multiplicity, and add up "
-            "_multiplicity"
+            f"the row {row} is held {times[at]} times, which no table can show; read it with its "
+            "multiplicity, or retract no more than there is"
         )
     ends = np.cumsum(times)
     for first in range(0, int(ends[-1]), MOST_ROWS):
         numbers = np.arange(first, min(first + MOST_ROWS, int(ends[-1])))
         yield rows.take(of_numbers(np.searchsorted(ends, numbers, side="right")))
+
+
+def all_once(footer: pq.FileMetaData, groups: Iterable[int]) -> bool:
+    """Whether every update in some row groups of a part has the diff 1, by the statistics of its footer."""
+    at = footer.schema.names.index(DIFF)
+    known = (footer.row_group(group).column(at).statistics for group in groups)
+    return all(one is not None and one.has_min_max and one.min == one.max == 1 for one in known)

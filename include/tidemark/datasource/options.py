@@ -99,14 +99,14 @@ def question(found: OpenCollection, options: Options, columns: tuple[str, ...] |
     if options.is_stream or options.named(STREAM):
         (first, *_) = options.named(STREAM)
         raise InvalidUsage(f"tidemark: option {first} is one of spark.readStream; this is spark.read")
-    held, told = options.named(AS_OF), options.named(CHANGES)
-    if held and told:
+    rows, learned = options.named(AS_OF), options.named(CHANGES)
+    if rows and learned:
         raise InvalidUsage(
-            f"tidemark: {held[0]} asks what was held, {told[0]} what changed; give options of one of the two"
+            f"tidemark: {rows[0]} asks what was held, {learned[0]} what changed; give options of one of the two"
         )
     given, names = options.given, columns or named_columns(options)
     where = given.get("where")
-    if told:
+    if learned:
         return changes(found, options, names)
     if (ends := options.named(("range_from", "range_to"))) and "range" not in given:
         raise InvalidUsage(f"tidemark: {ends[0]} is an end on a timeline; give its column as option range")

@@ -103,20 +103,20 @@ class QuestionReader(DataSourceReader):
 
 def task_partitions(question: AsOf | Changes, *, each: bool = False) -> list[TaskPartition]:
     """The read tasks of a question; with `each` a row that is held several times is as many rows."""
-    from tidemark.spark.read import tasks_for
+    from tidemark.spark.read import tasks_of
     from tidemark.storage.documents.codec import encode
     from tidemark.storage.sidecars import parts_table
 
     kernel = partial(each_row, kernel=question.kernel) if each else question.kernel
     request, parts = parts_table.opened_read(question.store, question.request)
-    return [TaskPartition(encode(task), kernel, question.version) for task in tasks_for(CORES, request, parts)]
+    return [TaskPartition(encode(task), kernel, question.version) for task in tasks_of(CORES, request, parts)]
 
 
 def each_row(store: ObjectStore, task: ReadTask, *, kernel: Answered) -> Iterator[pa.RecordBatch]:
     """The rows of an as-of, each as often as it is held."""
     from tidemark.arrow.repeated import repeated
 
-    return repeated(kernel(store, task))
+    return repeated(kernel(store, task), task.collection.unshown)
 
 
 def answer_schema(question: AsOf | Changes, options: Options) -> pa.Schema:

@@ -152,9 +152,9 @@ class Seals:
 
     def _check_time(self, state: Arrangement, time: int) -> None:
         if max(time, 0) < state.since and state.seal:
-            told = "the beginning" if time == BEGINNING else format_instant(time)
+            shown = "the beginning" if time == BEGINNING else format_instant(time)
             raise InvalidUsage(
-                f"tidemark: {told} is before since {format_instant(state.since)} of {self._name}: what was learned "
+                f"tidemark: {shown} is before since {format_instant(state.since)} of {self._name}: what was learned "
                 "until then is merged; read it as of that time, and start the stream there"
             )
         if time >= state.seal:
@@ -174,10 +174,10 @@ class Seals:
         """Of changes the exact ones are there from `since` on; from the beginning while that has not moved."""
         if end.after >= state.since or (end.after == BEGINNING and state.since == 0):
             return
-        told = "the beginning" if end.after == BEGINNING else format_instant(end.after)
+        shown = "the beginning" if end.after == BEGINNING else format_instant(end.after)
         since = format_instant(state.since)
         raise InvalidUsage(
-            f"tidemark: the stream is at {told}, and since of {self._name} has moved on to {since}: what was learned "
+            f"tidemark: the stream is at {shown}, and since of {self._name} has moved on to {since}: what was learned "
             f"between is merged; read the collection as of {since} into the sink, start there with a new checkpoint, "
             "and give the stream a hold"
         )

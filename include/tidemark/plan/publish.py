@@ -33,6 +33,7 @@ from tidemark.model.instant import format_instant
 from tidemark.model.publication import Destination, Publication, TableFormat
 from tidemark.plan.kinds import plan_of
 from tidemark.plan.read import ReadRequest, at_rest, plan_changes
+from tidemark.plan.unmerged import in_a_bag
 from tidemark.plan.unsealed import PartsOf
 
 PREFIX = "tidemark."
@@ -157,7 +158,7 @@ def holds(state: Arrangement, mark: Mark | None) -> bool:
 
 
 def changes_since(state: Arrangement, mark: Mark | None) -> ReadRequest | None:
-    """The request for what changed since a table was written; None where that cannot be told, or not in its columns."""
+    """The request for what changed since a table was written; None where that is not known, or not in its columns."""
     if mark is None or mark.schema != state.collection.schema or not 0 < mark.seal <= state.trace_upper:
         return None
     try:
@@ -171,24 +172,17 @@ def nameable(request: ReadRequest, parts: PartsOf) -> tuple[tuple[Part, ...], bo
 
     Whether each row of a part counts once, its record does not tell: its footer does.
     """
-    rest = at_rest(request, parts)
     plan = plan_of(request.collection.kind)
-    resolved = plan.cut_by(request.unsealed, parts) if plan.resolves and not request.unsealed.is_empty else []
-    every = [(part, some.after) for some in rest for part in some.parts]
-    taking = [part for part, _ in every if part.retractions] + resolved
-    named = tuple(
-        part for part, after in every if _as_it_is(request, part, after) and not any(_meet(part, t) for t in taking)
-    )
-    return named, not resolved and len(named) == len(every)
+    resolves = plan.resolves and not request.unsealed.is_empty and plan.cut_by(request.unsealed, parts)
+    every = sum(len(some.parts) for some in at_rest(request, parts))
+    bag = in_a_bag(request, parts)
+    named = tuple(part for some in bag for part in some.parts if _as_it_is(request, part, some.after))
+    return named, not resolves and len(named) == every
 
 
 def _as_it_is(request: ReadRequest, part: Part, after: int) -> bool:
     inside = after < part.first_time and part.last_time <= request.upto and part.last_event_time <= request.event_upto
-    return inside and not part.retractions and part.schema == request.collection.schema
-
-
-def _meet(one: Part, other: Part) -> bool:
-    return one.first_key <= other.last_key and other.first_key <= one.last_key
+    return inside and part.schema == request.collection.schema
 
 
 def only_adds(request: ReadRequest, parts: PartsOf) -> bool:

@@ -84,10 +84,10 @@ def data_file(schema: Schema, path: str, size: int, footer: pq.FileMetaData) -> 
     plan = compute_statistics_plan(schema, {"write.metadata.metrics.default": "truncate(64)"})
     some = next(iter(plan.values()))
     hidden = StatisticsCollector(_HIDDEN, some.iceberg_type, _no_metrics(schema), "")
-    told = data_file_statistics_from_parquet_metadata(footer, plan | {_HIDDEN: hidden}, places)
-    told.column_sizes.pop(_HIDDEN, None)
+    statistics = data_file_statistics_from_parquet_metadata(footer, plan | {_HIDDEN: hidden}, places)
+    statistics.column_sizes.pop(_HIDDEN, None)
     for number in _without_bounds(footer, places):
-        told.column_aggregates.pop(number, None)
+        statistics.column_aggregates.pop(number, None)
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=path,
@@ -98,7 +98,7 @@ def data_file(schema: Schema, path: str, size: int, footer: pq.FileMetaData) -> 
         spec_id=0,
         equality_ids=None,
         key_metadata=None,
-        **told.to_serialized_dict(),
+        **statistics.to_serialized_dict(),
     )
 
 

@@ -1,4 +1,4 @@
-"""The rows of a published table: what is held, what changed, and whether a part is rows as it is."""
+"""The rows of a published table: what is held, what changed, and the footers of parts."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, held_by, told_of
-from tidemark.arrow.rows.arrays import of_numbers
-from tidemark.arrow.rows.columns import integers
-from tidemark.arrow.rows.schema import DIFF
-from tidemark.errors import Corruption, InvalidUsage
+from tidemark.arrow.repeated import each_time
+from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
 from tidemark.plan.read import ReadRequest, read_tasks
 from tidemark.plan.unsealed import PartsOf
-from tidemark.storage.stores.store import Missing, ObjectStore
+from tidemark.storage.stores.store import ObjectStore
 
 GONE = "_gone"
 """The column that says of a key that it has no row any more."""
-MOST_TIMES = 65_536
-"""Rows of one batch, where a row is held many times."""
 
 
 def table_schema(collection: Collection) -> pa.Schema:
@@ -32,24 +29,8 @@ def table_schema(collection: Collection) -> pa.Schema:
 
 def footer(store: ObjectStore, part: Part) -> pq.FileMetaData:
     """The footer of a part. Corruption if it is not the part's."""
-    try:
-        with store.open_input(part.file.key) as file:
-            found = pq.read_metadata(file)
-    except Missing:
-        raise Corruption(f"{part.file.key} is missing") from None
-    if found.num_rows != part.rows:
-        raise Corruption(f"{part.file.key} has {found.num_rows} rows, recorded were {part.rows}")
-    return found
-
-
-def each_counts_once(found: pq.FileMetaData) -> bool:
-    """Whether every row of a part has the diff 1, by the statistics of its footer."""
-    at = found.schema.names.index(DIFF)
-    for group in range(found.num_row_groups):
-        statistics = found.row_group(group).column(at).statistics
-        if statistics is None or not statistics.has_min_max or (statistics.min, statistics.max) != (1, 1):
-            return False
-    return True
+    with OpenedPart(store, part) as file:
+        return file.metadata
 
 
 def held_rows(
@@ -97,20 +78,7 @@ def keyed_changes(store: ObjectStore, request: ReadRequest, parts: PartsOf) -> I
             yield pa.RecordBatch.from_arrays([*columns, gone], schema=schema)
 
 
-def _repeated(collection: Collection, rows: pa.RecordBatch, times: np.ndarray) -> Iterator[pa.RecordBatch]:
+def _repeated(collection: Collection, rows: pa.RecordBatch, times: Ints) -> Iterator[pa.RecordBatch]:
     schema = table_schema(collection)
     plain = pa.RecordBatch.from_arrays([rows.column(name) for name in schema.names], schema=schema)
-    if len(times) and times.min() < 0:
-        at = int(times.argmin())
-        key = [plain.column(name)[at].as_py() for name in schema.names[: len(collection.key)]]
-        shown = "a key" if collection.masked else f"key {key}"
-        raise InvalidUsage(
-            f"a row of {shown} is held {int(times[at])} times, which no table can hold; retract no more than there is"
-        )
-    if not len(times) or times.max() <= 1:
-        yield plain
-        return
-    ends = np.cumsum(times)
-    for start in range(0, int(ends[-1]), MOST_TIMES):
-        numbers = np.arange(start, min(start + MOST_TIMES, int(ends[-1])))
-        yield plain.take(of_numbers(np.searchsorted(ends, numbers, side="right")))
+    return each_time(plain, times, collection.unshown)

@@ -27,7 +27,7 @@ from tidemark.model.key import BehindNull, Bound, Key
 from tidemark.plan.read import ReadRequest
 from tidemark.plan.tasks import ReadTask
 from tidemark.spark import scattered
-from tidemark.spark.read import tasks_of
+from tidemark.spark.read import cores, tasks_of
 from tidemark.storage import ObjectStore, open_store
 from tidemark.storage.documents.codec import decode, encode
 from tidemark.storage.sidecars import parts_table
@@ -58,7 +58,7 @@ def joined_frame(
     if request.collection.layout:
         return scattered.joined_frame(spark, store, request, frame, asking, join, schema)
     request, parts = parts_table.opened_read(store, request)
-    tasks = tasks_of(spark, request, parts, leading=len(request.collection.key))
+    tasks = tasks_of(cores(spark), request, parts, leading=len(request.collection.key))
     encoded, url = [encode(task) for task in tasks], store.url
     lowers = [_key(task.keys.lower) for task in tasks[1:]]
     number = "_task"

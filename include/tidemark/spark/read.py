@@ -79,7 +79,7 @@ def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> D
     columns = schema.remove(len(schema) - 1)
 
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        return repeated(read.held_by(store, task))
+        return repeated(read.held_by(store, task), task.collection.unshown)
 
     times = [] if request.collection.kind.one_value else [F.explode(_as_often()).alias(DIFF)]
     told = [*map(F.col, columns.names), *times]
@@ -146,7 +146,7 @@ def merged_rows(
     """What `answer` makes of the tasks of a request, in the columns of `schema`, and of it what `keep` leaves: for
     questions to which no row is the answer as it stands."""
     request, parts = parts_table.opened_read(store, request)
-    tasks = tasks_of(spark, request, parts)
+    tasks = tasks_of(cores(spark), request, parts)
     if not tasks:
         return spark.createDataFrame([], from_arrow_schema(schema, prefer_timestamp_ntz=False))
     return mapped(spark, store.url, schema, tasks, answer, keep)
@@ -218,7 +218,7 @@ def _of_both(
 ) -> DataFrame:
     """Of the `plain` parts what is `told` of their rows, of all others what `merged` makes of them."""
     frames = [rows.select(*told).select(schema.names) for rows in _plain(spark, store, request, plain)]
-    tasks = tasks_of(spark, request, parts, ranges, {part.file.key for one in plain for part in one.parts})
+    tasks = tasks_of(cores(spark), request, parts, ranges, {part.file.key for one in plain for part in one.parts})
     if tasks:
         frames.append(mapped(spark, store.url, schema, tasks, merged, keep))
     if not frames:
@@ -261,19 +261,6 @@ def _literally(path: str) -> str:
 
 
 def tasks_of(
-    spark: SparkSession,
-    request: ReadRequest,
-    parts: PartsOf,
-    ranges: Sequence[KeyRange] = (),
-    but: Names[str] = frozenset(),
-    *,
-    leading: int | None = None,
-) -> list[ReadTask]:
-    """The tasks of a read for the cores of a session (`tasks_for`)."""
-    return tasks_for(cores(spark), request, parts, ranges, but, leading=leading)
-
-
-def tasks_for(
     at_once: int,
     request: ReadRequest,
     parts: PartsOf,

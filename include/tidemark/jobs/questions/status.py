@@ -56,7 +56,7 @@ class Debt:
 
 
 @dataclass(frozen=True)
-class PublishedTable:
+class PublishedTo:
     """A table that the collection is published to, and up to where that holds it (0: nothing yet)."""
 
     format: str
@@ -118,7 +118,7 @@ class Status:
     derived: bool = False
     follows: Follows | None = None
     accepted: tuple[Acceptance, ...] = ()
-    published: tuple[PublishedTable, ...] = ()
+    published: tuple[PublishedTo, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; each frontier also as ISO 8601 under `<name>_text`."""
@@ -169,7 +169,7 @@ def status(head: Head) -> Status:
         correctable_from=correctable_from(state),
         derived=state.collection.is_derived,
         accepted=state.accepted,
-        published=tuple(PublishedTable(str(one.format), one.table, one.seal) for one in state.publications),
+        published=tuple(PublishedTo(str(one.format), one.table, one.seal) for one in state.publications),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tidemark.arrow.repeated import all_once
 from tidemark.jobs.job import Job
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.publication import Destination, Pin, pin_of
@@ -22,7 +23,7 @@ from tidemark.plan.publish import (
 )
 from tidemark.plan.read import ReadRequest, plan_as_of
 from tidemark.plan.unsealed import PartsOf
-from tidemark.publish.rows import added_rows, adds_alone, each_counts_once, footer, held_rows, keyed_changes
+from tidemark.publish.rows import added_rows, adds_alone, footer, held_rows, keyed_changes
 from tidemark.publish.table import Content, NamedFile, PublishedTable, Rows
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import parts_table
@@ -87,7 +88,7 @@ class Planner:
     def _named(self, opened: Opened) -> tuple[list[Part], bool]:
         """The parts that are rows of the table as they are, and whether that is all."""
         may, is_all = nameable(*opened)
-        named = [part for part in may if self._path(part) in self._there or each_counts_once(self._footer(part))]
+        named = [part for part in may if self._path(part) in self._there or _once(self._footer(part))]
         return named, is_all and len(named) == len(may)
 
     def _naming(
@@ -122,6 +123,10 @@ class Planner:
         """Where others find a part."""
         url = self.job.store.url.rstrip("/")
         return f"{url}/{part.file.key}" if "://" in url else f"file://{url}/{part.file.key}"
+
+
+def _once(footer: pq.FileMetaData) -> bool:
+    return all_once(footer, range(footer.num_row_groups))
 
 
 def _pins_by_file(opened: Opened) -> Iterator[tuple[str, Pin]]:

@@ -121,7 +121,7 @@ class Views(Reading):
         if collection.layout or not self._as_they_are or most_alike(opened, leading) > read.LEAST_TASK_ROWS:
             return None
         self._opened(asked.url, request, ranges)
-        tasks = read.tasks_of(self.spark, request, parts, ranges, leading=leading)
+        tasks = read.tasks_of(read.cores(self.spark), request, parts, ranges, leading=leading)
         columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
         return HeldApart(asked.url, tuple(tasks), None if columns is None else tuple(columns), self._sifting)
 

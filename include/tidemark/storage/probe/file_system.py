@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.guarantee import Linked, Synced
-from tidemark.storage.stores.local import make_folders, sync_folder, translated
+from tidemark.storage.stores.local import make_folders, sync_path, translated
 from tidemark.storage.stores.store import Missing
 
 NAMES = ("link-first", "link-second", "link")
@@ -25,7 +25,7 @@ def synced(folder: Path, key: str) -> Synced:
     """Make a new folder, whose key in the store is `key`, durable."""
     with _translated(folder, key):
         made = _refused(lambda: make_folders(folder), _CANNOT_SYNC)
-        return Synced(made or _refused(lambda: sync_folder(folder), _CANNOT_SYNC))
+        return Synced(made or _refused(lambda: sync_path(folder), _CANNOT_SYNC))
 
 
 def linked(folder: Path, key: str) -> Linked:

@@ -222,11 +222,12 @@ def make_folders(folder: Path) -> None:
     make_folders(folder.parent)
     with suppress(FileExistsError):
         folder.mkdir()
-    sync_folder(folder.parent)
+    sync_path(folder.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def sync_path(path: Path) -> None:
+    """Make a file or a folder durable: what it holds, and the names in it."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -236,7 +237,7 @@ def sync_folder(folder: Path) -> None:
 def _sync_name(path: Path, key: str) -> None:
     """Make an object's name durable. If that fails it is there, and may not be after a power cut."""
     try:
-        sync_folder(path.parent)
+        sync_path(path.parent)
     except OSError as error:
         raise Indeterminate(f"{key}: {error.strerror or error}") from error
 

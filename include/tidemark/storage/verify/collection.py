@@ -192,9 +192,11 @@ def _read_kept(store: ObjectStore, state: Arrangement, found: Contents, each: Ea
 
 def _read_pins(store: ObjectStore, state: Arrangement, found: Contents, each: Each[Pin, Table]) -> None:
     """The tables of parts that published tables may name, but for those of batches."""
-    told = {pin_of(batch.parts).name for batch in state.batches if batch.parts}
+    of_batches = {pin_of(batch.parts).name for batch in state.batches if batch.parts}
     files = {part.file.key for _, part in found.parts} | found.kept.keys()
-    pins = {pin.name: pin for publication in state.publications for pin in publication.pins if pin.name not in told}
+    pins = {
+        pin.name: pin for publication in state.publications for pin in publication.pins if pin.name not in of_batches
+    }
     found.objects += sum(isinstance(pin.parts, ObjectRef) for pin in pins.values())
     for _, table in each("reading what is published", lambda pin: _table(store, pin.parts), list(pins.values())):
         assert isinstance(table, Table), "it says itself what is wrong with it"
