@@ -1,4 +1,4 @@
-"""The task `publish`, of a collection whose file declares tables: behind `published`, and in no one's way."""
+"""The task `publish_tables`, of a collection whose file declares tables: behind `published`, and in no one's way."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def test_only_where_tables_are_declared(days: Days) -> None:  # noqa: F811
-    assert "publish" not in tidemark_dag(days.file).task_ids
+    assert "publish_tables" not in tidemark_dag(days.file).task_ids
     days.file.write_text(days.file.read_text() + "publish: {delta: {}}\nairflow: {after: {seal: m:refresh}}\n")
     dag = tidemark_dag(days.file)
-    assert shape(dag) == CHAIN + "\npublished >> publish\npublished >> refresh"
-    task = dag.get_task("publish")
+    assert shape(dag) == CHAIN + "\npublished >> publish_tables\npublished >> refresh"
+    task = dag.get_task("publish_tables")
     assert "`tidemark publish COLLECTION --again`" in task.doc_md
     assert task.retries == 5
 
@@ -27,7 +27,7 @@ def test_a_run_publishes_what_it_sealed(days: Days) -> None:  # noqa: F811
     days.file.write_text(days.file.read_text() + "publish: {delta: {}, iceberg: {table: db.orders}}\n")
     for day in (1, 2):
         days.land(day)
-        assert days.run(day) == ("success", GREEN | {"publish": "success"})
+        assert days.run(day) == ("success", GREEN | {"publish_tables": "success"})
     table = DeltaTable(f"{location_of(days.file).store_root}/_published/delta/{days.name}")
     assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == days.held() == [1, 2]
     assert {one.format for one in days.state.publications} == {"delta", "iceberg"}
@@ -37,6 +37,6 @@ def test_a_catalog_that_is_down_fails_its_task_alone(days: Days) -> None:  # noq
     down = "{type: rest, uri: 'http://127.0.0.1:9'}"
     days.file.write_text(days.file.read_text() + f"publish: {{iceberg: {{table: db.orders, catalog: {down}}}}}\n")
     days.land(1)
-    assert days.run(1) == ("failed", GREEN | {"publish": "failed"})
+    assert days.run(1) == ("failed", GREEN | {"publish_tables": "failed"})
     assert "the catalog or the store of table db.orders did not answer" in days.logged()
     assert days.held() == [1]

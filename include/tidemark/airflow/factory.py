@@ -54,9 +54,9 @@ def tidemark_dag(
 
     `ingest >> gate_unsealed >> seal >> gate_frontier >> drain >> gate_trace >> compact >> gate_compaction >> published`
 
-    Behind it are `publish`, where the file declares tables, and the functions that it names in `after`. Of a derived
-    collection `correct` stands where `ingest` does, and a run begins whenever the asset of one of its inputs has an
-    event; a run of a backfill corrects it until the end of its days, and no further.
+    Behind it are `publish_tables`, where the file declares tables, and the functions that it names in `after`. A
+    derived collection has `correct` in place of `ingest`, and a run begins whenever the asset of one of its inputs has
+    an event; a run of a backfill corrects it until the end of its days, and no further.
 
     Unpaused, it starts no run outside the collection's start and end, and of the past at most the last interval:
     the others are a backfill, whose runs are about `backfill_intervals` each at most (TIDEMARK_BACKFILL_INTERVALS, 31).

@@ -17,9 +17,14 @@ from tidemark.model.collection import Gate
 
 
 def step_and_gate(
-    location: Location, step: str, *, ready_within: timedelta | None = None, **overrides: Any
+    location: Location,
+    step: str,
+    *,
+    task_id: str | None = None,
+    ready_within: timedelta | None = None,
+    **overrides: Any,
 ) -> list[StepOperator]:
-    """The app task `<step>` and behind it, if it has one, `gate_<gate>`, in the DAG or group being built.
+    """The app task `<step>` (or `task_id`), and behind it `gate_<gate>` if it has one, in the DAG or group being made.
 
     `ready_within` is how long a step that reads what lands waits for it. Of the other arguments those that the step
     declares are its own, those of ASKING the gate's, the others those of both tasks.
@@ -32,7 +37,13 @@ def step_and_gate(
     waits = {"ready_within": ready_within} if LANDING in declared.arguments else {}
     tasks: list[StepOperator] = [
         _operator_of(declared)(
-            task_id=step, location=location, step=step, doc_md=step_doc(declared), **waits, **mine, **overrides
+            task_id=task_id or step,
+            location=location,
+            step=step,
+            doc_md=step_doc(declared),
+            **waits,
+            **mine,
+            **overrides,
         )
     ]
     if declared.gate is not None:

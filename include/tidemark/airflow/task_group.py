@@ -25,7 +25,7 @@ from tidemark.model.instant import format_instant
 if TYPE_CHECKING:
     from airflow.sdk.bases.notifier import BaseNotifier
 
-PUBLISHED, PUBLISH, AFTER = "published", "publish", "after"
+PUBLISHED, TABLES, AFTER = "published", "publish_tables", "after"
 LOOKED_AT = 10
 """Boundaries of a DAG's schedule that are held against those of the collection's."""
 
@@ -35,8 +35,8 @@ class TidemarkTaskGroup(TaskGroup):
     that the collection's file names in `after`.
 
     `parts` names some of them, in the order of the DAG: `ingest` (of a derived collection `correct`), `seal`, `drain`,
-    `compact`, `published`, `publish` (where the file declares tables), `after`. A step comes with its gate. Parts may
-    be in several groups, also of several DAGs: the state decides who commits. `after` needs `published` beside it.
+    `compact`, `published`, `publish_tables` (where the file declares some), `after`. A step comes with its gate. Parts
+    may be in several groups, also of several DAGs: the state decides who commits. `after` needs `published` beside it.
     Owner, pool, retries and `notify.failure` are those of the collection's file, before what the DAG's `default_args`
     say and after what the group's do; the other options are those of `tidemark_dag`.
 
@@ -89,11 +89,11 @@ def collection_tasks(location: Location, parts: Sequence[str], tasks: Mapping[st
     for part in parts:
         if part == PUBLISHED:
             made.append(PublishOperator(collection=location))
-        elif part not in (PUBLISH, AFTER):
+        elif part not in (TABLES, AFTER):
             made.extend(step_and_gate(location, part, **tasks))
     chain(*made)
-    if PUBLISH in parts:
-        chain(*made[-1:], *step_and_gate(location, PUBLISH))
+    if TABLES in parts:
+        chain(*made[-1:], *step_and_gate(location, "publish", task_id=TABLES))
     if AFTER in parts and (after := after_tasks(location)):
         made[-1] >> after
 
@@ -101,7 +101,7 @@ def collection_tasks(location: Location, parts: Sequence[str], tasks: Mapping[st
 def all_parts(location: Location) -> list[str]:
     """The parts of a collection's DAG, in order."""
     steps = steps_of(When.EACH_RUN, derived=location.derived is not None)
-    return [*(step.name for step in steps), PUBLISHED, *([PUBLISH] if location.publishes else []), AFTER]
+    return [*(step.name for step in steps), PUBLISHED, *([TABLES] if location.publishes else []), AFTER]
 
 
 def chosen_parts(location: Location, parts: Sequence[str] | None) -> list[str]:

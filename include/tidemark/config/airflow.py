@@ -19,7 +19,7 @@ from tidemark.model.interval import MOST_INTERVALS_OF_RUN
 Label = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 """What Airflow shows in a list: one line of at most a hundred characters."""
 FunctionName = Annotated[str, checked(function_name)]
-OWN_TASKS = re.compile(r"ingest|correct|seal|drain|compact|publish|published|gate_.*")
+OWN_TASKS = re.compile(r"ingest|correct|seal|drain|compact|publish_tables|published|gate_.*")
 """Names of tasks that a collection's DAG has already."""
 MOST_CALLS = 20
 """Functions that one event calls, and arguments that one of them is given."""
