@@ -33,10 +33,10 @@ from tests.spark.test_plain_sliding_refresh import ALL as OF_SLIDING
 from tests.spark.ways import by_executors, by_queries
 from tidemark.arrow.rows.condition import holds
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.definition.condition import condition_of
 from tidemark.definition.parse import parsed
 from tidemark.definition.recipe import InputShape
 from tidemark.definition.resolve import spelled_alike
+from tidemark.definition.steps import Steps
 from tidemark.definition.windows.expressions import row_expression
 from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
 from tidemark.model.derived import Definition
@@ -122,8 +122,7 @@ def test_conditions_hold_of_the_rows_of_which_spark_says_so(spark: Any, tmp_path
         text = condition(chance)
         read = row_expression(text, "where", SHAPE, spelled_alike([SHAPE]))
         node: Any = parsed(f"SELECT {read.sql} FROM w")
-        found = condition_of(node.selects[0].unalias(), TYPES)
-        assert found is not None, text
+        found = Steps(TYPES).condition(node.selects[0].unalias())
         asked[text] = (read.sql, holds(found, batch).to_pylist())
     frame = apart(spark).read.parquet(f"file://{tmp_path}/rows.parquet").alias("rows").coalesce(1)
     texts = list(asked)

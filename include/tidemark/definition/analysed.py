@@ -16,9 +16,11 @@ from tidemark.definition.dialect import text_of
 from tidemark.definition.grouped import grouped_of
 from tidemark.definition.inferred_key import inferred_key
 from tidemark.definition.keys import by_key
+from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.locality import NotLocal
 from tidemark.definition.order import check_order
 from tidemark.definition.parse import parsed
+from tidemark.definition.projected import over_projected_rows
 from tidemark.definition.recipe import ByKey, InputShape, Recipe
 from tidemark.definition.refusal import refused
 from tidemark.definition.resolve import Resolved, resolved, spelled_alike
@@ -59,6 +61,7 @@ def _once(select: str, shapes: tuple[InputShape, ...], refresh: Refresh, validit
         rule = replace(found.by_key, clustered=_as_declared(found.by_key, shapes))
         if list(spelled.values()) != list(shapes):  # a query does not mind, who reads columns by their names would
             rule = replace(rule, plain=None, columns={}, grouped=None)
+            found = replace(found, projection=None, left_to_spark="names of columns are spelled in two ways")
         found = replace(found, by_key=rule)
     if validity is not None and found.by_row is None:
         raise refused(
@@ -84,10 +87,40 @@ def _analysed(select: str, shapes: Mapping[str, InputShape]) -> Recipe:
     keyed = _by_key(query, whole, found.columns, shapes)
     why = (f"not by row: {reason}", *keyed.why)
     if keyed.by_key is None:
-        return replace(recipe, why=why)
-    return replace(
+        return replace(recipe, why=why, left_to_spark="it is computed whole")
+    recipe = replace(
         recipe, mode=Mode.BY_KEY, why=why, whole=text_of(keyed.whole), hidden=keyed.hidden, by_key=keyed.by_key
     )
+    return _without_queries(query, recipe, shapes)
+
+
+def _without_queries(query: exp.Query, recipe: Recipe, shapes: Mapping[str, InputShape]) -> Recipe:
+    """The recipe, which also says what it comes to for projected rows, where these need no query, or why they do."""
+    rule = recipe.by_key
+    assert rule is not None
+    try:
+        select, shape, projection = over_projected_rows(query, shapes)
+        seen = {shape.name: shape}
+        keys, delta = by_key(exact(select, seen), recipe.columns, seen), None
+        if rule.delta is not None:
+            delta = delta_of(select, keys.held, seen)
+            if (delta.sums, tuple(column for column, _ in delta.hidden)) != (rule.sums, recipe.hidden):
+                raise LeftToSpark("projected rows are kept in other columns")
+        if keys.held != rule.held:
+            raise LeftToSpark("projected rows are told apart by others of its columns")
+    except RecursionError:
+        return replace(recipe, left_to_spark="it is nested too deeply")
+    except (NoDelta, NotLocal, LeftToSpark) as why:
+        return replace(recipe, left_to_spark=str(why))
+    plain, grouped, left = delta.plain if delta else None, None, ""
+    try:
+        grouped = grouped_of(delta.query if delta else select, keys.held, seen, delta.hidden if delta else ())
+    except LeftToSpark as why:
+        left = str(why)
+    if plain is None and grouped is None:
+        return replace(recipe, left_to_spark=left)
+    rule = replace(rule, plain=plain, grouped=grouped, columns=keys.columns)
+    return replace(recipe, by_key=rule, projection=projection, left_to_spark=left)
 
 
 def _unwritable(error: Exception) -> InvalidUsage:
@@ -139,12 +172,10 @@ def _by_key(query: exp.Query, whole: exp.Query, columns: Sequence[str], shapes: 
     try:
         delta = delta_of(query, keys.held, shapes)
     except NoDelta as error:
-        keys = replace(keys, grouped=grouped_of(query, keys.held, shapes))
         return _Keyed(whole, keys, (), (f"groups are computed anew, not added up: {error}",))
     whole = exact(delta.query, shapes)
     keys = by_key(whole, columns, shapes)
-    grouped = grouped_of(delta.query, keys.held, shapes, delta.hidden)
-    keys = replace(keys, delta=delta.delta, sums=delta.sums, grown=delta.grown, plain=delta.plain, grouped=grouped)
+    keys = replace(keys, delta=delta.delta, sums=delta.sums, grown=delta.grown)
     return _Keyed(whole, keys, tuple(column for column, _ in delta.hidden), ())
 
 

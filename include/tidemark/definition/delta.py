@@ -61,7 +61,7 @@ def delta_of(query: exp.Query, held: Sequence[str], shapes: Mapping[str, InputSh
     """The delta of a resolved query, whose columns `held` tell its groups. Raises NoDelta."""
     if not isinstance(query, exp.Select):
         raise NoDelta(f"{type(query).__name__.upper()} compares rows with all others")
-    select = _grouped(query.copy())
+    select = distinct_as_groups(query.copy())
     _check(select)
     shown = {one.alias_or_name: one.unalias() for one in select.selects}
     keys = {text_of(shown[name]): f"k{at}" for at, name in enumerate(held)}
@@ -73,8 +73,8 @@ def delta_of(query: exp.Query, held: Sequence[str], shapes: Mapping[str, InputSh
     return _Growth(select, shown, keys, dict(zip(held, keys.values(), strict=True)), types_of(select, shapes)).delta()
 
 
-def _grouped(select: exp.Select) -> exp.Select:
-    """DISTINCT as the GROUP BY that it is."""
+def distinct_as_groups(select: exp.Select) -> exp.Select:
+    """DISTINCT as the GROUP BY that it is. Raises NoDelta where it compares groups."""
     if select.args.get("distinct") and not select.args.get("group"):
         if any(own_aggregates(one) or one.find(exp.Window) for one in select.selects):
             raise NoDelta("DISTINCT of sums compares groups with each other")

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from tidemark.definition.dialect import shown as shown_to_people
 from tidemark.definition.functions import name_of
-from tidemark.definition.keys import is_plain
+from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.recipe import Aggregated, Grouped, InputShape
 from tidemark.definition.sums import distinct_of, is_big
 from tidemark.model.collection import MAX_PRECISION, Column, ColumnType, DecimalType, ValueType
@@ -40,29 +41,27 @@ def grouped_of(
     held: Sequence[str],
     shapes: Mapping[str, InputShape],
     hidden: Sequence[tuple[Column, exp.Expr]] = (),
-) -> Grouped | None:
-    """What a resolved query says, whose columns `held` tell its groups; None where that is more than is plain. Of its
-    columns that are `hidden` it is told which aggregates they are."""
-    if not isinstance(query, exp.Select) or not is_plain(query):
-        return None
-    if {part for part, said in query.args.items() if said} != {"expressions", "from_", "group"}:
-        return None
-    group, source = query.args["group"], query.args["from_"].this
-    shape = shapes.get(source.name)
-    if shape is None or {part for part, said in group.args.items() if said} != {"expressions"}:
-        return None
+) -> Grouped:
+    """What a resolved query says of projected rows, whose columns `held` tell its groups. Of its columns that are
+    `hidden` it is told which aggregates they are. Raises LeftToSpark where that is more than is plain."""
+    assert isinstance(query, exp.Select)  # as rows were projected for it
+    shape = shapes[query.args["from_"].this.name]
     types: dict[str, ValueType] = {column.name: column.type for column in shape.columns}
     shown = {one.alias_or_name: one.unalias() for one in query.selects}
-    keys = [_column(shown[name]) for name in held]
-    by = [_column(one) for one in group.expressions]
-    if None in by or set(keys) != set(by) or not all(types.get(name or "") in GROUPED_BY for name in keys):
-        return None
+    keys = [_key(name, shown[name], types) for name in held]
+    if set(keys) != {one.name for one in query.args["group"].expressions}:
+        raise LeftToSpark("it does not show all that it groups by")
     kept = {column.name: _kept(column, node, types) for column, node in hidden}
     others = {name: node for name, node in shown.items() if name not in held}
     aggregates = [kept[name] if name in kept else _aggregated(name, node, types) for name, node in others.items()]
-    if any(one is None for one in aggregates):
-        return None
-    return Grouped(tuple(filter(None, keys)), tuple(filter(None, aggregates)))
+    return Grouped(tuple(keys), tuple(aggregates))
+
+
+def _key(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> str:
+    column = _column(node)
+    if column is None or types.get(column) not in GROUPED_BY:
+        raise LeftToSpark(f"it groups by {name}, of type {types.get(column or '', 'unknown')}")
+    return column
 
 
 def _column(node: exp.Expr) -> str | None:
@@ -70,35 +69,35 @@ def _column(node: exp.Expr) -> str | None:
     return node.name if isinstance(node, exp.Column) else None
 
 
-def _kept(column: Column, node: exp.Expr, types: Mapping[str, ValueType]) -> Aggregated | None:
+def _kept(column: Column, node: exp.Expr, types: Mapping[str, ValueType]) -> Aggregated:
     """An aggregate behind what is shown: whole numbers whose mean is shown are added up as decimals."""
     whole = node.copy()
     for cast in list(whole.find_all(exp.Cast)):
         if is_big(cast) and types.get(_column(cast.this) or "") is ColumnType.INT:
             cast.replace(cast.this)
-    found = _aggregated(column.name, whole, types)
-    return None if found is None else replace(found, type=column.type, kept=True)
+    return replace(_aggregated(column.name, whole, types), type=column.type, kept=True)
 
 
-def _aggregated(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> Aggregated | None:
-    """An aggregate of a column, and nothing around it: no FILTER, no arithmetic."""
-    if not isinstance(node, exp.Anonymous | exp.AggFunc) or len(node.expressions) != 1:
-        return None
+def _aggregated(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> Aggregated:
+    """An aggregate of a column, and nothing around it."""
+    node = node.unnest()
     function = _NAMED.get(name_of(node))
-    if function is None:
-        return None
+    if not isinstance(node, exp.Anonymous | exp.AggFunc) or len(node.expressions) != 1 or function is None:
+        raise LeftToSpark(f"{name}: {shown_to_people(node)}")
     of, distinct = distinct_of(node)
     if function is Function.COUNT and not distinct and isinstance(of, exp.Star | exp.Literal):
         return Aggregated(name, function, None, ColumnType.INT)
     column = _column(of)
     if column is None or column not in types:
-        return None
+        raise LeftToSpark(f"{name}: {shown_to_people(node)}")
     if distinct:
-        if function is not Function.COUNT or len(node.expressions[0].expressions) != 1:
-            return None
+        if function is not Function.COUNT:
+            raise LeftToSpark(f"{name}: {shown_to_people(node)}")
         function = Function.COUNT_DISTINCT
     told = told_type(function, types[column])
-    return None if told is None else Aggregated(name, function, column, told)
+    if told is None:
+        raise LeftToSpark(f"{name}: {function} of {types[column]}")
+    return Aggregated(name, function, column, told)
 
 
 def told_type(function: Function, of: ValueType) -> ValueType | None:

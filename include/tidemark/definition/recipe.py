@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from tidemark.definition.state import State
 from tidemark.model.collection import Column, ColumnType, ValueType
-from tidemark.model.condition.tree import Condition, columns
 from tidemark.model.derived import Mode
+from tidemark.model.expression import Projection
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.bands import Bands
 from tidemark.model.window.kind import Cumulate, Hopping, Session, Sliding, Tumbling
@@ -288,31 +288,6 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class OnlyWhere:
-    """A column that rows at hand have besides: the values of the column `of` (None: true) where a condition is true,
-    and null elsewhere, so that an aggregate of it is one of such rows."""
-
-    name: str
-    of: str | None
-    condition: Condition
-
-
-@dataclass(frozen=True)
-class Sifted:
-    """What rows at hand of an input become before anything is computed of them: those for which `where` is true, with
-    more `columns`. What a recipe says without queries is over such rows."""
-
-    where: Condition
-    columns: tuple[OnlyWhere, ...]
-
-    def sources(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The columns of the input that rows must have which are to be sifted, and to have the columns `names` then."""
-        more = {one.name: (*columns(one.condition), *([one.of] if one.of else [])) for one in self.columns}
-        needed = [*columns(self.where), *(source for name in names for source in more.get(name, (name,)))]
-        return tuple(dict.fromkeys(needed))
-
-
-@dataclass(frozen=True)
 class Recipe:
     """A definition, analysed. `whole` computes all of it over views named as its inputs, in which a row stands as often
     as its multiplicity says; `columns` are its columns in order; `key` is the inferred one (None: it must be declared);
@@ -322,8 +297,9 @@ class Recipe:
     of the input, and of its changes, have the column HAPPENED. `used` tells by input which of its columns any of these
     queries looks at, and maybe others (None: all of them).
     Of windows that take late rows for a while only, `in_time` says which rows count. Of others that lie where they lie,
-    `placed` says which rows are in them, where that needs no query. `sifted` says which rows at hand are in windows,
-    and what aggregates count of them (None: all of all); before `placed`.
+    `placed` says which rows are in them, where that needs no query. `projection` says which rows at hand count,
+    and what columns they have besides (None: all as they are); before `placed`. `left_to_spark` says why queries of
+    Spark's compute it, where no kernel does: a line, or nothing.
     """
 
     mode: Mode
@@ -339,4 +315,5 @@ class Recipe:
     used: Mapping[str, tuple[str, ...]] | None = None
     in_time: InTime | None = None
     placed: Placed | None = None
-    sifted: Sifted | None = None
+    projection: Projection | None = None
+    left_to_spark: str = ""

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.pure.definition.inputs import FLIGHTS, columns, recipe
 from tidemark.definition.analysed import analysed
-from tidemark.definition.recipe import Aggregated, Grouped, InputShape
+from tidemark.definition.recipe import Added, Aggregated, Grouped, InputShape, Plain
 from tidemark.model.collection import ColumnType, DecimalType
+from tidemark.model.condition.tree import Compare
+from tidemark.model.expression import Arithmetic, Choice, Constant, Converted, Matches, Projection
 from tidemark.model.window.aggregate import Function
 
 pytestmark = pytest.mark.pure
 
-INT, FLOAT = ColumnType.INT, ColumnType.FLOAT
+INT, FLOAT, BOOL = ColumnType.INT, ColumnType.FLOAT, ColumnType.BOOL
 WIDE = InputShape(
     "prices", columns("shop:string id:int price:decimal(28,3) more:decimal(29,3) raw:bytes doc:json"), ("shop", "id")
 )
 NOT_PLAIN = [
-    "SELECT carrier, max(Delay) AS m FROM flights WHERE id > 1 GROUP BY carrier",
     "SELECT carrier, max(Delay) AS m FROM flights GROUP BY carrier HAVING max(Delay) > 3",
-    "SELECT carrier, max(Delay) FILTER (WHERE id > 1) AS m FROM flights GROUP BY carrier",
     "SELECT carrier, max(Delay) + 1 AS m FROM flights GROUP BY carrier",
-    "SELECT carrier, max(Delay + 1) AS m FROM flights GROUP BY carrier",
-    "SELECT carrier, max(CAST(Delay AS string)) AS m FROM flights GROUP BY carrier",
+    "SELECT carrier, max(upper(tags)) AS m FROM flights GROUP BY carrier",
+    "SELECT carrier, max(Delay) AS m FROM flights WHERE upper(carrier) = 'UA' GROUP BY carrier",
     "SELECT upper(carrier) AS c, max(Delay) AS m FROM flights GROUP BY ALL",
     "SELECT miles, max(Delay) AS m FROM flights GROUP BY miles",
     "SELECT tags, max(Delay) AS m FROM flights GROUP BY tags",
@@ -102,11 +104,57 @@ def test_sums_that_grow_are_told_with_all_that_they_grow_by() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
-    ["sum(Delay + 1) AS s", "avg(CAST(Delay AS decimal(20, 0))) AS a", "avg(Delay + 1) AS a", "count(*) + 1 AS n"],
+    "told", ["avg(CAST(Delay AS decimal(20, 0))) AS a", "count(*) + 1 AS n", "sum(length(upper(carrier))) AS s"]
 )
-def test_sums_that_grow_of_more_than_columns_are_for_a_query(told: str) -> None:
+def test_sums_that_grow_of_more_than_expressions_are_for_a_query(told: str) -> None:
     assert grouped(f"SELECT carrier, {told} FROM flights GROUP BY carrier") is None
+
+
+def test_what_a_select_says_of_rows_are_columns_of_projected_rows() -> None:
+    found = recipe(
+        "SELECT carrier, date(at) AS d, count(*) FILTER (WHERE Delay > 15) AS late, sum(Delay + id) AS s FROM flights "
+        "WHERE carrier LIKE 'a%' GROUP BY carrier, date(at)"
+    )
+    assert found.projection is not None
+    assert found.projection == Projection(
+        {
+            "_x0": Matches("carrier", "start", "a"),
+            "_x1": Converted("at", ColumnType.DATE),
+            "_x2": Choice(((Compare("Delay", ">", 15), Constant(True, BOOL)),), Constant(None, BOOL), BOOL),
+            "_x3": Arithmetic("+", "Delay", "id", INT),
+        },
+        {"_x1": ColumnType.DATE, "_x2": BOOL, "_x3": INT},
+        Compare("_x0", "=", True),
+    )
+    assert found.by_key is not None
+    assert found.by_key.columns == {"flights": ("carrier", "_x1")}
+    assert found.by_key.plain == Plain(
+        ("carrier", "_x1"),
+        (
+            Added("_rows"),
+            Added("late", "_x2", count=True),
+            Added("_part1", "_x3", count=True),
+            Added("s", "_x3", null_without="_part1"),
+        ),
+        "_rows",
+    )
+    assert found.by_key.grouped is not None
+    assert found.by_key.grouped.keys == ("carrier", "_x1")
+    assert found.left_to_spark == ""
+
+
+@pytest.mark.parametrize(
+    ("select", "why"),
+    [
+        (NOT_PLAIN[0], "it says HAVING"),
+        ("SELECT carrier, max(upper(tags)) AS m FROM flights GROUP BY carrier", r"UPPER\(.*\) is more than columns"),
+        ("SELECT miles, max(Delay) AS m FROM flights GROUP BY miles", "it groups by miles, of type float"),
+        ("SELECT carrier, max(Delay) + 1 AS m FROM flights GROUP BY carrier", "m: .*MAX.*1"),
+        (NOT_PLAIN[-1], "it joins its inputs"),
+    ],
+)
+def test_it_is_said_why_something_is_left_to_spark(select: str, why: str) -> None:
+    assert re.match(why, recipe(select).left_to_spark)
 
 
 def test_columns_that_inputs_spell_differently_are_not_told() -> None:

@@ -12,14 +12,12 @@ from tidemark.model.collection import ColumnType, DecimalType
 pytestmark = pytest.mark.pure
 
 NOT_PLAIN = [
-    "SELECT carrier, count(*) AS n FROM flights WHERE id > 1 GROUP BY carrier",
-    "SELECT carrier, count(*) FILTER (WHERE id > 1) AS n FROM flights GROUP BY carrier",
+    "SELECT carrier, count(*) AS n FROM flights WHERE upper(tags) > 'A' GROUP BY carrier",
+    "SELECT carrier, count(*) FILTER (WHERE ln(id) > 1) AS n FROM flights GROUP BY carrier",
     "SELECT upper(carrier) AS c, count(*) AS n FROM flights GROUP BY ALL",
-    "SELECT carrier, sum(Delay + 1) AS s FROM flights GROUP BY carrier",
+    "SELECT carrier, sum(length(upper(carrier))) AS s FROM flights GROUP BY carrier",
     "SELECT carrier, sum(Delay) + 1 AS s FROM flights GROUP BY carrier",
-    "SELECT carrier, sum(CAST(Delay AS decimal(20, 0))) AS s FROM flights GROUP BY carrier",
     "SELECT carrier, sum(CAST(Delay AS decimal(20, 0))) AS s, avg(Delay) AS a FROM flights GROUP BY carrier",
-    "SELECT carrier, avg(CAST(Delay AS decimal(20, 0))) AS a FROM flights GROUP BY carrier",
     "SELECT carrier, avg(fare + 1) AS a FROM flights GROUP BY carrier",
     "SELECT carrier, avg(Delay) + 1 AS a FROM flights GROUP BY carrier",
     "SELECT carrier, count(id, Delay) AS n FROM flights GROUP BY carrier",
@@ -61,6 +59,17 @@ def test_decimals_and_means_of_columns_are_added_up_without_a_query() -> None:
 @pytest.mark.parametrize("select", NOT_PLAIN)
 def test_whatever_else_is_there_is_for_a_query(select: str) -> None:
     assert by_key(select).plain is None
+
+
+def test_sums_of_expressions_of_some_rows_are_added_up_too() -> None:
+    sums = by_key(
+        "SELECT day, sum(Delay + 1) FILTER (WHERE id > 1) AS s FROM flights WHERE fare > 2 GROUP BY day"
+    ).plain
+    added = (Added("_rows"), Added("_part1", "_x1", count=True), Added("s", "_x1", null_without="_part1"))
+    assert sums == Plain(("day",), added, "_rows")
+    mean = by_key("SELECT carrier, avg(CAST(Delay AS decimal(20, 0))) AS a FROM flights GROUP BY carrier").plain
+    assert mean is not None
+    assert mean.means == (Averaged("a", "_part2", "_part1", DecimalType(24, 4)),)
 
 
 def test_touched_values_that_are_columns_are_told() -> None:

@@ -14,19 +14,17 @@ from tidemark.definition.recipe import (
     Aggregated,
     Grouped,
     InputShape,
-    InSessions,
-    OnlyWhere,
     Placed,
     Plain,
-    Sifted,
 )
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import explained_windows
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
-from tidemark.model.condition.tree import And, Compare
+from tidemark.model.condition.tree import Compare
 from tidemark.model.derived import Mode, Refresh
+from tidemark.model.expression import Choice, Constant, Projection
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
 from tidemark.model.window.windows import Late, Windows
@@ -120,8 +118,10 @@ def test_event_times_are_a_timestamp_that_no_column_of_the_input_is(kind: Window
     other = analysed_windows(replace(windows, on="happened"), with_one)
     assert (recipe.happened, other.happened) == (True, False)
     by_queries = other.by_key and replace(other.by_key, plain=None, columns={}, grouped=None)
-    lying = replace(other.windowed, plain=None) if isinstance(other.windowed, InSessions) else other.windowed
+    lying = replace(other.windowed, plain=None) if other.windowed else None
     seen = replace(other, happened=True, placed=None, by_key=by_queries, windowed=lying)
+    seen = replace(seen, left_to_spark=recipe.left_to_spark)
+    assert recipe.left_to_spark
     assert repr(recipe).replace("_happened", "happened") == repr(seen), "rows at hand do not tell when they happened"
 
 
@@ -207,17 +207,23 @@ def test_rows_that_count_by_a_condition_without_functions_are_as_plain() -> None
     assert recipe.by_key is not None
     assert recipe.by_key.plain == Plain(("carrier", START, END), (Added("n"),), "n")
     assert recipe.placed == Placed(Tumbling(3_600_000_000), "at", ("carrier",), ColumnType.TIMESTAMP)
-    assert recipe.sifted == Sifted(Compare("id", ">", 2), ())
+    assert recipe.projection == Projection({}, {}, Compare("id", ">", 2))
     some = (*HOURLY.aggregates, Aggregate("some", Function.COUNT, "Delay", "id > 2"))
     told = analysed_windows(replace(HOURLY, aggregates=some), FLIGHTS)
     assert told.by_key is not None
-    assert told.by_key.plain == Plain(("carrier", START, END), (Added("n"), Added("some", "_only0", count=True)), "n")
-    assert told.sifted == Sifted(And(()), (OnlyWhere("_only0", "Delay", Compare("id", ">", 2)),))
+    assert told.by_key.plain == Plain(("carrier", START, END), (Added("n"), Added("some", "_x0", count=True)), "n")
+    assert told.projection == Projection(
+        {"_x0": Choice(((Compare("id", ">", 2), "Delay"),), Constant(None, ColumnType.INT), ColumnType.INT)},
+        {"_x0": ColumnType.INT},
+    )
 
 
-@pytest.mark.parametrize("windows", [replace(HOURLY, where="id + 1 > 2"), replace(HOURLY, kind=Calendar(Unit.DAY))])
+@pytest.mark.parametrize(
+    "windows", [replace(HOURLY, where="upper(carrier) > 'A'"), replace(HOURLY, kind=Calendar(Unit.DAY))]
+)
 def test_rows_that_count_by_a_condition_and_windows_of_a_calendar_are_told_by_queries(windows: Windows) -> None:
     recipe = analysed_windows(windows, FLIGHTS)
     assert recipe.by_key is not None
     assert (recipe.placed, recipe.by_key.plain, recipe.by_key.columns) == (None, None, {})
-    assert recipe.sifted is None
+    assert recipe.projection is None
+    assert recipe.left_to_spark

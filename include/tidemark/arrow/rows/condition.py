@@ -31,17 +31,18 @@ _TRUE, _FALSE, _UNKNOWN = (scalar_of(truth, pa.bool_()) for truth in (True, Fals
 def holds(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray:
     """Where a condition is true, without nulls: what is false or unknown does not hold. Its literals are `bound` to the
     types of the columns."""
-    return _evaluated(condition, batch).fill_null(_FALSE)
+    return evaluated(condition, batch).fill_null(_FALSE)
 
 
-def _evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray:
+def evaluated(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray:
+    """Of each row whether a condition is true, false, or unknown, which is null; literals as of `holds`."""
     match condition:
         case And(conditions):
-            return reduce(pc.and_kleene, (_evaluated(one, batch) for one in conditions), _everywhere(batch, True))
+            return reduce(pc.and_kleene, (evaluated(one, batch) for one in conditions), _everywhere(batch, True))
         case Or(conditions):
-            return reduce(pc.or_kleene, (_evaluated(one, batch) for one in conditions), _everywhere(batch, False))
+            return reduce(pc.or_kleene, (evaluated(one, batch) for one in conditions), _everywhere(batch, False))
         case Not(inner):
-            return pc.invert(_evaluated(inner, batch))
+            return pc.invert(evaluated(inner, batch))
         case IsNull(column):
             return pc.is_null(batch.column(column))
         case In(column, literals):

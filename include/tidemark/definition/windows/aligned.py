@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemark.definition.analysed import analysed
+from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.recipe import InputShape, Placed, Recipe
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, Source, assigned, happening
@@ -13,7 +14,7 @@ from tidemark.definition.windows.checked import Checked, checked
 from tidemark.definition.windows.in_time import in_time
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Refresh
-from tidemark.model.window.kind import Aligned, Calendar, Session, Sliding
+from tidemark.model.window.kind import Aligned, Calendar, Cumulate, Hopping, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
 
@@ -33,7 +34,8 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
         recipe = analysed(query, [placed], refresh)
         # What is seen of a row besides its columns is not at hand without Spark.
         by_key = recipe.by_key and replace(recipe.by_key, plain=None, columns={}, grouped=None)
-        recipe = replace(recipe, by_key=by_key, in_time=rule, used=None)
+        recipe = replace(recipe, by_key=by_key, in_time=rule, used=None, projection=None)
+        recipe = replace(recipe, left_to_spark="late rows count for a while only")
     key = (*recipe.columns[: len(windows.by)], WINDOW_START, WINDOW_END)
     return replace(recipe, key=key, happened=told.happened)
 
@@ -41,17 +43,27 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
 def _without_queries(told: Checked, recipe: Recipe) -> Recipe:
     """The recipe, which also says what it comes to for rows that have their windows already: a select over a table of
     such rows is as plain as one of any other."""
-    kind, rule, hand = told.windows.kind, recipe.by_key, at_hand(told)
-    if isinstance(kind, Calendar | Sliding | Session) or rule is None or hand is None or told.happened:
-        return recipe
-    plain, sifted = hand
+    try:
+        return _over_placed_rows(told, recipe)
+    except LeftToSpark as why:
+        return replace(recipe, left_to_spark=str(why))
+
+
+def _over_placed_rows(told: Checked, recipe: Recipe) -> Recipe:
+    kind, rule = told.windows.kind, recipe.by_key
+    if isinstance(kind, Calendar):
+        raise LeftToSpark("calendar units are those of a time zone")
+    assert isinstance(kind, Tumbling | Hopping | Cumulate)
+    plain, projection = at_hand(told)
     bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
     shape = plain.shape.with_columns(Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))
-    same = analysed(select_of(plain, f"`{shape.name}`"), [shape]).by_key
-    if same is None or (same.held, same.sums) != (rule.held, rule.sums):
-        return recipe
+    found = analysed(select_of(plain, f"`{shape.name}`"), [shape])
+    same = found.by_key
+    if rule is None or same is None or (same.held, same.sums) != (rule.held, rule.sums):
+        raise LeftToSpark("projected rows are kept in other columns")
     rule = replace(rule, plain=same.plain, grouped=same.grouped, columns=same.columns)
-    return replace(recipe, by_key=rule, placed=Placed(kind, told.windows.on, told.windows.by, bound), sifted=sifted)
+    placed = Placed(kind, told.windows.on, told.windows.by, bound)
+    return replace(recipe, by_key=rule, placed=placed, projection=projection, left_to_spark=found.left_to_spark)
 
 
 def _happened(told: Checked) -> Source:

@@ -1,64 +1,59 @@
-"""Windows over rows at hand: what their conditions say is said by a filter and by columns of the rows, so that what is
-left to compute has no conditions, and may need no query."""
+"""Windows over rows that were projected: their conditions and expressions are columns of these, so that what is left to
+compute has neither, and may need no query."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 from sqlglot import exp
 
-from tidemark.definition.condition import condition_of
+from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.parse import parsed
-from tidemark.definition.recipe import OnlyWhere, Sifted
+from tidemark.definition.resolve import sql_type
+from tidemark.definition.steps import Steps
 from tidemark.definition.windows.checked import Checked
 from tidemark.definition.windows.expressions import RowExpression
-from tidemark.model.collection import Column, ColumnType
-from tidemark.model.condition.tree import And, Condition
+from tidemark.model.collection import Column
+from tidemark.model.expression import ALL, Projection
 from tidemark.model.window.aggregate import Aggregate
 
-_ONLY = "_only{}"
 
-
-@lru_cache(maxsize=64)
-def at_hand(told: Checked) -> tuple[Checked, Sifted | None] | None:
-    """The same windows over rows that were sifted, and how these are (None: they are as they are). None where a
-    condition, or what an aggregate with one is of, is more than is evaluated without a query."""
-    if told.where is None and all(only is None for _, _, only in told.aggregates):
-        return told, None
-    where = And(()) if told.where is None else _condition(told, told.where)
-    if where is None:
-        return None
+def at_hand(told: Checked) -> tuple[Checked, Projection | None]:
+    """The same windows over projected rows, and how rows become these (None: they are as they are). Raises LeftToSpark
+    for an expression that only Spark evaluates, and where more of a row is seen than its columns."""
+    if told.happened:
+        raise LeftToSpark("on: event_time, of which a row may have several")
+    if told.windows.counts_late_for is not None:
+        raise LeftToSpark("late rows count for a while only")
     types = {column.name: column.type for column in told.shape.columns}
-    more: list[OnlyWhere] = []
-    aggregates: list[tuple[Aggregate, RowExpression | None, RowExpression | None]] = []
-    for one, of, only in told.aggregates:
-        if only is None:
-            aggregates.append((one, of, None))
-            continue
-        condition, column = _condition(told, only), None if of is None else column_of(of)
-        name = _ONLY.format(len(more))
-        if condition is None or (column is not None and column not in types) or name in types:
-            return None
-        more.append(OnlyWhere(name, column, condition))
-        shown = RowExpression(f"`{told.input}`.`{name}`", "boolean" if of is None else of.type)
-        aggregates.append((replace(one, of=name, where=""), shown, None))
-    columns = [Column(one.name, ColumnType.BOOL if one.of is None else types[one.of]) for one in more]
+    steps = Steps(types)
+    try:
+        where = ALL if told.where is None else steps.condition(_node(told.where))
+        aggregates = [_projected(told, steps, one, of, only) for one, of, only in told.aggregates]
+    except RecursionError:
+        raise LeftToSpark("an expression is nested too deeply") from None
+    names = [one.of for one, of, _ in aggregates if of is not None]
+    shown = {name: steps.type_of(name) for name in names if name not in types}
+    columns = [Column(name, of) for name, of in shown.items()]
     windows = replace(told.windows, where="", aggregates=tuple(one for one, _, _ in aggregates))
     plain = replace(
         told, windows=windows, shape=told.shape.with_columns(*columns), where=None, aggregates=tuple(aggregates)
     )
-    return plain, Sifted(where, tuple(more))
+    return plain, None if told.where is None and not shown else Projection(steps.named, shown, where)
 
 
-def column_of(of: RowExpression) -> str:
-    """The column that an expression is; "" where it is another one: none has that name."""
-    node = _node(of)
-    return node.name if isinstance(node, exp.Column) else ""
-
-
-def _condition(told: Checked, given: RowExpression) -> Condition | None:
-    return condition_of(_node(given), {column.name: column.type for column in told.shape.columns})
+def _projected(
+    told: Checked, steps: Steps, one: Aggregate, of: RowExpression | None, only: RowExpression | None
+) -> tuple[Aggregate, RowExpression | None, RowExpression | None]:
+    """An aggregate of a column of projected rows."""
+    if only is not None:
+        name = steps.only(_node(only), None if of is None else _node(of))
+    elif of is not None:
+        name = steps.column(_node(of))
+    else:
+        return one, None, None
+    shown = RowExpression(f"`{told.input}`.`{name}`", sql_type(steps.type_of(name)))
+    return replace(one, of=name, where=""), shown, None
 
 
 def _node(given: RowExpression) -> exp.Expr:

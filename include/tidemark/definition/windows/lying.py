@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemark.definition.analysed import analysed
-from tidemark.definition.recipe import InputShape, Recipe
+from tidemark.definition.literals import LeftToSpark
+from tidemark.definition.recipe import InputShape, InSessions, Recipe, Slid
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
 from tidemark.definition.windows.at_hand import at_hand
 from tidemark.definition.windows.checked import Checked, checked
-from tidemark.definition.windows.sessions import in_sessions
-from tidemark.definition.windows.sliding import slid
+from tidemark.definition.windows.sessions import in_sessions, sessions_without_queries
+from tidemark.definition.windows.sliding import slid, slid_without_queries
 from tidemark.model.derived import Mode, Refresh
+from tidemark.model.expression import Projection
 from tidemark.model.window.kind import Session, Sliding
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
@@ -28,12 +30,14 @@ def analysed_lying(windows: Windows, shape: InputShape, refresh: Refresh = Refre
     own = ", ".join(f"`{name}`" for name in instants.columns)  # nothing is subtracted, so nothing need be hidden
     query = f"SELECT {own} FROM ({instants.whole})" if instants.hidden else instants.whole
     whole = replace(instants, mode=Mode.BY_KEY, whole=query, by_key=None, hidden=(), used=None)
-    rule = slid(told) if isinstance(windows.kind, Sliding) else in_sessions(told)
-    hand = at_hand(told)
+    rule, projection, left = _without_queries(
+        told, slid(told) if isinstance(windows.kind, Sliding) else in_sessions(told)
+    )
     found = replace(
         whole,
         windowed=rule,
-        sifted=hand[1] if hand is not None and rule.plain is not None else None,
+        projection=projection,
+        left_to_spark=left,
         why=(f"not by row: {_WHY.format('sliding windows' if isinstance(rule.kind, Sliding) else 'sessions')}",),
         key=(*windows.by, WINDOW_START, WINDOW_END),
         happened=told.happened,
@@ -41,6 +45,17 @@ def analysed_lying(windows: Windows, shape: InputShape, refresh: Refresh = Refre
     if refresh is Refresh.WHOLE:
         return replace(found, mode=Mode.WHOLE, why=("its file says refresh: whole",))
     return found
+
+
+def _without_queries(told: Checked, rule: Slid | InSessions) -> tuple[Slid | InSessions, Projection | None, str]:
+    """The rule, which also says what rows at hand need instead of queries, how rows are projected then, and why not."""
+    try:
+        projected, projection = at_hand(told)
+        if isinstance(rule, Slid):
+            return slid_without_queries(rule, projected), projection, ""
+        return sessions_without_queries(rule, projected), projection, ""
+    except LeftToSpark as why:
+        return rule, None, str(why)
 
 
 def _at_each_instant(told: Checked) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from tidemark.definition.functions import name_of
+from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.parse import parsed
 from tidemark.definition.recipe import PlainCells, Taken
 from tidemark.definition.state import Op, State
@@ -24,20 +25,23 @@ _FIXED = (ColumnType.INT, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP
 _EXTREMES = {Op.MIN: "min", Op.MAX: "max", Op.FIRST: "min", Op.LAST: "max"}
 
 
-def plain_cells(told: Checked, states: Sequence[State], cells: str, finals: Sequence[str]) -> PlainCells | None:
-    """What the query of `cells` gives for the states, and what is told of a window's (`finals`), where both are plain
-    and the rows are those of the input, which were sifted; None else."""
+def plain_cells(told: Checked, states: Sequence[State], cells: str, finals: Sequence[str]) -> PlainCells:
+    """What the query of `cells` gives for the states of rows that were projected, and what is told of a window's
+    (`finals`). Raises LeftToSpark where one is not plain."""
     query = parsed(cells)
     assert isinstance(query, exp.Select)
     nodes = {one.alias_or_name: one.unalias() for one in query.selects}
     types = {column.name: column.type for column in told.shape.columns}
-    taken = [_taken(state, nodes[state.name], types) for state in states]
+    found = {state.name: _taken(state, nodes[state.name], types) for state in states}
     shown = [_shown(final) for final in finals]
-    if None in taken or () in shown:
-        return None
-    named = [(one.name, *states) for (one, _, _), states in zip(told.aggregates, shown, strict=True)]
+    named = []
+    for (one, _, _), of_states in zip(told.aggregates, shown, strict=True):
+        if not of_states or any(found[state] is None for state in of_states):
+            of = f" of {types[one.of]}" if one.of in types else ""
+            raise LeftToSpark(f"{one.name}: {one.function}{of} of sliding windows")
+        named.append((one.name, *of_states))
     return PlainCells(
-        tuple(one for one in taken if one is not None),
+        tuple(one for one in found.values() if one is not None),
         tuple((name, state) for name, state, *count in named if not count),
         tuple((name, total, count[0]) for name, total, *count in named if count),
     )

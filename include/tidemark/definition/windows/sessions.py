@@ -8,13 +8,12 @@ from sqlglot import exp
 
 from tidemark.definition.dialect import text_of
 from tidemark.definition.parse import parsed
-from tidemark.definition.recipe import Aggregated, InSessions, MergedCells
+from tidemark.definition.recipe import InSessions, MergedCells
 from tidemark.definition.resolve import resolved, spelled_alike
 from tidemark.definition.state import Op
 from tidemark.definition.sums import exact
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
-from tidemark.definition.windows.at_hand import at_hand
 from tidemark.definition.windows.checked import Checked
 from tidemark.definition.windows.plain_sessions import plain_sessions
 from tidemark.definition.windows.sliding import stated, windows_sql, with_micros
@@ -49,8 +48,8 @@ def in_sessions(told: Checked) -> InSessions:
     rows = happening(name, windows.on, told.on, told.where.sql if told.where else "").sql
     used = {column.name for column in query.find_all(exp.Column)} - {AT, START, END}
     columns = tuple(column.name for column in told.shape.columns if column.name in used)
-    text, plain = text_of(exact(query, shapes)), _plain(told)
-    found = InSessions(name, windows.by, windows.on, windows.kind, rows, columns, text, plain=plain)
+    text = text_of(exact(query, shapes))
+    found = InSessions(name, windows.by, windows.on, windows.kind, rows, columns, text)
     if windows.counts_late_for is not None:
         return replace(found, after=closes_at(windows.kind, 0, windows.grace) + windows.counts_late_for)
     try:
@@ -62,6 +61,6 @@ def in_sessions(told: Checked) -> InSessions:
     return replace(found, merged=MergedCells(cells, states, windows_sql(told, finals)))
 
 
-def _plain(told: Checked) -> tuple[Aggregated, ...] | None:
-    hand = at_hand(told)
-    return None if hand is None else plain_sessions(hand[0])
+def sessions_without_queries(rule: InSessions, projected: Checked) -> InSessions:
+    """The same over projected rows, where these need no query. Raises LeftToSpark where they do."""
+    return replace(rule, plain=plain_sessions(projected))

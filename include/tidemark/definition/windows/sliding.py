@@ -16,7 +16,7 @@ from tidemark.definition.delta import quotient
 from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import name_of, own_aggregates, with_filter
 from tidemark.definition.parse import parsed
-from tidemark.definition.recipe import BAND, CELLED, ForAWhile, InputShape, PlainCells, Slid
+from tidemark.definition.recipe import BAND, CELLED, ForAWhile, InputShape, Slid
 from tidemark.definition.relations import types_of
 from tidemark.definition.resolve import resolved, spelled_alike
 from tidemark.definition.state import Op, State
@@ -24,7 +24,6 @@ from tidemark.definition.sums import distinct_of, exact
 from tidemark.definition.types import FLOATS, decimal_digits, type_of
 from tidemark.definition.windows.aggregates import aggregate_sql, on_a_grid
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
-from tidemark.definition.windows.at_hand import at_hand
 from tidemark.definition.windows.checked import Checked
 from tidemark.definition.windows.expressions import RowExpression
 from tidemark.definition.windows.plain_cells import plain_cells
@@ -56,17 +55,13 @@ def slid(told: Checked) -> Slid:
     apart, finals, cells = stated(told, (AT, BAND) if bounded else (AT,), {})
     rows = happening(name, windows.on, told.on, told.where.sql if told.where else "").sql
     found = Slid(name, windows.by, windows.on, windows.kind, rows, cells, apart, windows_sql(told, finals))
-    if bounded:
-        return replace(found, for_a_while=_for_a_while(told, cells))
-    return replace(found, plain=_plain(told))
+    return replace(found, for_a_while=_for_a_while(told, cells)) if bounded else found
 
 
-def _plain(told: Checked) -> PlainCells | None:
-    hand = at_hand(told)
-    if hand is None:
-        return None
-    apart, finals, cells = stated(hand[0], (AT,), {})
-    return plain_cells(hand[0], apart, cells, finals)
+def slid_without_queries(rule: Slid, projected: Checked) -> Slid:
+    """The same over projected rows, where these need no query. Raises LeftToSpark where they do."""
+    apart, finals, cells = stated(projected, (AT,), {})
+    return replace(rule, plain=plain_cells(projected, apart, cells, finals))
 
 
 def _for_a_while(told: Checked, cells: str) -> ForAWhile:

@@ -12,12 +12,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.placed import placed
-from tidemark.arrow.kernels.windows.sifted import sifted
 from tidemark.arrow.read import MULTIPLICITY, held_by, updates_in, updates_of
-from tidemark.definition.recipe import EVENT_TIME, HAPPENED, TIME, Sifted
+from tidemark.definition.recipe import EVENT_TIME, HAPPENED, TIME
 from tidemark.definition.windows.assigned import END, START
-from tidemark.model.collection import Collection, ColumnType, ValueType
+from tidemark.model.collection import Collection, ValueType
+from tidemark.model.expression import Projection
 from tidemark.plan.ranges import most_alike
 from tidemark.plan.read import at_rest, plan_as_of, plan_updates, read_tasks, read_tasks_within
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
@@ -107,7 +108,7 @@ class Views(Reading):
         store = self._opened(asked.url, request, ranges)
         columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
-        return (sifted(rows, self._sifting) for task in tasks for rows in held_by(store, task, columns))
+        return (projected(rows, self._projection) for task in tasks for rows in held_by(store, task, columns))
 
     def held_apart(self, name: str, leading: int, ranges: Sequence[KeyRange] = ()) -> HeldApart | None:
         """What an input holds of keys in `ranges` (none: all), as tasks that read it without Spark: rows whose keys are
@@ -123,7 +124,7 @@ class Views(Reading):
         self._opened(asked.url, request, ranges)
         tasks = read.tasks_of(read.cores(self.spark), request, parts, ranges, leading=leading)
         columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
-        return HeldApart(asked.url, tuple(tasks), None if columns is None else tuple(columns), self._sifting)
+        return HeldApart(asked.url, tuple(tasks), None if columns is None else tuple(columns), self._projection)
 
     def changes(self, name: str, *, all_columns: bool = False) -> DataFrame:
         """The updates of an input since it was consumed before; all of them, where it was not. Times as its history
@@ -170,20 +171,20 @@ class Views(Reading):
         store = self._opened(asked.url, request, ())
         columns = self._used(name)
         tasks = read_tasks(request, parts)
-        return (sifted(rows, self._sifting) for task in tasks for rows in updates_of(store, task, columns))
+        return (projected(rows, self._projection) for task in tasks for rows in updates_of(store, task, columns))
 
     def types_here(self, name: str) -> dict[str, ValueType]:
         """The columns of an input in `changes_here` and `held_here`, and their types."""
         types = {column.name: column.type for column in self.computation.input(name).state.collection.columns}
-        if self._sifting is not None:
-            types |= {one.name: types[one.of] if one.of else ColumnType.BOOL for one in self._sifting.columns}
+        if self._projection is not None:
+            types |= self._projection.shown
         rule = self.computation.recipe and self.computation.recipe.placed
         return types | ({START: rule.bound, END: rule.bound} if rule else {})
 
     @property
-    def _sifting(self) -> Sifted | None:
+    def _projection(self) -> Projection | None:
         recipe = self.computation.recipe
-        return None if recipe is None else recipe.sifted
+        return None if recipe is None else recipe.projection
 
     def placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows as a definition sees them: where it is of windows that are told by arithmetic, once for each."""
@@ -231,12 +232,12 @@ class Views(Reading):
 @dataclass(frozen=True)
 class HeldApart:
     """Tasks that read what a collection at `url` holds, in `columns` (None: all) and MULTIPLICITY: by no two of them
-    rows of one group. Rows are `sifted` then."""
+    rows of one group. Rows are projected then."""
 
     url: str
     tasks: tuple[ReadTask, ...]
     columns: tuple[str, ...] | None
-    sifted: Sifted | None = None
+    projection: Projection | None = None
 
 
 def _happening(frame: DataFrame) -> DataFrame:

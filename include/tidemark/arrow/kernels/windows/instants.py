@@ -8,7 +8,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.rows.columns import Ints, contiguous, values
 
-_DAY = 86_400_000_000
+DAY = 86_400_000_000
 _MOST_DAYS = 10**8
 """From 1970: of no more the microseconds are counted in 64 bits."""
 
@@ -21,4 +21,4 @@ def micros_of(column: pa.Array | pa.ChunkedArray) -> Ints:
         return numbers
     if len(numbers) and max(abs(int(numbers.min())), abs(int(numbers.max()))) > _MOST_DAYS:
         raise Overflowed("a date is too far away")
-    return numbers * _DAY
+    return numbers * DAY

@@ -15,7 +15,7 @@ from itertools import takewhile
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.windows.sifted import sifted
+from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.read import MULTIPLICITY, held_by
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import starts
@@ -63,7 +63,7 @@ def written_apart(
     there = views.held_apart(name, len(together), _touched(views, name, together)) if together else None
     if there is None:
         return None
-    url, columns, rule, encoded = there.url, there.columns, there.sifted, [encode(task) for task in there.tasks]
+    url, columns, rule, encoded = there.url, there.columns, there.projection, [encode(task) for task in there.tasks]
     held = None
     if not holds_nothing(views.computation):
         held = Held.of(views, [task.ranges or (task.keys,) for task in there.tasks])
@@ -74,7 +74,7 @@ def written_apart(
         return int(np.flatnonzero(starts(rows, together))[-1])
 
     def made(rows: Iterable[pa.RecordBatch]) -> Batches:
-        counting = (sifted(one, rule).select(names) for one in rows)
+        counting = (projected(one, rule).select(names) for one in rows)
         for some in wholes((one for one in counting if one.num_rows), last_begins, rows=at_once, room=room):
             there = _there(some, on)
             if there.num_rows:

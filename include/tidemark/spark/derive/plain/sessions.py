@@ -13,18 +13,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.told_sessions import told_sessions, whole_sessions
 from tidemark.arrow.kernels.windows.cells import GROUP, keys_in
 from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.sessions import FAR
-from tidemark.arrow.kernels.windows.sifted import sifted
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.definition.computation import Written
-from tidemark.definition.recipe import InSessions, Sifted
+from tidemark.definition.recipe import InSessions
 from tidemark.definition.windows.assigned import AT
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, ColumnType
+from tidemark.model.expression import Projection
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing
@@ -109,10 +110,10 @@ class Made:
 def _through_a_shuffle(views: Views, made: Made) -> list[Written] | None:
     """What executors wrote of rows that are brought together by key; None where something does not fit."""
     rule, recipe = made.rule, views.computation.recipe
-    sift = None if recipe is None else recipe.sifted
+    projection = None if recipe is None else recipe.projection
 
     def kernel(batches: Batches) -> Batches:
-        counting = (sifted(rows, sift) for rows in batches)
+        counting = (projected(rows, projection) for rows in batches)
         try:
             for rows in whole_sessions(counting, rule.by, AT, rule.kind, rows=AT_ONCE, room=MOST_BYTES):
                 yield one_batch(made.of_all(pa.Table.from_batches([rows]), AT))
@@ -120,16 +121,16 @@ def _through_a_shuffle(views: Views, made: Made) -> list[Written] | None:
             raise InvalidUsage(str(error)) from None
 
     try:
-        return written_in_order(_rows_in_order(views, rule, sift), views.computation, kernel)
+        return written_in_order(_rows_in_order(views, rule, projection), views.computation, kernel)
     except InvalidUsage:
         return None
 
 
-def _rows_in_order(views: Views, rule: InSessions, sift: Sifted | None) -> DataFrame:
+def _rows_in_order(views: Views, rule: InSessions, projection: Projection | None) -> DataFrame:
     """The rows of the input that are in sessions, in the columns that are needed, with AT: those of a key together, in
     order of their instants."""
     columns = tuple(dict.fromkeys([*rule.by, *(one.of for one in rule.plain or () if one.of is not None)]))
-    columns = columns if sift is None else sift.sources(columns)
+    columns = columns if projection is None else projection.sources(columns)
     rows = queried(views, {rule.input: views.held(rule.input)}, rule.rows)
     keys = [F.col(f"`{name}`") for name in rule.by]
     told = rows.select(*(F.col(f"`{name}`") for name in columns), AT)

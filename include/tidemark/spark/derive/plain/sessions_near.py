@@ -18,11 +18,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.told_sessions import can_be_merged, merged_sessions, told_sessions, whole_sessions
 from tidemark.arrow.kernels.windows.cells import GROUP
 from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.regions import Regions, in_regions
-from tidemark.arrow.kernels.windows.sifted import sifted
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.read import MULTIPLICITY, held_by
 from tidemark.arrow.rows.columns import Ints, integers, one_batch
@@ -157,10 +157,10 @@ def _reading(
 ) -> Callable[[ObjectStore, ReadTask], Batches]:
     """What reads the rows of a task that lie where changes reach, each as often as it is there. It takes to executors
     what that needs, and nothing of what is held."""
-    columns, sift, keys, reached = there.columns, there.sifted, one_batch(near.keys), near.regions
+    columns, projection, keys, reached = there.columns, there.projection, one_batch(near.keys), near.regions
 
     def reading(store: ObjectStore, task: ReadTask) -> Batches:
-        rows = (sifted(some, sift) for some in held_by(store, task, columns))
+        rows = (projected(some, projection) for some in held_by(store, task, columns))
         return _each_as_often(_near(rows, rule, keys, reached), schema)
 
     return reading

@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.cells import GROUP, cells_in_order, keys_in, types_of, windows_in_order
 from tidemark.arrow.kernels.windows.instants import micros_of
-from tidemark.arrow.kernels.windows.sifted import sifted
 from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding_in_order
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type
@@ -111,11 +111,11 @@ def _through_a_shuffle(views: Views, made: _Made) -> list[Written] | None:
     slide = Slide(rule.by, rule.kind.size, states, rule.kind.clamp_start_at_zero, whole_width(rule))
     columns = tuple(dict.fromkeys([*rule.by, *(one.of for one in taken if one.of is not None)]))
     recipe = views.computation.recipe
-    sift = None if recipe is None else recipe.sifted
-    columns = columns if sift is None else sift.sources(columns)
+    projection = None if recipe is None else recipe.projection
+    columns = columns if projection is None else projection.sources(columns)
 
     def kernel(batches: Batches) -> Batches:
-        counting = (sifted(rows, sift) for rows in batches)
+        counting = (projected(rows, projection) for rows in batches)
         try:
             for windows in sliding_in_order(cells_in_order(counting, slide.together, taken), slide):
                 yield made.updates([windows.column(name) for name in rule.by], windows)
