@@ -34,7 +34,7 @@ from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.plan.read import plan_updates, read_tasks
 from tidemark.spark import read
 from tidemark.spark.derive import computer
-from tidemark.spark.derive.plain import apart
+from tidemark.spark.derive.plain import apart, groups_shuffled
 from tidemark.spark.derive.plain import rows as rows_here
 from tidemark.storage.sidecars import parts_table
 
@@ -304,18 +304,17 @@ def test_what_executors_compare_with_what_is_held_is_what_queries_do(
 def test_windows_that_executors_cannot_write_are_left_to_the_queries(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As what tells them apart does not lead the input's key, a row is there fewer times than none, or rows that belong
-    together are too many."""
+    """As a row is there fewer times than none, or rows that belong together are too many."""
     monkeypatch.setattr(rows_here, "LITTLE_BYTES", -1)
     monkeypatch.setattr(apart, "AT_ONCE", 1)
     most = Aggregate("most", Function.MAX, "whole")
     good = Windows(("shop",), "sold", Tumbling(DAY), (most,), early=True)
     cases: dict[str, tuple[Windows, Row, str | None]] = {
-        "other_key": (replace(good, by=("kind",)), row(1, whole=3), None),
         "room": (good, row(1, whole=3), None),
         "alike": (good, row(1, whole=3), None),
         "times": (good, row(1, whole=3, change=-1), "-1 times"),
     }
+    monkeypatch.setattr(groups_shuffled, "MOST_BYTES", 0)
     limits = {"room": (apart, "MOST_BYTES", 0), "alike": (read, "LEAST_TASK_ROWS", 1)}
     asked, whole = list[str](), computer.whole
     monkeypatch.setattr(computer, "whole", lambda views: asked.append(views.computation.name) or whole(views))

@@ -23,6 +23,13 @@ _MODES = {
     "whole": "whole: from all rows of all inputs",
 }
 
+_PLACES = {
+    "here": "in this process",
+    "key_ranges": "by executors, each a range of keys",
+    "shuffle": "by executors, after a shuffle",
+    "queries": "by Spark SQL",
+}
+
 
 def add_to(app: typer.Typer) -> None:
     """Make `explain` a command of `app`."""
@@ -81,6 +88,7 @@ def _explained(told: dict[str, Any], queries: bool) -> Iterable[Any]:
         lines.append(("python", told["file"]))
     if told["mode"] == "by_key" and not told["file"]:
         lines.append(("sums", "are subtracted" if told["subtracts"] else "are computed anew for what is touched"))
+    lines += [("computed" if at == 0 else "", line) for at, line in enumerate(_ways(told["ways"]))]
     lines += [("why" if at == 0 else "", why) for at, why in enumerate(told["why"])]
     for at, one in enumerate(told["inputs"]):
         consumed = one["consumed_text"] or "nothing yet"
@@ -88,6 +96,20 @@ def _explained(told: dict[str, Any], queries: bool) -> Iterable[Any]:
     yield output.facts([*lines, ("next run", _next(told["next"]))])
     if queries:
         yield from (f"-- {name}\n{query}" for name, query in _flat(told["queries"]))
+
+
+def _ways(ways: dict[str, Any] | None) -> Iterable[str]:
+    """By what, and where."""
+    if ways is None:
+        return
+    if not ways["kernel"]:
+        yield f"by Spark SQL{': ' + ways['why'][0] if ways['why'] else ''}"
+        return
+    first, changes = (", else ".join(_PLACES[place] for place in ways[of]) for of in ("first", "changes"))
+    yield f"by the {ways['kernel']} kernel, where it is cheapest for so many rows"
+    yield f"first: {first}"
+    yield f"changes: {changes}"
+    yield from ways["why"]
 
 
 def _usable(one: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidemark.definition.recipe import InputShape, Recipe
+from tidemark.definition.ways import Way
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.collection import Collection
@@ -123,7 +124,7 @@ class Computed:
     """What a computation came to: the parts written (none: nothing differs), how many rows were added and taken back,
     with their multiplicities, and the rows and bytes at rest that were read for it. Of windows, how many of the rows
     that were looked at (what changed, or all) are in none, because what these are on is null; and of what is new
-    how much came late, where that is not counted for ever."""
+    how much came late, where that is not counted for ever. `way` says how it was computed (None: nothing was)."""
 
     parts: tuple[Part, ...]
     added: int
@@ -132,6 +133,7 @@ class Computed:
     bytes_read: int
     unplaced: int = 0
     late: Lateness = NOT_LATE
+    way: Way | None = None
 
     @property
     def rows(self) -> int:

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from tidemark.definition.dialect import shown as shown_to_people
 from tidemark.definition.functions import name_of
 from tidemark.definition.literals import LeftToSpark
+from tidemark.definition.literals import shown as shown_to_people
 from tidemark.definition.recipe import Aggregated, Grouped, InputShape
 from tidemark.definition.sums import distinct_of, is_big
 from tidemark.model.collection import MAX_PRECISION, Column, ColumnType, DecimalType, ValueType

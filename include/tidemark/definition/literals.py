@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from tidemark.definition.dialect import shown
+from tidemark.definition.dialect import shown as sql_of
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, ValueType
 from tidemark.model.condition.tree import Literal, held
 
@@ -30,6 +30,11 @@ _DIGITS_OF_AN_INT = 20
 
 class LeftToSpark(Exception):
     """Only Spark can say what an expression gives; the message says why, to people."""
+
+
+def shown(node: exp.Expr) -> str:
+    """An expression for people: its columns by their names alone."""
+    return sql_of(node.transform(lambda part: exp.column(part.name) if isinstance(part, exp.Column) else part))
 
 
 def literals(of: ValueType, nodes: Sequence[exp.Expr]) -> tuple[Literal, ...]:

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from tidemark.definition.delta import distinct_as_groups
-from tidemark.definition.dialect import shown, text_of
+from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import name_of, own_aggregates, with_filter
-from tidemark.definition.literals import LeftToSpark
+from tidemark.definition.literals import LeftToSpark, shown
 from tidemark.definition.recipe import InputShape
 from tidemark.definition.steps import Steps
 from tidemark.model.collection import Column

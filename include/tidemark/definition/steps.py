@@ -13,9 +13,8 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from tidemark.definition.dialect import shown
 from tidemark.definition.functions import name_of
-from tidemark.definition.literals import LeftToSpark, is_text, literals, number
+from tidemark.definition.literals import LeftToSpark, is_text, literals, number, shown
 from tidemark.definition.types import decimal_digits
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, ValueType
 from tidemark.model.condition.tree import And, Compare, Condition, In, IsNull, Literal, Not, Or

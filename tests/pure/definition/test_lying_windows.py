@@ -9,7 +9,6 @@ import pytest
 import sqlglot
 
 from tests.pure.definition.inputs import FLIGHTS
-from tidemark.definition.explained import explained
 from tidemark.definition.recipe import ForAWhile, InSessions, PlainCells, Recipe, Slid
 from tidemark.definition.state import Op, State
 from tidemark.definition.windows.analysed import analysed_windows
@@ -246,17 +245,6 @@ def test_columns_that_sums_would_hide_are_none_of_theirs(kind: Sliding | Session
     assert found.hidden == ()
     shown = sqlglot.parse_one(found.whole, dialect="spark").named_selects
     assert shown == ["carrier", "window_start", "window_end", "n", "mean"]
-
-
-def test_what_they_read_is_told() -> None:
-    count = Aggregate("n", Function.COUNT)
-    assert explained(recipe(count), ["flights"])[:3] == (
-        "mode: by key: sliding windows of the same carrier that start up to 10us before a changed row or just after",
-        "reads: the changes of flights, and of the collection the windows of the same carrier",
-        "reads of flights: the rows of the same carrier, and computes from those up to 10us around these windows",
-    )
-    told = explained(analysed_windows(Windows((), "at", Session(5), (count,)), FLIGHTS), ["flights"])
-    assert told[0] == "mode: by key: the sessions that a changed row is in, connects or parts"
 
 
 def test_they_are_computed_by_key_unless_all_is_asked_for() -> None:

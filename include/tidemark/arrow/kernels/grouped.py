@@ -23,6 +23,8 @@ from tidemark.model.instant import MAX_TIME
 from tidemark.model.window.aggregate import Function
 
 Floats = npt.NDArray[np.float64]
+_MOST_SIZE = 2.0**62
+"""Of numbers that come to less, all taken for positive ones, no sum of some is beyond 64 bits."""
 
 
 def grouped(rows: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregated]) -> pa.RecordBatch:
@@ -77,9 +79,14 @@ def _sums(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
         held = valid(column)
         whole = values(column) if held is None else np.where(held, values(column), 0)
         most = max(abs(int(whole.min())), abs(int(whole.max()))) if len(whole) else 0
-        if most * len(whole) > MAX_TIME:
+        if most * len(whole) > MAX_TIME and _sizes(whole, lo, hi) > _MOST_SIZE:
             raise Overflowed("a sum of whole numbers may be beyond 64 bits")
     return sums(column, lo, hi)
+
+
+def _sizes(whole: Ints, lo: Ints, hi: Ints) -> float:
+    """The greatest sum of a range whose numbers are all taken for positive ones, about."""
+    return float(np.add.reduceat(np.abs(whole.astype(np.float64)), lo).max()) if len(lo) else 0.0
 
 
 def _means(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from tidemark.arrow.kernels import grouped_parts
 from tidemark.arrow.kernels.grouped import told
 from tidemark.arrow.kernels.windows.cells import GROUP, ascend
 from tidemark.arrow.kernels.windows.extremes import greatest, least
@@ -20,18 +21,10 @@ from tidemark.arrow.rows.columns import Ints, contiguous, integers, one_batch, v
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import starts
 from tidemark.definition.recipe import Aggregated
-from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.kind import Session
 
 _MOST = 2**63 - 1
-_MERGED = {
-    Function.COUNT: Function.SUM,
-    Function.SUM: Function.SUM,
-    Function.MIN: Function.MIN,
-    Function.MAX: Function.MAX,
-}
-"""By what an aggregate of all rows is told of those of parts of them."""
 
 
 def told_sessions(
@@ -70,8 +63,7 @@ def whole_sessions(
 def can_be_merged(kind: Session, aggregates: Sequence[Aggregated]) -> bool:
     """Whether sessions of any parts of some rows say what those of all are: these are as long as they may be, and their
     sums the same in any order."""
-    exact = (one.function is not Function.SUM or one.type is ColumnType.INT for one in aggregates)
-    return kind.max_length is None and all(one.function in _MERGED for one in aggregates) and all(exact)
+    return kind.max_length is None and all(map(grouped_parts.can_be_merged, aggregates))
 
 
 def merged_sessions(parts: pa.Table, kind: Session, aggregates: Sequence[Aggregated]) -> pa.RecordBatch:
@@ -85,7 +77,10 @@ def merged_sessions(parts: pa.Table, kind: Session, aggregates: Sequence[Aggrega
     hi = np.append(lo[1:], len(start))[: len(lo)]
     ends = np.maximum.reduceat(end, lo) if len(lo) else end
     columns = [pa.array(numbers[lo]), pa.array(start[lo]), pa.array(ends)]
-    columns += [told(replace(one, function=_MERGED[one.function], of=one.name), batch, lo, hi) for one in aggregates]
+    columns += [
+        told(replace(one, function=grouped_parts.MERGED[one.function], of=one.name), batch, lo, hi)
+        for one in aggregates
+    ]
     return pa.RecordBatch.from_arrays(columns, [GROUP, START, END, *(one.name for one in aggregates)])
 
 

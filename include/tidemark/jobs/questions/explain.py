@@ -7,8 +7,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tidemark.config.derived_file import DerivedFile
-from tidemark.definition.computation import Input
+from tidemark.definition.computation import Input, shape_of
 from tidemark.definition.recipe import Recipe
+from tidemark.definition.ways import ways_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.derived import (
     as_computed,
@@ -30,7 +31,8 @@ from tidemark.spark.derive.user_code import file_of
 
 
 def explain(job: Job) -> dict[str, Any]:
-    """The mode in which changes are computed and, a line each, why in no cheaper one; what the next run does; how far
+    """The mode in which changes are computed and, a line each, why in no cheaper one; by which kernel, or by Spark SQL,
+    and where (`ways`: the cheapest place that takes the rows); what the next run does; how far
     each input is consumed and can be; the queries that are run.
 
     Raises InvalidUsage if the collection is not derived, and for a definition that is refused, or is not where those in
@@ -95,10 +97,20 @@ def _computed(
         "mode": str(mode),
         "why": lines,
         "windows": list(_windows(derived)),
+        "ways": _ways(recipe, inputs),
         "subtracts": bool(recipe and recipe.by_key and recipe.by_key.delta),
         "inputs": [_told(state, given) for given in inputs],
         "queries": _queries(recipe),
     }
+
+
+def _ways(recipe: Recipe | None, inputs: Sequence[InputState]) -> dict[str, Any] | None:
+    """By what it is computed, and where; None for a definition in Python."""
+    if recipe is None:
+        return None
+    found = ways_of(recipe, [shape_of(one.name, one.state.collection) for one in inputs if one.state])
+    first, changes = ([str(place) for place in places] for places in (found.first, found.changes))
+    return {"kernel": found.kernel, "first": first, "changes": changes, "why": list(found.why)}
 
 
 def _scattered(name: str, of: Collection) -> Iterator[str]:

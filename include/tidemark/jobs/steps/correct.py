@@ -13,6 +13,7 @@ from typing import Any
 
 from tidemark.definition.computation import Computed
 from tidemark.definition.recipe import Recipe
+from tidemark.definition.ways import Way
 from tidemark.jobs.derived import (
     as_computed,
     as_written,
@@ -51,8 +52,9 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
     """Make the collection what its definition says of its inputs, at most complete below `until`.
 
     With `whole` all is computed, with `check` all is compared once it is up to date, and what anything else wrote or
-    lost is put right. The result says how it was computed and `why` all of it was, rows read, added and retracted, the
-    frontier and how far each input is consumed; of windows how many of the rows looked at are in none, as what these
+    lost is put right. The result says how it was computed (`way`: by which kernel or by Spark SQL, in which
+    place, and why in no cheaper one) and `why` all of it was, rows read, added and retracted, the frontier and how far
+    each input is consumed; of windows how many of the rows looked at are in none, as what these
     are on is null (`unplaced`, net of those that went); where an input is to be waited for, which (`waits_for`)
     and why (`waits`), also after it committed what could be had: `unfinished` says that what it was corrected to, by
     this run or by one that was killed, is not readable yet. A run that finds nothing new, or what this process adds up
@@ -181,6 +183,9 @@ def _computed(
 
 def _told(job: Job, change: Corrected, computed: Computed) -> None:
     job.note(change.words)
+    if computed.way is not None:
+        why = f" ({'; '.join(computed.way.why)})" if computed.way.why else ""
+        job.note(f"computed {computed.way.words}{why}")
     if computed.unplaced:
         job.note(f"{counted(computed.unplaced, 'row')} in no window: what the windows are on is null")
 
@@ -257,6 +262,7 @@ def _result(head: Head, done: Sequence[_Settled], waits: Waits | None) -> dict[s
             "mode": str(changes[-1].mode),
             "modes": dict(modes),
             "why": next((change.why for change in reversed(changes) if change.why), ""),
+            "way": next((_way(one.found.computed.way) for one in reversed(done) if one.found.computed.way), None),
             "rows_read": sum(change.rows_read for change in changes),
             "added": sum(change.rows_added for change in changes),
             "retracted": sum(change.rows_retracted for change in changes),
@@ -269,6 +275,10 @@ def _result(head: Head, done: Sequence[_Settled], waits: Waits | None) -> dict[s
             told["unplaced"] = sum(one.found.computed.unplaced for one in done)
             told["late"] = asdict(sum((one.found.computed.late for one in done), NOT_LATE))
     return told | (_frontier(newest) if newest else {})
+
+
+def _way(way: Way) -> dict[str, Any]:
+    return {"place": str(way.place), "kernel": way.kernel, "words": way.words, "why": list(way.why)}
 
 
 def _frontier(newest: Consumption) -> dict[str, Any]:

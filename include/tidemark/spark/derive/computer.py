@@ -84,6 +84,7 @@ class SparkComputer:
             views.bytes_read,
             unplaced,
             late,
+            views.way,
         )
 
     def compare(self, computation: Computation, *, keys: Sequence[Key] | None, most: int) -> tuple[Differing, ...]:

@@ -16,6 +16,7 @@ from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.read import MULTIPLICITY, held_by, updates_in, updates_of
 from tidemark.definition.recipe import EVENT_TIME, HAPPENED, TIME
+from tidemark.definition.ways import Place, Way, kernel_of
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import Collection, ValueType
 from tidemark.model.expression import Projection
@@ -48,11 +49,27 @@ class Views(Reading):
     _kept: list[DataFrame] = field(default_factory=list)
     judged: DataFrame | None = None
     """What was told of each update of sessions that take late rows for a while only, where that was asked for."""
+    place: Place = Place.QUERIES
+    """Where it was computed."""
+    declined: list[str] = field(default_factory=list)
+    """Why no cheaper place took it, a line each."""
     unplaced: int | None = None
     """How many of the rows that were looked at are in no window, where this process looked at all of them itself."""
 
     def __enter__(self) -> Views:
         return self
+
+    def declines(self, why: str) -> None:
+        """A place does not take the computation."""
+        if why not in self.declined:
+            self.declined.append(why)
+
+    @property
+    def way(self) -> Way:
+        """How it was computed."""
+        recipe = self.computation.recipe
+        left = [recipe.left_to_spark] if recipe is not None and recipe.left_to_spark else []
+        return Way(self.place, kernel_of(recipe), (*left, *self.declined) if self.place is not Place.HERE else ())
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -103,7 +120,10 @@ class Views(Reading):
         collection = asked.state.collection
         request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
         rows, size = counted(request, parts, ranges)
-        if not self._as_they_are or rows > most_rows or size > most_bytes:
+        if not self._as_they_are:
+            return None
+        if rows > most_rows or size > most_bytes:
+            self.declines(_too_many(name, rows, size, most_rows, most_bytes))
             return None
         store = self._opened(asked.url, request, ranges)
         columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
@@ -119,7 +139,14 @@ class Views(Reading):
         collection = asked.state.collection
         request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
         opened = [part for some in at_rest(request, parts) for part in some.parts]
-        if collection.layout or not self._as_they_are or most_alike(opened, leading) > read.LEAST_TASK_ROWS:
+        if not self._as_they_are:
+            return None
+        if collection.layout:
+            self.declines(f"{name} is laid out by {collection.layout.by}: rows of a key are in many places")
+            return None
+        if (alike := most_alike(opened, leading)) > read.LEAST_TASK_ROWS:
+            most = read.LEAST_TASK_ROWS
+            self.declines(f"{name}: up to {alike:,} rows of one key; a task takes up to {most:,}")
             return None
         self._opened(asked.url, request, ranges)
         tasks = read.tasks_of(read.cores(self.spark), request, parts, ranges, leading=leading)
@@ -163,10 +190,13 @@ class Views(Reading):
     def rows_changed_here(self, name: str) -> Iterator[pa.RecordBatch] | None:
         """The same without windows."""
         asked, request = self.computation.input(name), self._changes(name)
-        if not self._as_they_are or self.rows_changed(name) > read.LEAST_TASK_ROWS:
+        if not self._as_they_are:
             return None
+        rows, most = self.rows_changed(name), read.LEAST_TASK_ROWS
         request, parts = parts_table.opened_read(open_store(asked.url), request)
-        if sum(part.file.bytes for some in at_rest(request, parts) for part in some.parts) > LITTLE_BYTES:
+        size = sum(part.file.bytes for some in at_rest(request, parts) for part in some.parts)
+        if rows > most or size > LITTLE_BYTES:
+            self.declines(_too_many(f"changes of {name}", rows, size, most, LITTLE_BYTES))
             return None
         store = self._opened(asked.url, request, ())
         columns = self._used(name)
@@ -212,6 +242,7 @@ class Views(Reading):
         request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
         rows, size = counted(request, parts, ranges)
         if rows > most_rows or size > most_bytes:
+            self.declines(_too_many(self.computation.name, rows, size, most_rows, most_bytes))
             return None
         store = self._opened(url, request, ranges)
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
@@ -238,6 +269,11 @@ class HeldApart:
     tasks: tuple[ReadTask, ...]
     columns: tuple[str, ...] | None
     projection: Projection | None = None
+
+
+def _too_many(name: str, rows: int, size: int, most_rows: int, most_bytes: int) -> str:
+    most = f"{most_rows:,} and {most_bytes >> 20:,} MiB"
+    return f"{name}: {rows:,} rows of {size >> 20:,} MiB at rest; this process reads up to {most}"
 
 
 def _happening(frame: DataFrame) -> DataFrame:

@@ -21,6 +21,7 @@ from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import key_at_rest
 from tidemark.definition.computation import Computation, Written
+from tidemark.definition.ways import Place
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode
 from tidemark.plan.tasks import KeyRange, ReadTask
@@ -60,7 +61,11 @@ def written_apart(
     is there, in the order that these have: of AT_ONCE rows at a time, or fewer wide ones, each counted once for each of
     its `windows`, and of all that are equal in the columns `together`, which lead its key. Rows that are null
     in the column `on` are left out. None where something does not fit."""
-    there = views.held_apart(name, len(together), _touched(views, name, together)) if together else None
+    if not together:
+        key = ", ".join(key_at_rest(views.computation.input(name).state.collection))
+        views.declines(f"{name} is in order of {key}, and rows of a window are in many ranges of that")
+        return None
+    there = views.held_apart(name, len(together), _touched(views, name, together))
     if there is None:
         return None
     url, columns, rule, encoded = there.url, there.columns, there.projection, [encode(task) for task in there.tasks]
@@ -92,9 +97,12 @@ def written_apart(
 
     numbers = views.spark.range(0, len(encoded), 1, len(encoded))
     try:
-        return written_in_order(numbers.toDF("task"), views.computation, kernel)
-    except InvalidUsage:
+        found = written_in_order(numbers.toDF("task"), views.computation, kernel)
+    except InvalidUsage as why:
+        views.declines(str(why))
         return None
+    views.place = Place.KEY_RANGES
+    return found
 
 
 def _touched(views: Views, name: str, together: Sequence[str]) -> Sequence[KeyRange]:

@@ -19,6 +19,7 @@ from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import ByKey, Grouped, Placed
+from tidemark.definition.ways import Place
 from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.derived import Mode
@@ -27,6 +28,7 @@ from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.little import as_updates, left_of, numbered, own_touched, updates_due
 from tidemark.spark.derive.parts import written_here
 from tidemark.spark.derive.plain.apart import leading, written_apart
+from tidemark.spark.derive.plain.groups_shuffled import groups_shuffled
 from tidemark.spark.derive.plain.rows import Kept, all_here, repeated
 from tidemark.spark.derive.touched import MOST_BYTES, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
@@ -38,11 +40,12 @@ def grouped_here(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatc
     None where that is not plain, or not little."""
     if rule.grouped is None or not _fits(views, rule, rule.grouped):
         return None
-    if not few.num_rows:
-        return []
-    own = own_touched(views, few, rule.held)
+    own = own_touched(views, few, rule.held) if few.num_rows else None
     found = None if own is None else groups_of(views, rule, few)
-    return None if own is None or found is None else left_of(views, found, own)
+    if few.num_rows and (own is None or found is None):
+        return None
+    views.place = Place.HERE
+    return [] if own is None or found is None else left_of(views, found, own)
 
 
 def groups_of(views: Views, rule: ByKey, few: pa.Table) -> pa.Table | None:
@@ -53,7 +56,8 @@ def groups_of(views: Views, rule: ByKey, few: pa.Table) -> pa.Table | None:
     try:
         rows = _rows_of(views, rule, rule.grouped, few)
         found = None if rows is None else grouped(rows, rule.grouped.keys, rule.grouped.aggregates)
-    except Overflowed:
+    except Overflowed as why:
+        views.declines(str(why))
         return None
     return None if found is None else _as_updates(views, rule, rule.grouped, found)
 
@@ -72,23 +76,30 @@ def groups_built_plainly(views: Views) -> list[Written] | None:
         if rows is None:
             return None
         found = grouped(rows, rule.grouped.keys, rule.grouped.aggregates)
-    except Overflowed:
+    except Overflowed as why:
+        views.declines(str(why))
         return None
+    views.place = Place.HERE
     updates = _as_updates(views, rule, rule.grouped, found)
     return written_here(left_of(views, updates, updates.slice(0, 0)), computation)
 
 
 def groups_apart(views: Views) -> list[Written] | None:
-    """What executors wrote of windows told by arithmetic; None where what tells them apart does not lead the input's
-    key, or something does not fit. What grows by what changed alone is left to that."""
+    """What executors wrote of groups: of windows by ranges of keys, where what tells them apart leads the input's key;
+    of any others through a shuffle, where the collection holds nothing. None where something does not fit. What grows
+    by what changed alone is left to that."""
     computation = views.computation
     rule = None if computation.recipe is None else computation.recipe.by_key
     placing = None if computation.recipe is None else computation.recipe.placed
-    if placing is None or rule is None or rule.grouped is None or not _fits(views, rule, rule.grouped):
+    if rule is None or rule.grouped is None or not _fits(views, rule, rule.grouped):
         return None
-    if computation.mode is not Mode.WHOLE and rule.delta is not None:
+    whole = computation.mode is Mode.WHOLE
+    if not whole and (placing is None or rule.delta is not None):
         return None
-    return _windows_apart(views, placing, rule, rule.grouped)
+    found = None if placing is None else _windows_apart(views, placing, rule, rule.grouped)
+    if found is not None or not whole or not holds_nothing(computation):
+        return found
+    return groups_shuffled(views, rule, rule.grouped, _needed(rule.grouped))
 
 
 def _windows_apart(views: Views, placing: Placed, rule: ByKey, plain: Grouped) -> list[Written] | None:
@@ -123,7 +134,10 @@ def _fits(views: Views, rule: ByKey, plain: Grouped) -> bool:
     types = views.types_here(given.name)
     told = {name: types[of] for name, of in zip(rule.held, plain.keys, strict=True)}
     told |= {one.name: one.type for one in plain.aggregates}
-    return told == {column.name: column.type for column in stored(views.computation.collection)}
+    if told != {column.name: column.type for column in stored(views.computation.collection)}:
+        views.declines("the collection has columns of other types than the kernel computes")
+        return False
+    return True
 
 
 def _all_rows(views: Views, plain: Grouped) -> pa.Table | None:
@@ -170,6 +184,7 @@ def _rows_of(views: Views, rule: ByKey, plain: Grouped, few: pa.Table) -> pa.Tab
     found, kept = [], Kept(views.rows_held(given.name, ranges))
     for seen, rows in _touched(held, few, plain.keys, names):
         if kept.is_full(seen, rows):
+            views.declines("too many rows are in the groups that changed")
             return None
         if rows.num_rows:
             found.append(rows)

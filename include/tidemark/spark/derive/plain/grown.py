@@ -15,6 +15,7 @@ from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.schema import DIFF, arrow_type
 from tidemark.definition.recipe import Added, Averaged, ByKey, Plain
+from tidemark.definition.ways import Place
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.decimals import SUM_DIGITS
 from tidemark.model.instant import MAX_TIME
@@ -43,16 +44,23 @@ def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
     try:
         delta = _delta(changed, plain, rule.held)
         if delta is None or not delta.num_rows:
-            return None if delta is None else []
+            if delta is not None:
+                views.place = Place.HERE
+                return []
+            views.declines("too many groups changed")
+            return None
         keys = delta.select(list(rule.held)).rename_columns([f"k{at}" for at in range(len(rule.held))])
         own = own_touched(views, keys, rule.held)
         if own is None:
             return None
         stand = standing(own, [column.name for column in stored(views.computation.collection)])
         grown = _added_up([delta, _counted(stand, rule.held, plain.sums)], rule.held)
-        return left_of(views, _rows(views, grown, plain), own)
+        found = left_of(views, _rows(views, grown, plain), own)
     except (_NotPlain, Overflowed, pa.ArrowInvalid):
+        views.declines("a sum may be beyond its type, or a group has fewer rows than none")
         return None
+    views.place = Place.HERE
+    return found
 
 
 def _fits(views: Views, rule: ByKey, plain: Plain, types: Mapping[str, ValueType]) -> bool:

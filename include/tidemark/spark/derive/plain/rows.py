@@ -15,6 +15,7 @@ from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Bools, integers, row_bytes
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import InSessions, Slid
+from tidemark.definition.ways import Place
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode
 from tidemark.spark.derive.footers import holds_nothing
@@ -40,6 +41,7 @@ def all_here(views: Views, name: str, *, on: str | None, most: int) -> list[pa.R
         unplaced += int(times[~told].sum())
         some = repeated(batch.filter(pa.array(told)), most=most - rows, most_bytes=MOST_BYTES - size)
         if some is None:
+            views.declines(f"{name}: more than {most:,} rows, or {MOST_BYTES >> 20} MiB in memory")
             return None
         held.append(some)
         rows, size = rows + some.num_rows, size + some.nbytes
@@ -60,9 +62,12 @@ def windows_built_here(
     if not held:
         return None
     try:
-        return written_here(list(of_all(pa.Table.from_batches(held))), computation)
-    except (InvalidUsage, ArithmeticError):
+        found = written_here(list(of_all(pa.Table.from_batches(held))), computation)
+    except (InvalidUsage, ArithmeticError) as why:
+        views.declines(str(why))
         return None
+    views.place = Place.HERE
+    return found
 
 
 def placed_rows(rows: pa.RecordBatch, on: str | None) -> Bools:

@@ -22,6 +22,7 @@ from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import InSessions
+from tidemark.definition.ways import Place
 from tidemark.definition.windows.assigned import AT
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, ColumnType
@@ -121,9 +122,12 @@ def _through_a_shuffle(views: Views, made: Made) -> list[Written] | None:
             raise InvalidUsage(str(error)) from None
 
     try:
-        return written_in_order(_rows_in_order(views, rule, projection), views.computation, kernel)
-    except InvalidUsage:
+        found = written_in_order(_rows_in_order(views, rule, projection), views.computation, kernel)
+    except InvalidUsage as why:
+        views.declines(str(why))
         return None
+    views.place = Place.SHUFFLE
+    return found
 
 
 def _rows_in_order(views: Views, rule: InSessions, projection: Projection | None) -> DataFrame:

@@ -29,6 +29,7 @@ from tidemark.arrow.rows.columns import Ints, integers, one_batch
 from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Aggregated, InSessions
+from tidemark.definition.ways import Place
 from tidemark.definition.windows.assigned import AT
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.kind import Session
@@ -65,6 +66,8 @@ def sessions_touched(views: Views, rule: InSessions) -> list[pa.RecordBatch] | N
     if found is None:
         found = _told_apart(views, rule, near, ranges)
     if found is None:
+        views.place = Place.QUERIES
+        views.declines("sessions near what changed do not fit")
         return None
     views.unplaced = unplaced
     return left_of(views, found, near.own)
@@ -81,9 +84,12 @@ def _told_here(views: Views, rule: InSessions, near: NearHere, ranges: Sequence[
     """The sessions that are reached, as updates in order, told by this process; None where something does not fit."""
     rows = _rows_near(views, rule, near, ranges)
     try:
-        return None if rows is None else Made.by(views, rule).of(*rows, near.keys)
-    except (InvalidUsage, ArithmeticError):
+        found = None if rows is None else Made.by(views, rule).of(*rows, near.keys)
+    except (InvalidUsage, ArithmeticError) as why:
+        views.declines(str(why))
         return None
+    views.place = Place.HERE
+    return found
 
 
 def _rows_near(
@@ -101,6 +107,7 @@ def _rows_near(
     for seen, rows in _near(held, rule, one_batch(near.keys), near.regions):
         some = repeated(rows, most_bytes=kept.room)
         if some is None or kept.is_full(seen, some):
+            views.declines("too many rows are near what changed")
             return None
         found.append(pa.Table.from_batches([some.cast(schema)]))
     rows = pa.concat_tables(found)
@@ -116,10 +123,11 @@ def _told_apart(views: Views, rule: InSessions, near: NearHere, ranges: Sequence
     there = views.held_apart(rule.input, len(key), ranges)
     if there is None or not there.tasks:
         return None
-    found = None
+    found, views.place = None, Place.KEY_RANGES
     if can_be_merged(rule.kind, rule.plain or ()):
         found = _of_parts(views, rule, near, there)
     if found is None:
+        views.place = Place.SHUFFLE
         found = _through_a_shuffle(views, rule, near, there)
     return None if found is None else Made.by(views, rule).updates(found, near.keys)
 

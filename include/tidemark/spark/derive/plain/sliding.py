@@ -23,6 +23,7 @@ from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import PlainCells, Slid
+from tidemark.definition.ways import Place
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.chunks import chunked, earliest, whole_width
@@ -123,9 +124,12 @@ def _through_a_shuffle(views: Views, made: _Made) -> list[Written] | None:
             raise InvalidUsage(str(error)) from None
 
     try:
-        return written_in_order(_rows_in_order(views, rule, columns), views.computation, kernel)
-    except InvalidUsage:
+        found = written_in_order(_rows_in_order(views, rule, columns), views.computation, kernel)
+    except InvalidUsage as why:
+        views.declines(str(why))
         return None
+    views.place = Place.SHUFFLE
+    return found
 
 
 def _rows_in_order(views: Views, rule: Slid, columns: Sequence[str]) -> DataFrame:

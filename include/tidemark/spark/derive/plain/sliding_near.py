@@ -23,6 +23,7 @@ from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type, key_scalars
 from tidemark.definition.recipe import PlainCells, Slid
+from tidemark.definition.ways import Place
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.ranges import ranges_between
@@ -54,10 +55,11 @@ def windows_touched_here(views: Views, rule: Slid) -> list[pa.RecordBatch] | Non
     near = _Near.of(rule, few)
     try:
         found = _differing(views, rule, rule.plain, near) if few.num_rows else []
-    except (InvalidUsage, ArithmeticError):
+    except (InvalidUsage, ArithmeticError) as why:
+        views.declines(str(why))
         return None
     if found is not None:
-        views.unplaced = unplaced
+        views.unplaced, views.place = unplaced, Place.HERE
     return found
 
 
@@ -121,6 +123,7 @@ def _own_near(views: Views, rule: Slid, near: _Near) -> pa.Table | None:
         some = rows.filter(pa.array(in_regions(near.numbers(rule, rows), start, near.starts)))
         found, count, size = [*found, some], count + some.num_rows, size + some.nbytes
         if count > 2 * MOST_ROWS or size > MOST_BYTES:
+            views.declines(f"more than {2 * MOST_ROWS:,} windows are near what changed")
             return None
     return views.own_table(found)
 
@@ -155,6 +158,7 @@ def _rows_near(views: Views, rule: Slid, plain: PlainCells, near: _Near) -> pa.T
         some = rows.select([*names, MULTIPLICITY]).append_column(GROUP, pa.array(numbers)).filter(pa.array(inside))
         some = repeated(some, most=MOST_ROWS - count, most_bytes=MOST_BYTES - size)
         if some is None:
+            views.declines(f"more than {MOST_ROWS:,} rows are near what changed")
             return None
         found, count, size = [*found, some.select(schema.names)], count + some.num_rows, size + some.nbytes
     return pa.Table.from_batches(found, None if found else schema)

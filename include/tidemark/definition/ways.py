@@ -1,0 +1,122 @@
+"""How a definition is computed, in words: by what, where, and why in no cheaper place.
+
+    kernel       rows are read by Python as Arrow and computed by NumPy: groups, sliding windows or sessions
+    Spark SQL    a query that Spark plans: joins, windows functions, and what no kernel computes
+
+    place        what goes where                                         costs
+    here         this process reads the rows                             no job of Spark's
+    key ranges   each executor reads a range of keys and writes it       no shuffle
+    shuffle      executors read, and bring groups or rows together       one shuffle
+    queries      what Spark plans                                        what it plans
+
+Which engine follows from the definition alone. Which place follows from how many rows there are, and from what the
+input is in order of: the cheapest that takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import takewhile
+
+from tidemark.definition.recipe import InputShape, Recipe, Slid
+from tidemark.model.derived import Mode
+
+
+class Place(StrEnum):
+    """Where a definition is computed."""
+
+    HERE = "here"
+    KEY_RANGES = "key_ranges"
+    SHUFFLE = "shuffle"
+    QUERIES = "queries"
+
+
+PLACES = {
+    Place.HERE: "in this process",
+    Place.KEY_RANGES: "by executors, each a range of keys",
+    Place.SHUFFLE: "by executors, after a shuffle",
+    Place.QUERIES: "by Spark SQL",
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """How something was computed: where, by which `kernel` (empty: by Spark SQL), and why in no cheaper place, a line
+    each."""
+
+    place: Place
+    kernel: str
+    why: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """In a sentence's words: `by the session kernel, in this process`."""
+        if self.place is Place.QUERIES or not self.kernel:
+            return PLACES[Place.QUERIES]
+        return f"by the {self.kernel} kernel, {PLACES[self.place]}"
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a definition can be computed: by which kernel (empty: by Spark SQL alone), where the first time and where
+    later changes are, the cheapest place first, and why in no cheaper ones."""
+
+    kernel: str
+    first: tuple[Place, ...]
+    changes: tuple[Place, ...]
+    why: tuple[str, ...]
+
+
+def kernel_of(recipe: Recipe | None) -> str:
+    """The kernel that computes a definition; empty where Spark SQL does."""
+    if recipe is None:
+        return ""
+    if recipe.windowed is not None:
+        name = "sliding" if isinstance(recipe.windowed, Slid) else "session"
+        return name if recipe.windowed.plain is not None else ""
+    rule = recipe.by_key
+    return "group" if rule is not None and (rule.grouped is not None or rule.plain is not None) else ""
+
+
+def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
+    """The ways in which a definition over inputs of these shapes is computed."""
+    kernel = kernel_of(recipe)
+    if not kernel:
+        left = "each changed row is computed by itself" if recipe.mode is Mode.BY_ROW else recipe.left_to_spark
+        return Ways("", (Place.QUERIES,), (Place.QUERIES,), (left,) if left else ())
+    (shape,), rule = shapes, recipe.by_key
+    by = _by(recipe)
+    ranges = [Place.KEY_RANGES] if by and _leading(shape, by) else []
+    shuffle = [Place.SHUFFLE] if not shape.laid_out_by and (by or kernel != "session") else []
+    why = [] if ranges else [_in_another_order(shape, by)]
+    first = [Place.HERE, *ranges, *shuffle, Place.QUERIES]
+    changes = [Place.HERE, *(ranges if rule is None or rule.delta is None else []), Place.QUERIES]
+    if rule is not None and rule.grouped is None:
+        first = [Place.QUERIES]
+        why.append(f"the first time by Spark SQL: {recipe.left_to_spark}")
+    if recipe.mode is Mode.WHOLE:
+        changes = [*ranges, Place.QUERIES]
+    return Ways(kernel, tuple(first), tuple(changes), tuple(why))
+
+
+def _by(recipe: Recipe) -> Sequence[str]:
+    """The columns of the input by which windows are told apart; those of other groups are not looked for there."""
+    of = recipe.windowed or recipe.placed
+    return of.by if of is not None else ()
+
+
+def _leading(shape: InputShape, by: Sequence[str]) -> list[str]:
+    """The columns of the input's key that lead both it and `by`: by ranges of these executors read what belongs
+    together, in its order."""
+    if shape.laid_out_by:
+        return []
+    return [name for name, _ in takewhile(lambda both: both[0] == both[1], zip(shape.key, by, strict=False))]
+
+
+def _in_another_order(shape: InputShape, by: Sequence[str]) -> str:
+    if shape.laid_out_by:
+        return f"{shape.name} is laid out by {shape.laid_out_by}, so that rows of a key are in many places"
+    key = f"{shape.name} is in order of {', '.join(shape.key)}"
+    return f"{key}, not of {', '.join(by)}" if by else f"{key}, and not of what is grouped"

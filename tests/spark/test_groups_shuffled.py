@@ -1,0 +1,109 @@
+"""Groups that executors build through a shuffle, of parts that are grouped where they are read or of rows, held bit by
+bit against those that the driver builds, and queries."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.support import DAY, Made
+from tests.spark.test_grouped_here import (
+    ADDED,
+    COUNTS,
+    EXTREMES,
+    SAME,
+    UPDATES,
+    UPSERT,
+    at_rest,
+    built_by_spark,
+    drawn,
+    land,
+    refreshed,
+    row,
+    unbuilt,
+)
+from tests.spark.ways import by_executors
+from tidemark.errors import InvalidUsage
+from tidemark.model.derived import Definition
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
+from tidemark.model.window.windows import Windows
+from tidemark.spark.derive import computer
+from tidemark.spark.derive.plain import groups_shuffled, rows
+
+pytestmark = pytest.mark.spark
+
+MERGED = (
+    *COUNTS,
+    Aggregate("mean", Function.AVG, "whole"),
+    Aggregate("least", Function.MIN, "note"),
+    Aggregate("most", Function.MAX, "ratio"),
+    Aggregate("prices", Function.SUM, "price"),
+    Aggregate("good", Function.COUNT, "id", "good"),
+    Aggregate("twice", Function.SUM, "id * 2", "note <> 'x'"),
+)
+"""Aggregates of all rows that are computed from those of parts."""
+WHERE = "sold > '2023-06-01' AND (whole IS NULL OR whole < 100)"
+BUILT = {
+    "windows": (UPDATES, Definition(windows=Windows(("kind",), "sold", Tumbling(DAY // 4, 7), MERGED, grace=5))),
+    "some": (UPSERT, Definition(windows=Windows(("note",), "sold", Hopping(DAY, DAY // 2), MERGED, WHERE))),
+    "of_all": (UPDATES, Definition(windows=Windows((), "id", Cumulate(40, 10), MERGED))),
+    "rows": (UPSERT, Definition(windows=Windows(("kind", "good"), "sold", Tumbling(DAY), EXTREMES, early=True))),
+    "select": (
+        UPDATES,
+        Definition(
+            f"SELECT date(sold) AS day, kind, {ADDED} FROM moves WHERE note IS NULL OR note <> 'x' "
+            "GROUP BY date(sold), kind"
+        ),
+    ),
+    "select_of_rows": (
+        UPSERT,
+        Definition("SELECT kind, count(DISTINCT note) AS n, sum(ratio) AS s FROM sales GROUP BY 1"),
+    ),
+}
+
+
+@pytest.mark.parametrize("at_once", [6, 2**17])
+@pytest.mark.parametrize("name", BUILT)
+def test_they_are_those_that_the_driver_builds_and_queries(spark: Any, tmp_path: Path, name: str, at_once: int) -> None:
+    text, definition = BUILT[name]
+    made, chance = Made(tmp_path, text), random.Random(name)
+    land(made, 1, [drawn(chance, 1, number) | ({"sold": None} if number % 9 == 0 else {}) for number in range(150)])
+    land(made, 2, [drawn(chance, 2, number) for number in range(100, 200)])
+    here, there, queries = (unbuilt(made, spark, definition, one) for one in ("here", "there", "queries"))
+    told = refreshed(here, here=True)
+    with by_executors(at_once):
+        again = refreshed(there, here=False)
+    same = [one for one in SAME if one != "rows_read"]
+    assert [again.get(one) for one in same] == [told.get(one) for one in same]
+    assert at_rest(there) == at_rest(here) != []
+    if at_once == 6:
+        built_by_spark(queries)
+        assert at_rest(queries) == at_rest(here)
+
+
+@pytest.mark.parametrize("limit", ["bytes", "times", "sums"])
+def test_what_does_not_fit_is_left_to_queries(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """Which say what is wrong: a row that is there fewer times than none is an error of theirs."""
+    monkeypatch.setattr(rows, "LITTLE_BYTES", -1)
+    asked, whole = list[str](), computer.whole
+    monkeypatch.setattr(computer, "whole", lambda views: asked.append(limit) or whole(views))
+    made = Made(tmp_path, UPDATES)
+    far = 2**61 if limit == "sums" else 3
+    land(made, 1, [*(row(number, whole=far) for number in range(3)), row(4, change=-1 if limit == "times" else 1)])
+    if limit == "bytes":
+        monkeypatch.setattr(groups_shuffled, "MOST_BYTES", 8)
+    one = unbuilt(
+        made, spark, Definition("SELECT kind, sum(whole) AS s, max(note) AS n FROM moves GROUP BY kind"), "one"
+    )
+    if limit == "times":
+        with pytest.raises(InvalidUsage, match="-1 times"):
+            refreshed(one, here=False)
+    else:
+        assert refreshed(one, here=False)["added"] == 1
+    assert asked == [limit]
