@@ -16,6 +16,7 @@ from benchmarks import (
     report_derived,
     report_spark,
     report_windows,
+    shipped,
     sql,
     timelines,
     undue,
@@ -112,6 +113,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield layouts.figures(found)
     elif name == "publishing":
         yield publishing.figures(found)
+    elif name == "shipped":
+        yield shipped.figures(found)
     elif name == "sql":
         yield sql.figures(found)
     else:

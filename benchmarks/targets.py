@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from benchmarks import publishing, report_corrections, report_derived, report_windows, sql, undue
+from benchmarks import publishing, report_corrections, report_derived, report_windows, shipped, sql, undue
 from benchmarks.figures import Figures
 from benchmarks.report_age import name_of
 
@@ -26,6 +26,7 @@ def targets(results: dict[str, Any]) -> Figures | None:
         *report_windows.targets(results.get("windows")),
         *publishing.targets(results.get("publishing")),
         *sql.targets(results.get("sql")),
+        *shipped.targets(results.get("shipped")),
     ]
     if not lines:
         return None

@@ -93,7 +93,7 @@ class Kind:
             case Session(gap=gap):
                 return _sessions(rows, gap, self.has_most)
             case Sliding(size=size):
-                return _slid(rows, size, self.has_most, frames)
+                return slid(rows, size, self.has_most, frames)
             case other:
                 raise AssertionError(other)
 
@@ -167,7 +167,9 @@ def _parted(rows: Rows, start: Ints, begins: Bools, has_most: bool) -> Told:
     return Told(rows.sensor[first], start[first], readings, total, most)
 
 
-def _slid(rows: Rows, size: int, has_most: bool, frames: bool) -> Told:
+def slid(rows: Rows, size: int, has_most: bool, frames: bool) -> Told:
+    """Sliding windows of rows that are in order of sensor and instant: all of them, or `frames`, those that end with a
+    row."""
     found = [_slid_by_one(rows.at(rows.sensor == sensor), size, frames) for sensor in np.unique(rows.sensor)]
     start, lo, hi, sensor = (np.concatenate(columns) for columns in zip(*found, strict=True))
     first = np.searchsorted(rows.sensor, sensor)
