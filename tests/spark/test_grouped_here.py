@@ -236,6 +236,8 @@ WINDOWS = {
     "tumbling": (UPSERT, Windows(("shop",), "sold", Tumbling(DAY // 4, 7), EXTREMES, grace=5)),
     "hopping": (UPDATES, Windows((), "sold", Hopping(DAY, DAY // 2), EXTREMES, early=True)),
     "cumulate": (UPSERT, Windows(("kind",), "id", Cumulate(40, 10), EXTREMES)),
+    "calendar": (UPSERT, Windows(("shop",), "sold", Calendar(Unit.DAY, "America/Sao_Paulo"), EXTREMES, early=True)),
+    "weeks": (UPDATES, Windows((), "sold", Calendar(Unit.WEEK, "Europe/Lisbon"), COUNTS)),
 }
 
 
@@ -426,12 +428,11 @@ def test_what_a_collection_holds_already_is_compared_by_spark(spark: Any, tmp_pa
 
 
 LEFT = {
-    "condition": Definition("SELECT shop, max(whole) AS m FROM sales WHERE id > 1 GROUP BY shop"),
+    "condition": Definition("SELECT shop, max(whole) AS m FROM sales WHERE upper(note) > 'A' GROUP BY shop"),
     "means": Definition("SELECT shop, avg(price) AS m FROM sales GROUP BY shop"),
     "floats": Definition("SELECT CAST(ratio AS string) AS r, max(whole) AS m FROM sales GROUP BY ALL"),
-    "calendar": Definition(windows=Windows((), "sold", Calendar(Unit.DAY, "UTC"), COUNTS, early=True)),
     "late": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, max_lateness=5)),
-    "filtered": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, where="whole + 1 > 2", early=True)),
+    "filtered": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, where="upper(note) > 'A'", early=True)),
 }
 
 

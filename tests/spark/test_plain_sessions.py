@@ -68,9 +68,9 @@ KINDS = {
     "numbers": (UPSERT, Windows(("note", "shop"), "id", Session(2), SOME, grace=DAY)),
 }
 LEFT = {
-    "other_rows": Windows((), "sold", Session(9), (COUNT,), where="whole + 1 > 2"),
-    "other_values": Windows((), "sold", Session(9), (Aggregate("total", Function.SUM, "whole + 1"),)),
-    "conditions": Windows((), "sold", Session(9), (Aggregate("some", Function.COUNT, "whole", "whole + 1 > 2"),)),
+    "other_rows": Windows((), "sold", Session(9), (COUNT,), where="upper(note) > 'A'"),
+    "other_values": Windows((), "sold", Session(9), (Aggregate("total", Function.SUM, "length(upper(note))"),)),
+    "conditions": Windows((), "sold", Session(9), (Aggregate("some", Function.COUNT, "whole", "upper(note) > 'A'"),)),
     "means": Windows((), "sold", Session(9), (Aggregate("mean", Function.AVG, "price"),)),
     "lists": Windows((), "sold", Session(9), (Aggregate("all", Function.COLLECT, "note"),)),
 }

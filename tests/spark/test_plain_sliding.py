@@ -77,9 +77,9 @@ WINDOWS = {
     "closing": Windows(("day",), "moment", Sliding(54 * 365 * DAYS + 14 * DAYS), ALL[2:4], grace=60_000_000),
 }
 LEFT = {
-    "other_rows": Windows((), "t", Sliding(9), ALL[:1], where="n + 1 > 2", early=True),
-    "other_values": Windows((), "t", Sliding(9), (Aggregate("total", Function.SUM, "n + 1"),), early=True),
-    "conditions": Windows((), "t", Sliding(9), (Aggregate("some", Function.COUNT, "n", "n + 1 > 2"),), early=True),
+    "other_rows": Windows((), "t", Sliding(9), ALL[:1], where="upper(note) > 'A'", early=True),
+    "other_values": Windows((), "t", Sliding(9), (Aggregate("total", Function.SUM, "ascii(note)"),), early=True),
+    "conditions": Windows((), "t", Sliding(9), (Aggregate("some", Function.COUNT, "n", "ln(n) > 2"),), early=True),
     "means": Windows((), "t", Sliding(9), (Aggregate("mean", Function.AVG, "price"),), early=True),
     "texts": Windows((), "t", Sliding(9), (Aggregate("last", Function.MAX, "note"),), early=True),
     "for_a_while": Windows((), "t", Sliding(9), ALL[:1], max_lateness=5),

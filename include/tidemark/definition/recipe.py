@@ -11,7 +11,7 @@ from tidemark.model.derived import Mode
 from tidemark.model.expression import Projection
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.bands import Bands
-from tidemark.model.window.kind import Cumulate, Hopping, Session, Sliding, Tumbling
+from tidemark.model.window.kind import Aligned, Session, Sliding
 
 TIME, EVENT_TIME, DIFF = "_time", "_event_time", "_diff"
 """Columns that views of changes have besides the input's own."""
@@ -277,11 +277,11 @@ class InTime:
 
 @dataclass(frozen=True)
 class Placed:
-    """Rows of an input, once for each window of a `kind` that they are in, by arithmetic alone: those of which the
-    column `on` is not null, with the columns START and END, which are of the type `bound`. What `by_key` of
-    the recipe says without queries (`plain`, `grouped`, `columns`) is over such rows."""
+    """Rows of an input, once for each window of a `kind` that they are in, by arithmetic or the calendar alone: those
+    of which the column `on` is not null, with the columns START and END, which are of the type `bound`. What `by_key`
+    of the recipe says without queries (`plain`, `grouped`, `columns`) is over such rows."""
 
-    kind: Tumbling | Hopping | Cumulate
+    kind: Aligned
     on: str
     by: tuple[str, ...]
     bound: ColumnType

@@ -13,7 +13,8 @@ from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.definition.recipe import Placed
 from tidemark.model.collection import ColumnType
-from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
+from tidemark.model.window.calendar import unit_of
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
 
 pytestmark = pytest.mark.pure
 
@@ -50,6 +51,41 @@ def test_rows_are_in_the_windows_that_hold_their_instant(kind: Kind, rows: list[
     assert [tuple(row.values()) for row in found.to_pylist()] == expected
 
 
+ZONES = [
+    "UTC",
+    "America/Sao_Paulo",
+    "Europe/London",
+    "Atlantic/Azores",
+    "Pacific/Apia",
+    "Asia/Kathmandu",
+    "Africa/Cairo",
+]
+DAYS = st.integers(-20_000, 40_000)
+
+
+@given(
+    st.builds(Calendar, st.sampled_from(list(Unit)), st.sampled_from(ZONES)),
+    st.lists(st.tuples(DAYS, st.integers(0, 86_399_999_999)), max_size=12),
+)
+def test_rows_are_in_the_unit_of_the_calendar_that_the_law_says(kind: Calendar, days: list[tuple[int, int]]) -> None:
+    at = [day * 86_400_000_000 + micros for day, micros in days]
+    batch = pa.record_batch([pa.array(at, pa.int64())], ["at"])
+    found = placed(batch, Placed(kind, "at", (), ColumnType.INT))
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        (one, *unit_of(kind.unit, kind.zone, one)) for one in at
+    ]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_days_in_which_clocks_were_put_on_are_those_of_the_law(zone: str) -> None:
+    """Each quarter of an hour of some years in which they were, in all of these zones."""
+    quarter, first = 900_000_000, {"Pacific/Apia": 15_300, "America/Sao_Paulo": 17_400}.get(zone, 16_000)
+    at = [first * 86_400_000_000 + step * quarter for step in range(0, 370 * 96, 3)]
+    kind = Calendar(Unit.DAY, zone)
+    found = placed(pa.record_batch([pa.array(at)], ["at"]), Placed(kind, "at", (), ColumnType.INT))
+    assert [tuple(row.values())[1:] for row in found.to_pylist()] == [unit_of(Unit.DAY, zone, one) for one in at]
+
+
 @pytest.mark.parametrize(("of", "unit"), [(pa.timestamp("us", "UTC"), 1), (pa.date32(), 86_400_000_000)])
 def test_times_and_dates_have_windows_of_times(of: pa.DataType, unit: int) -> None:
     numbers = [-3, 0, None, 5]
@@ -64,6 +100,7 @@ def test_times_and_dates_have_windows_of_times(of: pa.DataType, unit: int) -> No
 @pytest.mark.parametrize(
     ("kind", "at"),
     [
+        (Calendar(Unit.DAY), 2**61),
         (Tumbling(10), 2**62),
         (Tumbling(10), -(2**62)),
         (Tumbling(2**62), 1),

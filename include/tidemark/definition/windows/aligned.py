@@ -14,7 +14,7 @@ from tidemark.definition.windows.checked import Checked, checked
 from tidemark.definition.windows.in_time import in_time
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Refresh
-from tidemark.model.window.kind import Aligned, Calendar, Cumulate, Hopping, Tumbling
+from tidemark.model.window.kind import Aligned
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
 
@@ -51,9 +51,7 @@ def _without_queries(told: Checked, recipe: Recipe) -> Recipe:
 
 def _over_placed_rows(told: Checked, recipe: Recipe) -> Recipe:
     kind, rule = told.windows.kind, recipe.by_key
-    if isinstance(kind, Calendar):
-        raise LeftToSpark("calendar units are those of a time zone")
-    assert isinstance(kind, Tumbling | Hopping | Cumulate)
+    assert isinstance(kind, Aligned)
     plain, projection = at_hand(told)
     bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
     shape = plain.shape.with_columns(Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))

@@ -1,4 +1,5 @@
-"""Rows once for each window of an aligned kind that they are in, by arithmetic (model/window/bounds.py)."""
+"""Rows once for each window of an aligned kind that they are in, by arithmetic (model/window/bounds.py), or by the
+calendar of a zone."""
 
 from __future__ import annotations
 
@@ -6,16 +7,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.windows.instants import micros_of
+from tidemark.arrow.kernels.windows.instants import DAY, micros_of
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.rows.columns import Ints
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Placed
 from tidemark.definition.windows.assigned import END, START
-from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
+from tidemark.errors import InvalidUsage
+from tidemark.model.window.calendar import unit_of
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling
 
 _MOST = 2**61
 """Instants and lengths, in microseconds, of which no sum of two is beyond 64 bits."""
+_MOST_DAYS = 2**14
+"""Days that have instants of one batch: a unit of the calendar is looked for day by day, in some microseconds."""
 _MOST_ROWS = 2**22
 """How many rows of one batch come to at most, each once for each of its windows."""
 
@@ -26,7 +31,7 @@ def placed(rows: pa.RecordBatch, rule: Placed) -> pa.RecordBatch:
     rows = rows.filter(pc.is_valid(rows.column(rule.on)))
     of, start, end = _bounds(rule, _instants(rows.column(rule.on)))
     bound = arrow_type(rule.bound)
-    found = rows if len(of) == rows.num_rows and isinstance(rule.kind, Tumbling) else rows.take(pa.array(of))
+    found = rows if len(of) == rows.num_rows and isinstance(rule.kind, Tumbling | Calendar) else rows.take(pa.array(of))
     return found.append_column(START, pa.array(start).cast(bound)).append_column(END, pa.array(end).cast(bound))
 
 
@@ -40,6 +45,8 @@ def _instants(column: pa.Array) -> Ints:
 def _bounds(rule: Placed, at: Ints) -> tuple[Ints, Ints, Ints]:
     """The windows of some instants, in order: of which instant each is, its start and its end."""
     kind = rule.kind
+    if isinstance(kind, Calendar):
+        return (np.arange(len(at)), *_units(kind, at))
     if kind.size > _MOST:
         raise Overflowed("a window is too long")
     if isinstance(kind, Tumbling):
@@ -57,6 +64,26 @@ def _bounds(rule: Placed, at: Ints) -> tuple[Ints, Ints, Ints]:
     of, each = _repeated(kind.size // kind.step - steps)
     start = first[of]
     return of, start, start + (steps[of] + each + 1) * kind.step
+
+
+def _units(kind: Calendar, at: Ints) -> tuple[Ints, Ints]:
+    """The start and the end of the unit that each instant is in: those that the law has of each day of UTC with
+    instants, from its beginning to its end (model/window/calendar.py)."""
+    days = np.unique(at // DAY)
+    if len(days) > _MOST_DAYS:
+        raise Overflowed(f"rows are of more than {_MOST_DAYS:,} days")
+    units, upto = list[tuple[int, int]](), None
+    try:
+        for first in (days * DAY).tolist():
+            upto = first if upto is None else max(first, upto)
+            while upto < first + DAY:
+                units.append(unit_of(kind.unit, kind.zone, upto))
+                upto = units[-1][1]
+    except InvalidUsage as error:
+        raise Overflowed(str(error)) from None
+    bounds = np.array(units, np.int64).reshape(-1, 2)
+    which = np.searchsorted(bounds[:, 0], at, "right") - 1
+    return bounds[which, 0], bounds[which, 1]
 
 
 def _repeated(many: Ints) -> tuple[Ints, Ints]:
