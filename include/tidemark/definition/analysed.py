@@ -15,6 +15,7 @@ from tidemark.definition.delta import NoDelta, delta_of
 from tidemark.definition.dialect import text_of
 from tidemark.definition.grouped import grouped_of
 from tidemark.definition.inferred_key import inferred_key
+from tidemark.definition.joined import joined_changes
 from tidemark.definition.keys import by_key
 from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.locality import NotLocal
@@ -91,7 +92,7 @@ def _analysed(select: str, shapes: Mapping[str, InputShape]) -> Recipe:
     recipe = replace(
         recipe, mode=Mode.BY_KEY, why=why, whole=text_of(keyed.whole), hidden=keyed.hidden, by_key=keyed.by_key
     )
-    return _without_queries(query, recipe, shapes)
+    return replace(_without_queries(query, recipe, shapes), joined=joined_changes(query, shapes) or "")
 
 
 def _without_queries(query: exp.Query, recipe: Recipe, shapes: Mapping[str, InputShape]) -> Recipe:

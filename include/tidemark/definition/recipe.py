@@ -299,7 +299,8 @@ class Recipe:
     Of windows that take late rows for a while only, `in_time` says which rows count. Of others that lie where they lie,
     `placed` says which rows are in them, where that needs no query. `projection` says which rows at hand count,
     and what columns they have besides (None: all as they are); before `placed`. `left_to_spark` says why queries of
-    Spark's compute it, where no kernel does: a line, or nothing.
+    Spark's compute it, where no kernel does: a line, or nothing. `joined` is the query of an inner join over views with
+    DIFF, by which it is computed from what changed (definition/joined.py).
     """
 
     mode: Mode
@@ -317,3 +318,4 @@ class Recipe:
     placed: Placed | None = None
     projection: Projection | None = None
     left_to_spark: str = ""
+    joined: str = ""

@@ -93,3 +93,23 @@ def test_all_else_is_whole_and_says_why(select: str, why: str) -> None:
 def test_refresh_whole_is_whole() -> None:
     found = recipe("SELECT * FROM flights", Refresh.WHOLE)
     assert (found.mode, found.why) == (Mode.WHOLE, ("its file says refresh: whole",))
+
+
+JOINED = {
+    "SELECT f.id, c.code, c.name FROM flights f JOIN carriers c ON tags = code WHERE rank > 1": "`f`.`_diff` * `c`",
+    "SELECT id, name, code FROM flights, carriers WHERE carrier = code": "`flights`.`_diff` * `carriers`",
+}
+NOT_JOINED = [
+    "SELECT f.id, c.name, c.code FROM flights f LEFT JOIN carriers c ON f.tags = c.code",
+    "SELECT f.id, g.id AS other, f.carrier FROM flights f JOIN flights g ON f.id = g.Delay",
+    "SELECT carrier, count(*) AS n FROM flights JOIN carriers ON carrier = code GROUP BY carrier",
+    "SELECT id, code, rank() OVER (PARTITION BY code ORDER BY id) AS r FROM flights JOIN carriers ON carrier = code",
+    "SELECT id, code FROM flights JOIN (SELECT code FROM carriers) ON carrier = code",
+    "SELECT id, Delay FROM flights",
+]
+
+
+def test_inner_joins_are_computed_from_what_changed() -> None:
+    for select, diff in JOINED.items():
+        assert f"{diff}.`_diff` AS `_diff`" in recipe(select).joined
+    assert not any(recipe(select).joined for select in NOT_JOINED)

@@ -14,6 +14,7 @@ from tidemark.definition.recipe import DELTA, DIFF, HELD, TOUCHED, ByKey, change
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive import in_time
 from tidemark.spark.derive.difference import differing, held_at, stored
+from tidemark.spark.derive.joins import joined_by_changes
 from tidemark.spark.derive.little import Updates, desired_of, differing_here, held_against, own_touched, standing
 from tidemark.spark.derive.plain.grouped import grouped_here
 from tidemark.spark.derive.plain.grown import grown_here
@@ -29,13 +30,17 @@ def learned_here(views: Views) -> list[pa.RecordBatch] | None:
     rule = rule_of(views)
     if rule.delta is not None:
         return grown_here(views, rule)
+    if rule.grouped is None:
+        return None
     few = _few_touched(views, rule)
     return None if few is None else grouped_here(views, rule, few)
 
 
 def learned(views: Views) -> Updates | None:
     """The same of any values by Spark; None where none is touched."""
-    rule = rule_of(views)
+    rule, recipe = rule_of(views), views.computation.recipe
+    if recipe is not None and recipe.joined and (found := joined_by_changes(views, recipe.joined)) is not None:
+        return found
     return _touched(views, rule) if rule.delta is None else _grown(views, rule)
 
 

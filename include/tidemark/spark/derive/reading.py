@@ -38,7 +38,7 @@ class Reading:
         recipe = self.computation.recipe
         return recipe is None or not (recipe.happened or recipe.in_time)
 
-    def _used(self, name: str) -> list[str]:
+    def used(self, name: str) -> list[str]:
         """The key of an input, and the columns that the definition looks at, in its order."""
         recipe, collection = self.computation.recipe, self.computation.input(name).state.collection
         used = None if recipe is None else recipe.used

@@ -96,7 +96,7 @@ class Views(Reading):
             first, last = between
             request = replace(request, event_from=max(0, first), event_upto=min(last, request.event_upto))
         # Where a key may hold several values, how often a row is there is for all of it to say.
-        columns = _in_order(collection, self._used(name)) if collection.kind.one_value and not happened else None
+        columns = _in_order(collection, self.used(name)) if collection.kind.one_value and not happened else None
         store = self._opened(asked.url, request, ranges)
         frame = read.held_rows(self.spark, store, request, ranges, columns, event_times=happened)
         return repeated(_happening(frame).drop(EVENT_TIME) if happened else frame, name, _key(collection), MULTIPLICITY)
@@ -126,7 +126,7 @@ class Views(Reading):
             self.declines(_too_many(name, rows, size, most_rows, most_bytes))
             return None
         store = self._opened(asked.url, request, ranges)
-        columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
+        columns = _in_order(collection, self.used(name)) if collection.kind.one_value else None
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
         return (projected(rows, self._projection) for task in tasks for rows in held_by(store, task, columns))
 
@@ -150,7 +150,7 @@ class Views(Reading):
             return None
         self._opened(asked.url, request, ranges)
         tasks = read.tasks_of(read.cores(self.spark), request, parts, ranges, leading=leading)
-        columns = _in_order(collection, self._used(name)) if collection.kind.one_value else None
+        columns = _in_order(collection, self.used(name)) if collection.kind.one_value else None
         return HeldApart(asked.url, tuple(tasks), None if columns is None else tuple(columns), self._projection)
 
     def changes(self, name: str, *, all_columns: bool = False) -> DataFrame:
@@ -158,7 +158,7 @@ class Views(Reading):
         has them now."""
         request, collection = self._changes(name), self.computation.input(name).state.collection
         happened = self.sees_event_times
-        columns = None if all_columns or happened else _in_order(collection, self._used(name))
+        columns = None if all_columns or happened else _in_order(collection, self.used(name))
         store = self._opened(self.computation.input(name).url, request, ())
         frame = read.updates(self.spark, store, request, columns=columns)
         return _happening(frame) if happened else frame
@@ -177,7 +177,7 @@ class Views(Reading):
             return self.changes(name)
         request = self._changes(name)
         store = self._opened(self.computation.input(name).url, request, ())
-        frame = read.some_updates(self.spark, store, request, self._used(name))
+        frame = read.some_updates(self.spark, store, request, self.used(name))
         return frame.coalesce(1) if self.rows_changed(name) <= read.LEAST_TASK_ROWS else frame
 
     def changes_here(self, name: str) -> Iterator[pa.RecordBatch] | None:
@@ -199,7 +199,7 @@ class Views(Reading):
             self.declines(_too_many(f"changes of {name}", rows, size, most, LITTLE_BYTES))
             return None
         store = self._opened(asked.url, request, ())
-        columns = self._used(name)
+        columns = self.used(name)
         tasks = read_tasks(request, parts)
         return (projected(rows, self._projection) for task in tasks for rows in updates_of(store, task, columns))
 
