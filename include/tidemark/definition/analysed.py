@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from tidemark.definition.clock import check_clock
 from tidemark.definition.dated import dated
-from tidemark.definition.delta import NoDelta, delta_of
+from tidemark.definition.delta import Delta, NoDelta, delta_of
 from tidemark.definition.dialect import text_of
 from tidemark.definition.grouped import grouped_of
 from tidemark.definition.inferred_key import inferred_key
@@ -92,23 +92,23 @@ def _analysed(select: str, shapes: Mapping[str, InputShape]) -> Recipe:
     recipe = replace(
         recipe, mode=Mode.BY_KEY, why=why, whole=text_of(keyed.whole), hidden=keyed.hidden, by_key=keyed.by_key
     )
-    return replace(_without_queries(query, recipe, shapes), joined=joined_changes(query, shapes) or "")
+    return replace(_without_queries(query, recipe, keyed.delta, shapes), joined=joined_changes(query, shapes) or "")
 
 
-def _without_queries(query: exp.Query, recipe: Recipe, shapes: Mapping[str, InputShape]) -> Recipe:
+def _without_queries(query: exp.Query, recipe: Recipe, delta: Delta | None, shapes: Mapping[str, InputShape]) -> Recipe:
     """The recipe, which also says what it comes to for projected rows, where these need no query, or why they do."""
     rule = recipe.by_key
     assert rule is not None
     try:
         select, shape, projection = over_projected_rows(query, shapes)
-        seen = {shape.name: shape}
-        keys, delta = by_key(exact(select, seen), recipe.columns, seen), None
-        if rule.delta is not None:
-            delta = delta_of(select, keys.held, seen)
-            if (delta.sums, tuple(column for column, _ in delta.hidden)) != (rule.sums, recipe.hidden):
+        seen, keys = {shape.name: shape}, rule
+        if projection is not None:
+            keys = by_key(exact(select, seen), recipe.columns, seen)
+            delta = None if delta is None else delta_of(select, keys.held, seen)
+            if delta and (delta.sums, tuple(column for column, _ in delta.hidden)) != (rule.sums, recipe.hidden):
                 raise LeftToSpark("projected rows are kept in other columns")
-        if keys.held != rule.held:
-            raise LeftToSpark("projected rows are told apart by others of its columns")
+            if keys.held != rule.held:
+                raise LeftToSpark("projected rows are told apart by others of its columns")
     except RecursionError:
         return replace(recipe, left_to_spark="it is nested too deeply")
     except (NoDelta, NotLocal, LeftToSpark) as why:
@@ -163,6 +163,7 @@ class _Keyed:
     by_key: ByKey | None
     hidden: tuple[Column, ...]
     why: tuple[str, ...]
+    delta: Delta | None = None
 
 
 def _by_key(query: exp.Query, whole: exp.Query, columns: Sequence[str], shapes: Mapping[str, InputShape]) -> _Keyed:
@@ -177,7 +178,7 @@ def _by_key(query: exp.Query, whole: exp.Query, columns: Sequence[str], shapes: 
     whole = exact(delta.query, shapes)
     keys = by_key(whole, columns, shapes)
     keys = replace(keys, delta=delta.delta, sums=delta.sums, grown=delta.grown)
-    return _Keyed(whole, keys, tuple(column for column, _ in delta.hidden), ())
+    return _Keyed(whole, keys, tuple(column for column, _ in delta.hidden), (), delta)
 
 
 def _called(found: Resolved) -> exp.Query:

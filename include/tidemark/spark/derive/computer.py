@@ -168,8 +168,8 @@ def _updates(views: Views) -> Updates | None:
             if computation.rows_keep_times:
                 return differing(computation, [by_row.all_of(views), held_at(views.own(), computation)])
             desired = desired_at(in_time.computed_anew(views, whole(views)), computation)
-            if computation.definition.windows is not None and holds_nothing(computation):
-                return desired  # a window is one row, so there is nothing to add up
+            if holds_nothing(computation):
+                return desired  # there is nothing to compare with
             return differing(computation, [desired, held_at(in_time.computed_anew(views, views.own()), computation)])
 
 

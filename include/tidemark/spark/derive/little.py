@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tidemark.arrow.kernels.merge import summed
-from tidemark.arrow.rows.columns import Ints, contiguous, integers, replaced, values
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, replaced, values
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, sort_columns, updates_schema
 from tidemark.model.collection import Collection, ColumnType
@@ -46,16 +46,25 @@ class Reached:
     held: Callable[[], DataFrame]
 
 
-def own_touched(views: Views, few: pa.Table | None, columns: Sequence[str]) -> pa.Table | None:
-    """The updates that the collection holds of few touched values, which are in its `columns`; None where either is not
-    little, or the values are of another type."""
+def own_touched(
+    views: Views,
+    few: pa.Table | None,
+    columns: Sequence[str],
+    near: Callable[[pa.RecordBatch], Bools] | None = None,
+) -> pa.Table | None:
+    """The updates that the collection holds of few touched values, which are in its `columns`, and that are `near`,
+    where that is asked; None where either is not little, or the values are of another type."""
     if few is None:
         return None
     ranges = ranges_holding(few, views, views.computation.name, views.computation.collection, named(columns))
     held = views.own_rows(ranges, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
-    own = None if held is None else _near(views, held, few, columns)
+    own = None if held is None else _near(views, held if near is None else _those(held, near), few, columns)
     found = None if own is None else numbered(few, own, columns)
     return None if own is None or found is None else own.filter(pa.array(np.isin(found[1], found[0])))
+
+
+def _those(held: Iterator[pa.RecordBatch], near: Callable[[pa.RecordBatch], Bools]) -> Iterator[pa.RecordBatch]:
+    return (rows.filter(pa.array(near(rows))) for rows in held)
 
 
 def _near(views: Views, held: Iterator[pa.RecordBatch], few: pa.Table, columns: Sequence[str]) -> pa.Table | None:

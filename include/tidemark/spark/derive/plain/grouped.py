@@ -4,13 +4,15 @@ is read is grouped as the definition's query would; whatever is not as plain as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.grouped import grouped
+from tidemark.arrow.kernels.grouped_parts import merged_groups, parts_of
 from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.read import MULTIPLICITY
@@ -18,18 +20,23 @@ from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Written
-from tidemark.definition.recipe import ByKey, Grouped, Placed
+from tidemark.definition.recipe import Aggregated, ByKey, Grouped, Placed
 from tidemark.definition.ways import Place
 from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import most_of_all
+from tidemark.model.collection import ColumnType
 from tidemark.model.derived import Mode
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START
+from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.difference import Due, stored
-from tidemark.spark.derive.footers import holds_nothing
+from tidemark.spark.derive.footers import holds_nothing, ranges_when
 from tidemark.spark.derive.little import as_updates, left_of, numbered, own_touched, updates_due
 from tidemark.spark.derive.parts import written_here
-from tidemark.spark.derive.plain.apart import leading, written_apart
+from tidemark.spark.derive.plain.apart import AT_ONCE, leading, written_apart
 from tidemark.spark.derive.plain.groups_shuffled import groups_shuffled
-from tidemark.spark.derive.plain.rows import Kept, all_here, repeated
+from tidemark.spark.derive.plain.near import spans_of
+from tidemark.spark.derive.plain.rows import MOST_BUILT, Kept, all_here, repeated
+from tidemark.spark.derive.timeline import in_micros
 from tidemark.spark.derive.touched import MOST_BYTES, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
@@ -72,12 +79,11 @@ def groups_built_plainly(views: Views) -> list[Written] | None:
     if not _fits(views, rule, rule.grouped) or not holds_nothing(computation):
         return None
     try:
-        rows = _all_rows(views, rule.grouped)
-        if rows is None:
-            return None
-        found = grouped(rows, rule.grouped.keys, rule.grouped.aggregates)
+        found = _of_all_rows(views, rule.grouped)
     except Overflowed as why:
         views.declines(str(why))
+        return None
+    if found is None:
         return None
     views.place = Place.HERE
     updates = _as_updates(views, rule, rule.grouped, found)
@@ -140,21 +146,51 @@ def _fits(views: Views, rule: ByKey, plain: Grouped) -> bool:
     return True
 
 
-def _all_rows(views: Views, plain: Grouped) -> pa.Table | None:
-    """All rows of the one input that are in groups, in the columns that are needed; None where they are not little."""
+def _of_all_rows(views: Views, plain: Grouped) -> pa.RecordBatch | None:
+    """The groups of all rows of the one input; None where these are not little. Rows are grouped as they come, where
+    their groups can be put together: so it is groups that are held, and not rows."""
     (given,) = views.computation.inputs
     rule = views.computation.recipe and views.computation.recipe.placed
     on, windows = (rule.on, most_of_all(rule.kind)) if rule else (None, 1)
-    held = all_here(views, given.name, on=on, most=LEAST_TASK_ROWS // windows)
-    if held is None:
+    types = views.types_here(given.name)
+    parts = parts_of(plain.aggregates, [name for name, of in types.items() if of is ColumnType.INT])
+    held = _Held(plain, parts, _needed(plain), views.placed)
+    most = (LEAST_TASK_ROWS if parts is None else MOST_BUILT) // windows
+    if not all_here(views, given.name, on=on, most=most, keep=held.keep):
         return None
-    names, found, size = _needed(plain), [], 0
-    for rows in map(views.placed, held):
-        found.append(rows.select(names))
-        size += found[-1].nbytes
-        if size > MOST_BYTES:
-            return None
-    return _table(views, names, found)
+    return held.groups(_table(views, held.needed, []))
+
+
+@dataclass
+class _Held:
+    """Groups of rows as these come, by `parts` of theirs, or, without, the rows, in the columns that are `needed`."""
+
+    plain: Grouped
+    parts: tuple[Aggregated, ...] | None
+    needed: list[str]
+    placed: Callable[[pa.RecordBatch], pa.RecordBatch]
+    _rows: list[pa.RecordBatch] = field(default_factory=list)
+    _groups: list[pa.RecordBatch] = field(default_factory=list)
+
+    def keep(self, rows: pa.RecordBatch) -> int:
+        """Take more rows; how many bytes all that is kept has."""
+        for first in range(0, rows.num_rows, AT_ONCE):
+            self._rows.append(self.placed(rows.slice(first, AT_ONCE)).select(self.needed))
+            if self.parts is not None and sum(some.num_rows for some in self._rows) >= AT_ONCE:
+                self._group()
+        return sum(int(some.nbytes) for some in (*self._rows, *self._groups))
+
+    def groups(self, nothing: pa.Table) -> pa.RecordBatch:
+        """All groups."""
+        if self.parts is None:
+            return grouped(pa.Table.from_batches(self._rows, nothing.schema), self.plain.keys, self.plain.aggregates)
+        self._group(nothing)
+        return merged_groups(pa.Table.from_batches(self._groups), self.plain.keys, self.plain.aggregates)
+
+    def _group(self, nothing: pa.Table | None = None) -> None:
+        rows = pa.Table.from_batches(self._rows, None if nothing is None else nothing.schema)
+        self._groups.append(grouped(rows, self.plain.keys, self.parts or ()))
+        self._rows = []
 
 
 def _needed(plain: Grouped) -> list[str]:
@@ -176,6 +212,7 @@ def _rows_of(views: Views, rule: ByKey, plain: Grouped, few: pa.Table) -> pa.Tab
     None where they are not little, or one is there fewer times than none."""
     (given,) = views.computation.inputs
     ranges = ranges_holding(few, views, given.name, given.state.collection, dict(rule.clustered.get(given.name, ())))
+    ranges = ranges or _ranges_of_windows(views, rule, few)
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
     held = views.held_here(given.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
     if held is None:
@@ -197,6 +234,16 @@ def _rows_of(views: Views, rule: ByKey, plain: Grouped, few: pa.Table) -> pa.Tab
     there = there.filter(pa.array(np.isin(both[1], both[0])))
     rows = repeated(one_batch(there.select([*names, MULTIPLICITY])), most_bytes=MOST_BYTES)
     return None if rows is None else pa.Table.from_batches([rows])
+
+
+def _ranges_of_windows(views: Views, rule: ByKey, few: pa.Table) -> Sequence[KeyRange]:
+    """The ranges of keys outside which no row is in the windows that few values say; none: all, or there are none."""
+    (given,) = views.computation.inputs
+    placing = views.computation.recipe and views.computation.recipe.placed
+    if not placing or not few.num_rows or not {WINDOW_START, WINDOW_END} <= set(rule.held):
+        return ()
+    start, end = (in_micros(few.rename_columns(list(rule.held)), name) for name in (WINDOW_START, WINDOW_END))
+    return ranges_when(given, placing.on, *spans_of(start, end - 1))
 
 
 def _touched(

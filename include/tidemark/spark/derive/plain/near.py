@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.windows.regions import Regions, in_regions, regions
-from tidemark.arrow.rows.columns import Ints, integers
+from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.definition.recipe import InSessions
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
@@ -39,7 +40,9 @@ class NearHere:
 
 def near_here(views: Views, rule: InSessions, few: pa.Table | None) -> NearHere | None:
     """What few changed instants reach, which are `changed_at` of k0, k1, …; None where either is not little."""
-    own = own_touched(views, few, rule.by)
+    own = own_touched(views, few, rule.by, None if few is None else _reached_by(few, rule))
+    if own is None and few is not None:
+        views.declines("the sessions held of the keys that changed are more than this process looks at")
     numbers = None if own is None or few is None else numbered(few, own, rule.by)
     if own is None or few is None or numbers is None:
         return None
@@ -57,6 +60,20 @@ def near_here(views: Views, rule: InSessions, few: pa.Table | None) -> NearHere 
     keys = few.take(pa.array(first)).select(list(named(rule.by).values()))
     reached = Regions(np.searchsorted(different, found.group), found.first, found.upto - rule.kind.gap)
     return NearHere(keys, reached, held)
+
+
+def _reached_by(few: pa.Table, rule: InSessions) -> Callable[[pa.RecordBatch], Bools]:
+    """Which sessions held may be reached by the changed instants, of whatever key: those that are apart from all stay
+    as they are, unless one is cut for its length, and with it those that follow."""
+    instants, gap, cut = integers(few, changed_at(rule)), rule.kind.gap, rule.kind.max_length is not None
+    first, last = (int(instants.min()), int(instants.max())) if len(instants) else (0, 0)
+
+    def near(rows: pa.RecordBatch) -> Bools:
+        table = pa.Table.from_batches([rows])
+        start, end = in_micros(table, WINDOW_START), in_micros(table, WINDOW_END)
+        return np.ones(len(start), bool) if cut else (end >= first) & (start <= last + gap)
+
+    return near
 
 
 def spans_of(first: Ints, last: Ints) -> tuple[Ints, Ints]:

@@ -4,7 +4,7 @@ then."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.read import MULTIPLICITY
-from tidemark.arrow.rows.columns import Bools, integers, row_bytes
+from tidemark.arrow.rows.columns import Bools, integers, one_batch, row_bytes
+from tidemark.arrow.rows.order import sort, starts
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import InSessions, Slid
 from tidemark.definition.ways import Place
@@ -24,50 +25,78 @@ from tidemark.spark.derive.touched import MOST_BYTES
 from tidemark.spark.derive.views import LITTLE_BYTES, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
+AT_A_TIME, ONE_KEY = 2**17, 2**20
+"""Rows of which this process computes windows at a time, if they are of several keys; and at most of one."""
+MOST_BUILT = 2**21
+"""Rows of which this process builds a collection: more than so many executors build in less time, also those of a small
+cluster."""
 
-def all_here(views: Views, name: str, *, on: str | None, most: int) -> list[pa.RecordBatch] | None:
-    """The rows of an input that are not null in the column `on`, if there is one, each as often as it is there, those
-    that are null counted as in no window; None where they are not little, which is `most` rows, or one is there fewer
-    times than none."""
+
+def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callable[[pa.RecordBatch], int]) -> bool:
+    """Let `keep` have the rows of an input that are not null in the column `on`, if there is one, each as often as it
+    is there, those that are null counted as in no window. False where they are not little, which is `most` rows or what
+    takes, as `keep` says of all it had, more than MOST_BYTES in memory, or where one is there fewer times than none."""
     batches = views.rows_here(name, most_rows=most, most_bytes=LITTLE_BYTES)
     if batches is None:
-        return None
-    held: list[pa.RecordBatch] = []
+        return False
     rows = size = unplaced = 0
     for batch in batches:
         times, told = integers(batch, MULTIPLICITY), placed_rows(batch, on)
         if (times < 0).any():
-            return None
+            return False
         unplaced += int(times[~told].sum())
         some = repeated(batch.filter(pa.array(told)), most=most - rows, most_bytes=MOST_BYTES - size)
         if some is None:
             views.declines(f"{name}: more than {most:,} rows, or {MOST_BYTES >> 20} MiB in memory")
-            return None
-        held.append(some)
-        rows, size = rows + some.num_rows, size + some.nbytes
+            return False
+        rows, size = rows + some.num_rows, keep(some)
+        if size > MOST_BYTES:
+            views.declines(f"{name}: more than {MOST_BYTES >> 20} MiB in memory")
+            return False
     views.unplaced = unplaced
-    return held
+    return True
 
 
 def windows_built_here(
-    views: Views, rule: Slid | InSessions, of_all: Callable[[pa.Table], Batches]
+    views: Views, rule: Slid | InSessions, columns: Sequence[str], of_all: Callable[[pa.Table], Batches]
 ) -> list[Written] | None:
     """What was written of all windows that lie where rows are, of a collection that holds nothing, as `of_all` makes
-    them of all their rows, each as often as it is there; None where it holds something, the rows are not little or
-    none, or something does not fit."""
+    them of `columns` of all rows of some keys, each as often as it is there. None where it holds something, the rows
+    are not little or none, or something does not fit."""
     computation = views.computation
     if computation.mode is not Mode.WHOLE or not holds_nothing(computation):
         return None
-    held = all_here(views, rule.input, on=rule.on, most=LEAST_TASK_ROWS)
-    if not held:
+    held: list[pa.RecordBatch] = []
+
+    def keep(rows: pa.RecordBatch) -> int:
+        held.append(rows.select(columns))
+        return sum(int(some.nbytes) for some in held)
+
+    if not all_here(views, rule.input, on=rule.on, most=MOST_BUILT, keep=keep) or not held:
         return None
     try:
-        found = written_here(list(of_all(pa.Table.from_batches(held))), computation)
+        keys = _keys_in_order(pa.Table.from_batches(held), rule.by)
+        found = written_here((windows for rows in keys for windows in of_all(rows)), computation)
     except (InvalidUsage, ArithmeticError) as why:
         views.declines(str(why))
         return None
     views.place = Place.HERE
     return found
+
+
+def _keys_in_order(rows: pa.Table, by: Sequence[str]) -> Iterator[pa.Table]:
+    """All rows of some keys at a time, in order of these: so no more windows are in memory than theirs. InvalidUsage
+    where one key has more than ONE_KEY."""
+    ordered = sort(rows, by) if by else one_batch(rows)
+    begins = np.flatnonzero(starts(ordered, by)) if by else np.zeros(1, np.int64)
+    ends = np.append(begins[1:], ordered.num_rows)
+    if (most := int((ends - begins).max())) > ONE_KEY:
+        raise InvalidUsage(f"{most:,} rows of one key; this process computes windows of up to {ONE_KEY:,}")
+    first = 0
+    for end in ends.tolist():
+        if end - first >= AT_A_TIME or end == ordered.num_rows:
+            yield pa.Table.from_batches([ordered.slice(first, end - first)])
+            first = end
 
 
 def placed_rows(rows: pa.RecordBatch, on: str | None) -> Bools:

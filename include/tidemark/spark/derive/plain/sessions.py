@@ -42,7 +42,10 @@ from tidemark.spark.derive.views import Views
 def sessions_built_plainly(views: Views) -> list[Written] | None:
     """What was written of all sessions, of a collection that holds nothing; None where that is not plain."""
     made = _made(views)
-    return None if made is None else windows_built_here(views, made.rule, made.batches)
+    if made is None:
+        return None
+    of = (one.of for one in made.rule.plain or () if one.of is not None)
+    return windows_built_here(views, made.rule, list(dict.fromkeys([*made.rule.by, made.rule.on, *of])), made.batches)
 
 
 def sessions_apart(views: Views) -> list[Written] | None:

@@ -40,7 +40,10 @@ def sliding_built_plainly(views: Views) -> list[Written] | None:
     """What was written of all windows, of a collection that holds nothing; None where that is not plain, or not
     little."""
     made = _made(views)
-    return None if made is None else windows_built_here(views, made.rule, made.of_all)
+    if made is None:
+        return None
+    of = (one.of for one in made.plain.taken if one.of is not None)
+    return windows_built_here(views, made.rule, list(dict.fromkeys([*made.rule.by, made.rule.on, *of])), made.of_all)
 
 
 def sliding_apart(views: Views) -> list[Written] | None:
