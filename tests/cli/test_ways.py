@@ -40,7 +40,15 @@ WAYS: dict[str, dict[str, Any]] = {
         "changes": ["here", "queries"],
         "why": [f"{IN_ORDER}, and not of what is grouped"],
     },
-    "named_flights": {"kernel": "", "first": ["queries"], "changes": ["queries"], "why": ["it joins its inputs"]},
+    "named_flights": {
+        "kernel": "",
+        "first": ["queries"],
+        "changes": ["queries"],
+        "why": [
+            "it joins its inputs",
+            "up to a quarter of the rows changed: these are joined with the other inputs",
+        ],
+    },
     "sales_by_store": {
         "kernel": "group",
         "first": SHUFFLED,

@@ -399,10 +399,9 @@ def test_a_first_build_of_what_is_not_little_is_left_to_spark(
     made = Made(tmp_path, UPDATES)
     land(made, 1, [row(1, whole=3, change=2), row(2, shop="b", whole=4)])
     limits = {
-        "plain.grouped.LEAST_TASK_ROWS": 5,
+        "plain.grouped.MOST_BUILT": 5,
         "plain.rows.LITTLE_BYTES": 0,
         "plain.rows.MOST_BYTES": 0,
-        "plain.grouped.MOST_BYTES": 0,
     }
     one = unbuilt(made, spark, Definition(windows=HOPPING), "one")
     for limit, most in limits.items():
@@ -410,7 +409,7 @@ def test_a_first_build_of_what_is_not_little_is_left_to_spark(
             little.setattr(f"tidemark.spark.derive.{limit}", most)
             refused(one)
     with monkeypatch.context() as little:
-        little.setattr("tidemark.spark.derive.plain.grouped.LEAST_TASK_ROWS", 5)
+        little.setattr("tidemark.spark.derive.plain.grouped.MOST_BUILT", 5)
         refreshed(one, here=False)
     other = unbuilt(made, spark, Definition(windows=HOPPING), "other")
     refreshed(other, here=True)

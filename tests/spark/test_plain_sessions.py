@@ -82,7 +82,7 @@ LIMITS = {
     "little.LOOKED_AT_ROWS": -1,
     "views.LITTLE_BYTES": 0,
 }
-FIRST_LIMITS = ("LEAST_TASK_ROWS", "LITTLE_BYTES", "MOST_BYTES")
+FIRST_LIMITS = ("MOST_BUILT", "LITTLE_BYTES", "MOST_BYTES")
 SAME = ("added", "retracted", "unplaced", "late", "outcome")
 
 
@@ -286,7 +286,7 @@ def test_a_first_build_that_is_not_little_is_left_to_spark(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     one = sold(Made(tmp_path, UPDATES), spark, [row(1, sold=3, change=40), row(2, sold=14)])
-    monkeypatch.setattr(f"tidemark.spark.derive.plain.rows.{limit}", 40 if limit == "LEAST_TASK_ROWS" else 0)
+    monkeypatch.setattr(f"tidemark.spark.derive.plain.rows.{limit}", 40 if limit == "MOST_BUILT" else 0)
     refused(one)
     assert refreshed(one, here=False)["mode"] == "whole"
     assert sessions(one) == {("a", 3): 40, ("a", 14): 1}

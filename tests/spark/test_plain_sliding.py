@@ -240,13 +240,18 @@ def test_rows_that_are_not_little_are_left_to_spark(
     events = landed(tmp_path, [one | {"change": 40} for one in readings(random.Random(9), 20)])
     one = declared(events, spark, "by_who", WINDOWS["by_who"])
     with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.plain.rows.LEAST_TASK_ROWS", 400)  # as many as there are, being repeated
+        few.setattr("tidemark.spark.derive.plain.rows.MOST_BUILT", 400)  # as many as there are, being repeated
         with pytest.raises(NeedsSpark):
             correct(here(one))
     with monkeypatch.context() as few:
         few.setattr("tidemark.spark.derive.plain.rows.MOST_BYTES", 100)
         with pytest.raises(NeedsSpark):
             correct(here(one))
+    with monkeypatch.context() as few:
+        few.setattr("tidemark.spark.derive.plain.rows.ONE_KEY", 39)
+        with pytest.raises(NeedsSpark):
+            correct(here(one))
+    monkeypatch.setattr("tidemark.spark.derive.plain.rows.AT_A_TIME", 41)
     assert correct(here(one))["added"] == sum(held(one).values())
     assert held(one) == law(WINDOWS["by_who"], events)
 

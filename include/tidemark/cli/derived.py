@@ -104,6 +104,7 @@ def _ways(ways: dict[str, Any] | None) -> Iterable[str]:
         return
     if not ways["kernel"]:
         yield f"by Spark SQL{': ' + ways['why'][0] if ways['why'] else ''}"
+        yield from ways["why"][1:]
         return
     first, changes = (", else ".join(_PLACES[place] for place in ways[of]) for of in ("first", "changes"))
     yield f"by the {ways['kernel']} kernel, where it is cheapest for so many rows"

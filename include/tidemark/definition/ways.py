@@ -85,7 +85,8 @@ def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
     kernel = kernel_of(recipe)
     if not kernel:
         left = "each changed row is computed by itself" if recipe.mode is Mode.BY_ROW else recipe.left_to_spark
-        return Ways("", (Place.QUERIES,), (Place.QUERIES,), (left,) if left else ())
+        joined = "up to a quarter of the rows changed: these are joined with the other inputs" if recipe.joined else ""
+        return Ways("", (Place.QUERIES,), (Place.QUERIES,), tuple(filter(None, (left, joined))))
     (shape,), rule = shapes, recipe.by_key
     by = _by(recipe)
     ranges = [Place.KEY_RANGES] if by and _leading(shape, by) else []

@@ -177,18 +177,19 @@ class _Held:
         for first in range(0, rows.num_rows, AT_ONCE):
             self._rows.append(self.placed(rows.slice(first, AT_ONCE)).select(self.needed))
             if self.parts is not None and sum(some.num_rows for some in self._rows) >= AT_ONCE:
-                self._group()
+                self._group(pa.Table.from_batches(self._rows))
         return sum(int(some.nbytes) for some in (*self._rows, *self._groups))
 
     def groups(self, nothing: pa.Table) -> pa.RecordBatch:
         """All groups."""
+        rows = pa.Table.from_batches(self._rows) if self._rows else nothing
         if self.parts is None:
-            return grouped(pa.Table.from_batches(self._rows, nothing.schema), self.plain.keys, self.plain.aggregates)
-        self._group(nothing)
+            return grouped(rows, self.plain.keys, self.plain.aggregates)
+        if rows.num_rows or not self._groups:
+            self._group(rows)
         return merged_groups(pa.Table.from_batches(self._groups), self.plain.keys, self.plain.aggregates)
 
-    def _group(self, nothing: pa.Table | None = None) -> None:
-        rows = pa.Table.from_batches(self._rows, None if nothing is None else nothing.schema)
+    def _group(self, rows: pa.Table) -> None:
         self._groups.append(grouped(rows, self.plain.keys, self.parts or ()))
         self._rows = []
 
