@@ -2,7 +2,7 @@
 
 An engine keeps a table of the benchmark's columns (benchmarks/feed.py): key `id` and `code`, value `amount`, `ratio`
 and `label`. It takes in a base, then change files' rows day by day, as upserts and tombstones ordered by
-`happened_at`. Peers come from requirements-bench.txt, installed beside the product and not into it.
+`happened_at`. Peers come from requirements/bench.txt, installed beside the product and not into it.
 """
 
 from __future__ import annotations
