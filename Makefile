@@ -102,10 +102,11 @@ build/peers/.installed: requirements/bench.txt | setup
 # Each in an environment of its own; what cannot be had (no Maven, another Java) is told in a line and left out.
 .PHONY: spark-peers
 spark-peers: | setup
-	@$(RUN) python -m benchmarks.spark_peers.install
+	@$(RUN) python -m benchmarks.peers.spark.install
 
-reference: setup ## docs/reference, written from the code it describes
+reference: setup ## docs/reference and spark_apps, written from the code they describe
 	@$(RUN) python tools/reference.py
+	@$(RUN) python tools/spark_apps.py
 
 zip: setup ## build/tidemark.zip, what Spark ships to its executors; the same bytes from the same source
 	@$(RUN) python tools/build_zip.py
