@@ -351,7 +351,7 @@ def test_without_what_draws_there_is_the_table(
     from tidemark.errors import MissingExtra
 
     def missing(package: str, extra: str) -> None:
-        raise MissingExtra(f"{package} is not installed: pip install 'tidemark[{extra}]'")
+        raise MissingExtra(f"{package} is not installed: pip install '.[{extra}]' (in a checkout of Tidemark)")
 
     monkeypatch.setattr(picture, "require", missing)
     page = client.get(PATH).text

@@ -170,13 +170,15 @@ def test_the_command_reads_with_the_base_alone(clean: Path, upserted: Path) -> N
 def test_what_an_extra_lacks_is_said_in_one_line(clean: Path, script: str, package: str, extra: str) -> None:
     done = subprocess.run([clean, "-I", "-c", script], capture_output=True, text=True, check=False, cwd="/")
     told = done.stderr.strip().splitlines()[-1]
-    assert told.endswith(f"MissingExtra: {package} is not installed: pip install 'tidemark[{extra}]'")
+    assert told.endswith(
+        f"MissingExtra: {package} is not installed: pip install '.[{extra}]' (in a checkout of Tidemark)"
+    )
 
 
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ("to_spark(None)", "pyspark is not installed: pip install 'tidemark[spark]'"),
+        ("to_spark(None)", "pyspark is not installed: pip install '.[spark]' (in a checkout of Tidemark)"),
         ("to_pandas()", "pandas is not installed: pip install pandas"),
         ("to_polars()", "polars is not installed: pip install polars"),
     ],

@@ -286,7 +286,7 @@ def test_without_its_package(tmp_path: Path, package: str, extra: str, monkeypat
     day(world, 0, [row(1, "a", 1)])
     find = errors.find_spec
     monkeypatch.setattr(errors, "find_spec", lambda name: None if name == package else find(name))
-    with pytest.raises(MissingExtra, match=rf"{package} is not installed: pip install 'tidemark\[{extra}\]'"):
+    with pytest.raises(MissingExtra, match=rf"{package} is not installed: pip install '\.\[{extra}\]' \(in a checkout"):
         published(world)
 
 

@@ -361,7 +361,7 @@ def test_nothing_is_left_behind(sea: Sea, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_without_duckdb_it_says_what_to_install(sea: Sea, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidemark.errors.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"duckdb is not installed: pip install 'tidemark\[sql\]'"):
+    with pytest.raises(MissingExtra, match=r"duckdb is not installed: pip install '\.\[sql\]' \(in a checkout"):
         tidemark.sql(str(sea.root), "SELECT 1")
 
 

@@ -87,7 +87,7 @@ def draw(drawn: Drawn, path: str, value: str | None = None) -> int:
     a number). Windows whose rows were corrected after they were there are marked. How many it shows.
 
     Raises InvalidUsage for another kind of file, for a column that is no number, for no windows, for too many, and for
-    some that lie too far away; MissingExtra without `tidemark[plot]`.
+    some that lie too far away; MissingExtra without the extra `plot`.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:

@@ -103,7 +103,7 @@ class Tabular(ABC):
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """The rows as a relation of DuckDB, on a `connection` or DuckDB's own; it reads when it is asked, and only the
-        columns and chunks that it needs. MissingExtra without `tidemark[sql]`."""
+        columns and chunks that it needs. MissingExtra without the extra `sql`."""
         require("duckdb", "sql")
         import duckdb
 

@@ -95,7 +95,7 @@ class WindowRows(Read):
         what counted in these is not known any more.
 
         Raises InvalidUsage where the input is gone, or does not keep any more what was consumed of it; MissingExtra
-        without `tidemark[spark]`.
+        without the extra `spark`.
         """
         require("pyspark", "spark")
         return WindowStatistics(self, self._pinned, spark)
@@ -105,7 +105,7 @@ class WindowRows(Read):
         that is a number); those corrected after they were there are marked. How many it shows.
 
         Raises InvalidUsage for another kind of file, for a column that is no number, for no windows and for too many;
-        MissingExtra without `tidemark[plot]`.
+        MissingExtra without the extra `plot`.
         """
         from tidemark.api.picture import Drawn, draw
 

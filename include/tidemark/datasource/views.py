@@ -43,7 +43,7 @@ def register(
     store, too; without one nothing is read.
 
     Raises InvalidUsage for a root that there is not, for collections that there are not, with those there are, and for
-    a named one that cannot be read as of that time; no view is made then. MissingExtra without `tidemark[spark]`."""
+    a named one that cannot be read as of that time; no view is made then. MissingExtra without the extra `spark`."""
     require("pyspark", "spark")
     if not hasattr(spark, "createDataFrame"):
         raise InvalidUsage(f"spark is {spark!r} ({type(spark).__name__}); give a SparkSession")

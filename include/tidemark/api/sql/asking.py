@@ -45,7 +45,7 @@ def sql(
     (`"2GiB"`, or bytes; without it what TIDEMARK_SQL_MEMORY says, 1GiB if it says nothing).
 
     Raises InvalidUsage for what is no SELECT, with the nearest name for a table that there is not, and as `as_of` for
-    times; MissingExtra without `tidemark[sql]`.
+    times; MissingExtra without the extra `sql`.
     """
     require("duckdb", "sql")
     from tidemark.api.sql.answer import SqlAnswer
