@@ -1,4 +1,4 @@
-"""Remove what no version names that is kept.
+"""Remove objects that no kept version names.
 
 spark-submit --py-files build/tidemark.zip spark_apps/collect.py --root R --collection C
 """

@@ -1,4 +1,4 @@
-"""Make a derived collection what its definition says of its inputs, as far as these are complete.
+"""Bring a derived collection up to date with its inputs, as far as these are complete.
 
 spark-submit --py-files build/tidemark.zip spark_apps/correct.py --root R --collection C --lower T --upper T
 """

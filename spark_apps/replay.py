@@ -1,4 +1,4 @@
-"""Apply dead letters after all, each once, however often this is run: late rows that were discarded.
+"""Apply dead letters, the late rows that were discarded.
 
 spark-submit --py-files build/tidemark.zip spark_apps/replay.py --root R --collection C [--lower T --upper T]
 """

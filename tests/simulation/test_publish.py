@@ -293,7 +293,7 @@ def test_without_its_package(tmp_path: Path, package: str, extra: str, monkeypat
 def test_a_row_that_is_held_fewer_than_zero_times(tmp_path: Path) -> None:
     world = stage(tmp_path, Envelope.UPDATES, ICEBERG)
     day(world, 0, [row(7, "a", 1, d=-1)])
-    with pytest.raises(InvalidUsage, match=r"the row k 7, v a is held -1 times, which no table can show"):
+    with pytest.raises(InvalidUsage, match=r"the row k 7, v a has the multiplicity -1, which no table can show"):
         published(world)
 
 

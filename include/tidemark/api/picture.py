@@ -43,7 +43,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = (from_datetime(datetime(year, 1, 1, tzinfo=UTC)) for year in (1000, 9000))
 """What is drawn lies between these: its axis goes on a little to both sides, and has dates from year 1 to 9999 only."""
 _FAR = (
-    "a window lies outside the years 1000 to 9000, too far to be drawn; draw others: "
+    "a window is outside the years 1000 to 9000, too far to be drawn; draw others: "
     "--where \"window_start >= '1000-01-01' AND window_end < '9000-01-01'\""
 )
 

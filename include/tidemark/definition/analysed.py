@@ -140,7 +140,7 @@ def _by_key(query: exp.Query, whole: exp.Query, columns: Sequence[str], shapes: 
         delta = delta_of(query, keys.held, shapes)
     except NoDelta as error:
         keys = replace(keys, grouped=grouped_of(query, keys.held, shapes))
-        return _Keyed(whole, keys, (), (f"groups are computed anew, not added up: {error}",))
+        return _Keyed(whole, keys, (), (f"groups are recomputed, not added up: {error}",))
     whole = exact(delta.query, shapes)
     keys = by_key(whole, columns, shapes)
     grouped = grouped_of(delta.query, keys.held, shapes, delta.hidden)

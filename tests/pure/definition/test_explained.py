@@ -40,7 +40,7 @@ def test_groups_and_joins() -> None:
         "columns: id, name, code\n"
         "key: none can be inferred; the file must say it\n"
         "why: not by row: a join brings rows of two tables together\n"
-        "why: groups are computed anew, not added up: only what GROUP BY or DISTINCT brings together can be added up"
+        "why: groups are recomputed, not added up: only what GROUP BY or DISTINCT brings together can be added up"
     )
 
 
@@ -51,5 +51,5 @@ def test_whole() -> None:
         "columns: n\n"
         "key: none can be inferred; the file must say it\n"
         "why: not by row: an aggregate adds up rows\n"
-        "why: not by key: an aggregate without GROUP BY is of all rows"
+        "why: not by key: an aggregate without GROUP BY needs all rows"
     )

@@ -200,7 +200,7 @@ class TestAStepOfOnesOwn:
         ({"arguments": (Argument("root", "R."),)}, "declares root, which it has already"),
         ({"arguments": (Argument("lower", "L."),)}, "declares lower, which it has already"),
         ({"arguments": (Argument("a", "A."), Argument("a", "A."))}, "declares a, which it has already"),
-        ({"when": When.EACH_RUN}, "is of each run, and takes no interval"),
+        ({"when": When.EACH_RUN}, "belongs to each run, and takes no interval"),
         ({"when": When.MAINTENANCE, "intervals": Intervals.EACH}, "whose runs have no interval"),
         ({"few_in_process": True}, "names no kernels"),
     ],

@@ -31,7 +31,7 @@ def sql(
 
         tidemark.sql("lake/collections", "SELECT carrier, avg(delay_min) FROM flights GROUP BY ALL").to_pandas()
 
-    All collections are opened as the statement begins, so that joins see one moment. A row that is held several times
+    All collections are opened as the statement begins, so that joins see one moment. A row with a higher multiplicity
     is several rows. Earlier states and what was learned are tables, too:
 
         flights FOR TIMESTAMP AS OF '2013-01-03'        as known then; also AT (TIMESTAMP => '2013-01-03')

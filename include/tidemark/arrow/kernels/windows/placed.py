@@ -70,5 +70,5 @@ def _repeated(many: Ints) -> tuple[Ints, Ints]:
 def _grid(at: Ints, step: int, offset: int) -> Ints:
     """The last of the instants n * step + offset that is not after each."""
     if step > _MOST:
-        raise Overflowed("windows are too far apart")
+        raise Overflowed("the distance between windows is too large")
     return at - (at - offset % step) % step
