@@ -41,7 +41,7 @@ test: setup build/duckdb-iceberg/.installed ## All tests, as CI runs them: two l
 	@$(RUN) python -m tools.run_tests
 
 # Without it published tables are read back by other readers only.
-build/duckdb-iceberg/.installed: requirements-duckdb-iceberg.txt | setup
+build/duckdb-iceberg/.installed: requirements/duckdb-iceberg.txt | setup
 	@$(RUN) python -m pip install --quiet --no-deps --upgrade --target $(@D) -r $< && touch $@ || echo "DuckDB 1.5 with Iceberg cannot be had: tests read no table by it" >&2
 
 test-changed: setup ## The rings that what differs from BASE (main) can touch
@@ -60,7 +60,7 @@ test-deep: setup ## The deep rings whole: walks of state machines, every fault o
 test-oldest: build/oldest/.installed ## What reads and collection files need, with the oldest dependencies that are allowed
 	@$(RUN) env PYTHONPATH=build/oldest:include:tests:. python -m pytest tests/pure/api tests/pure/arrow tests/pure/config tests/pure/definition tests/cli
 
-build/oldest/.installed: requirements-oldest.txt | setup
+build/oldest/.installed: requirements/oldest.txt | setup
 	@rm -rf build/oldest
 	@$(RUN) python -m pip install --quiet --target build/oldest -r $<
 	@touch $@
@@ -95,20 +95,21 @@ bench: setup $(if $(PEERS),build/peers/.installed spark-peers) ## Rows/s, CPU se
 	@$(RUN) python -m benchmarks $(if $(FULL),--full)
 
 # Beside the product, not into it: what is measured stays what requirements.txt says.
-build/peers/.installed: requirements-bench.txt | setup
+build/peers/.installed: requirements/bench.txt | setup
 	@$(RUN) python -m pip install --quiet --no-deps --upgrade --target build/peers -r $<
 	@touch $@
 
 # Each in an environment of its own; what cannot be had (no Maven, another Java) is told in a line and left out.
 .PHONY: spark-peers
 spark-peers: | setup
-	@$(RUN) python -m benchmarks.spark_peers.install
+	@$(RUN) python -m benchmarks.peers.spark.install
 
-reference: setup ## docs/reference, written from the code it describes
+reference: setup ## docs/reference and spark_apps, written from the code they describe
 	@$(RUN) python tools/reference.py
+	@$(RUN) python tools/spark_apps.py
 
 zip: setup ## build/tidemark.zip, what Spark ships to its executors; the same bytes from the same source
 	@$(RUN) python tools/build_zip.py
 
-lock: ## Compile the pinned requirements (needs uv); tools/lock --upgrade moves the pins
+lock: ## Compile the pins from pyproject.toml (needs uv); tools/lock --upgrade moves the pins
 	@tools/lock

@@ -176,13 +176,13 @@ def _longevity(full: bool) -> list[dict[str, Any]]:
 
 
 def _peers(full: bool) -> dict[str, Any]:
-    from benchmarks.peers import peers
+    from benchmarks.peers.in_process import peers
 
     return peers(workloads.side_by_side(full), say)
 
 
 def _spark_peers(full: bool) -> dict[str, Any]:
-    from benchmarks.spark_peers.run import beside_spark
+    from benchmarks.peers.spark.run import beside_spark
 
     return beside_spark(*workloads.beside_spark(full), say)
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from benchmarks.engines import missing
 from benchmarks.figures import Figures
 from benchmarks.measure import apart
+from benchmarks.peers.engines import missing
 from tidemark.model.chunk.forest import Forest
 from tidemark.model.chunk.index import IntervalIndex
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import tidemark
 from benchmarks.figures import Figures
 from benchmarks.measure import apart
-from benchmarks.timeline_peers import PEERS_HAVE, Peers, peers_of, without_peers
+from benchmarks.peers.timelines import PEERS_HAVE, Peers, peers_of, without_peers
 from benchmarks.timelines import (
     HEADINGS,
     HOUR,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.figures import MIB, Figures
-from benchmarks.spark_peers import PEERS
+from benchmarks.peers.spark import PEERS
 
 Result = dict[str, Any]
 OURS = {"Tidemark in one process": "", "Tidemark on Spark, without gates": ", on Spark without gates"}

@@ -1,4 +1,4 @@
-"""Tables of the engines beside Spark's peers (spark_peers/life.py)."""
+"""Tables of the engines beside Spark's peers (peers/spark/life.py)."""
 
 from __future__ import annotations
 

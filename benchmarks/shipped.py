@@ -22,10 +22,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.derived.refresh import Kept, kept
-from benchmarks.engines import missing
 from benchmarks.feed import DAY, START, Ints, write_day
 from benchmarks.figures import Figures
 from benchmarks.measure import apart, measured
+from benchmarks.peers.engines import missing
 from benchmarks.steps import Bench, silent, stored
 from benchmarks.throughput import same, wake_workers, warm_spark
 from benchmarks.windows.kinds import slid

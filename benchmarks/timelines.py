@@ -29,8 +29,8 @@ import pyarrow.parquet as pq
 import tidemark
 from benchmarks.figures import MIB, Figures
 from benchmarks.measure import apart
+from benchmarks.peers.timelines import PEERS, PEERS_HAVE, Peers, instant, peers_of, without_peers
 from benchmarks.steps import Bench
-from benchmarks.timeline_peers import PEERS, PEERS_HAVE, Peers, instant, peers_of, without_peers
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Layout, Source
 from tidemark.model.interval import Interval
 from tidemark.storage.cache import VARIABLE

@@ -97,7 +97,7 @@ class Held:
 
     def late(self, workload: Workload, day: int) -> Rows:
         """Rows reported on a day that happened at any time before it, none of them a deletion, of ids that are held or
-        were never: what becomes of a deleted key is a case of its own (benchmarks/semantics.py)."""
+        were never: what becomes of a deleted key is a case of its own (benchmarks/peers/semantics.py)."""
         rows = drawn_day(workload.feed, day)
         lower = workload.feed.interval(day).lower
         chance = np.random.default_rng([workload.seed, day, 1])

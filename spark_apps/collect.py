@@ -1,18 +1,12 @@
-"""Remove what no version that is kept names: superseded versions, merged batches, leftovers of killed attempts.
+"""Remove objects that no kept version names.
 
-spark-submit --py-files build/tidemark.zip spark_apps/collect.py --root ROOT --collection NAME [--keep-versions 7d]
+spark-submit --py-files build/tidemark.zip spark_apps/collect.py --root R --collection C
 """
+# Written by `make reference` from the declaration of the step; README.md says why it is a file of its own.
 
 import sys
-from collections.abc import Sequence
 
 from tidemark.jobs import app
 
-
-def main(argv: Sequence[str]) -> int:
-    """The exit code: 0 done, 1 refused, 75 run again. The result is the last line of stdout, as JSON."""
-    return app.main("collect", argv)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(app.main("collect", sys.argv[1:]))

@@ -1,18 +1,12 @@
-"""Merge neighbouring trace batches.
+"""Move `since` by the retention, then run every compaction that is due.
 
-spark-submit --py-files build/tidemark.zip spark_apps/compact.py --root ROOT --collection NAME --lower T --upper T
+spark-submit --py-files build/tidemark.zip spark_apps/compact.py --root R --collection C --lower T --upper T
 """
+# Written by `make reference` from the declaration of the step; README.md says why it is a file of its own.
 
 import sys
-from collections.abc import Sequence
 
 from tidemark.jobs import app
 
-
-def main(argv: Sequence[str]) -> int:
-    """The exit code: 0 done, 1 refused, 75 run again. The result is the last line of stdout, as JSON."""
-    return app.main("compact", argv)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(app.main("compact", sys.argv[1:]))

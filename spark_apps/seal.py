@@ -1,18 +1,13 @@
-"""Promise that no more updates come below the interval's end.
+"""Promise that the collection is complete below the interval's end (without one, as far as all was ingested), and
+that what was learned is final.
 
-spark-submit --py-files build/tidemark.zip spark_apps/seal.py --root ROOT --collection NAME --lower T --upper T
+spark-submit --py-files build/tidemark.zip spark_apps/seal.py --root R --collection C --lower T --upper T
 """
+# Written by `make reference` from the declaration of the step; README.md says why it is a file of its own.
 
 import sys
-from collections.abc import Sequence
 
 from tidemark.jobs import app
 
-
-def main(argv: Sequence[str]) -> int:
-    """The exit code: 0 done, 1 refused, 75 run again. The result is the last line of stdout, as JSON."""
-    return app.main("seal", argv)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(app.main("seal", sys.argv[1:]))

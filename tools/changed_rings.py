@@ -48,6 +48,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tools/run_tests.py": (),
     "tools/slowest_tests.py": (),
     "tools/reference.py": (),
+    "tools/spark_apps.py": ("pure",),
     # Rings of tests, with those that import from them.
     "tests/cli/": ("cli", "s3"),
     "tests/compat/": ("compat", "simulation"),

@@ -256,8 +256,8 @@ def _private(folder: Path) -> None:
     seen = folder.lstat()
     if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid() or stat.S_IMODE(seen.st_mode) & 0o077:
         raise PostgresFailed(
-            f"{folder} must be a folder of user {os.geteuid()} with mode 700, but it is of user {seen.st_uid} with mode"
-            f" {stat.S_IMODE(seen.st_mode):o}: remove it or set TIDEMARK_AIRFLOW_SOCKETS"
+            f"{folder} must be a folder of user {os.geteuid()} with mode 700; it belongs to user {seen.st_uid} with"
+            f" mode {stat.S_IMODE(seen.st_mode):o}: remove it or set TIDEMARK_AIRFLOW_SOCKETS"
         )
 
 

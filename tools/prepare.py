@@ -4,7 +4,7 @@ Started by tools/setup with any Python 3.11+, so it imports the standard library
 what is there with what should be there, and does nothing if they agree.
 
 The packages are installed by uv, which pip fetches from the same index; where that cannot be, by pip, in several times
-the time. Either holds every file to the hashes of requirements*.txt.
+the time. Either holds every file to the hashes of requirements.txt and requirements/*.txt.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from pip_settings import pip_settings, uv_environment, uv_flags  # noqa: E402
 
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
-REQUIREMENTS = (PROJECT / "requirements.txt", PROJECT / "requirements-dev.txt")
-SETUP_REQUIREMENTS = PROJECT / "requirements-setup.txt"
+REQUIREMENTS = (PROJECT / "requirements.txt", PROJECT / "requirements" / "dev.txt")
+SETUP_REQUIREMENTS = PROJECT / "requirements" / "setup.txt"
 LOG = PROJECT / "build" / "setup.log"
 TOOK = PROJECT / "build" / "setup.seconds"
 """How long the last set-up took; the demo tells it with its own parts."""

@@ -167,7 +167,7 @@ def _choices(section: type[BaseModel], name: str) -> str:
 # The command line.
 
 _COMMANDS = """\
-`--root` and `--landing` may be said by TIDEMARK_ROOT and TIDEMARK_LANDING (see [settings](settings.md)); `--json` gives
+`--root` and `--landing` may be set by TIDEMARK_ROOT and TIDEMARK_LANDING (see [settings](settings.md)); `--json` gives
 one JSON document on standard output, refusals as well.
 """
 
@@ -408,7 +408,7 @@ def _tasks() -> Iterator[str]:
 def _defaults() -> Iterator[str]:
     from tidemark.airflow import steps
 
-    yield "They stand where neither the task nor `default_args` of its DAG or group says otherwise.\n"
+    yield "They apply where neither the task nor `default_args` of its DAG or group says otherwise.\n"
     yield "| argument | default |\n|---|---|"
     yield from (f"| `{name}` | {value} |" for name, value in steps.STEP_DEFAULTS.items())
     yield ""

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.corrections.history import History
-from benchmarks.engines import missing
 from benchmarks.measure import apart
-from benchmarks.spark_peers import PEERS
-from benchmarks.spark_peers.run import lived
-from benchmarks.spark_peers.run import versions as on_spark
+from benchmarks.peers.engines import missing
+from benchmarks.peers.spark import PEERS
+from benchmarks.peers.spark.run import lived
+from benchmarks.peers.spark.run import versions as on_spark
 from tidemark.model.collection import Envelope
 
 ENVELOPES = (Envelope.APPEND, Envelope.UPSERT)
@@ -54,7 +54,7 @@ def corrections(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """The figures of all three, for each envelope. AssertionError if an answer of ours is wrong."""
     from benchmarks.corrections.reprocess import reprocess
     from benchmarks.corrections.rerun import rerun
-    from benchmarks.peers import versions as in_process
+    from benchmarks.peers.in_process import versions as in_process
 
     found: dict[str, Any] = {"versions": {**on_spark(), **in_process()}, "reruns": [], "reprocess": [], "lives": []}
     for envelope in ENVELOPES:

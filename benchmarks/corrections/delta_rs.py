@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.corrections.history import History, as_updates, by_day
-from benchmarks.engines import missing
 from benchmarks.feed import Fingerprint
+from benchmarks.peers.engines import missing
 
 DIFFERS = " or ".join(f"t.{name} != s.{name}" for name in ("amount", "ratio", "label", "reported_at"))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks.corrections.history import History
 from benchmarks.feed import DAY, START, Fingerprint
-from benchmarks.spark_peers import delta, iceberg
-from benchmarks.spark_peers.table import COLUMNS, SCHEMA, SUMS, session
+from benchmarks.peers.spark import delta, iceberg
+from benchmarks.peers.spark.table import COLUMNS, SCHEMA, SUMS, session
 from benchmarks.workload import plus
 from tidemark.model.collection import Envelope
 

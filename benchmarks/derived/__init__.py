@@ -13,7 +13,7 @@ def derived(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
     from benchmarks.derived.days import Days
     from benchmarks.derived.refresh import refresh
     from benchmarks.derived.sales import Sales
-    from benchmarks.spark_peers.run import versions
+    from benchmarks.peers.spark.run import versions
 
     sales = Sales(10_000, 1_000) if full else Sales(1_000, 100)
     say(f"collections derived from {sales.shops * sales.each:,} sales, of which a hundredth changes")

@@ -20,8 +20,8 @@ from typing import Any
 
 from benchmarks.derived.days import Days, Totals
 from benchmarks.measure import measured
-from benchmarks.spark_peers import PEERS
-from benchmarks.spark_peers.run import lived
+from benchmarks.peers.spark import PEERS
+from benchmarks.peers.spark.run import lived
 
 ENGINES = {"Tidemark": "keeping.Tidemark", "Delta": "merging.Delta", "Iceberg, merge on read": "merging.Iceberg"}
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.derived.days import FIRST_DAY, LOOKS_BACK, SCHEMA, TOTALS, Days, Totals
-from benchmarks.spark_peers import delta, iceberg
-from benchmarks.spark_peers.table import session
+from benchmarks.peers.spark import delta, iceberg
+from benchmarks.peers.spark.table import session
 
 
 class _Merging:

@@ -10,7 +10,7 @@ from typing import Any
 def windows(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """The figures of all. AssertionError if an answer is wrong."""
     from benchmarks.derived.days import Days
-    from benchmarks.peers import versions
+    from benchmarks.peers.in_process import versions
     from benchmarks.windows.build import build
     from benchmarks.windows.readings import Readings
     from benchmarks.windows.refresh import refresh

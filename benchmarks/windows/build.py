@@ -17,8 +17,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from benchmarks.derived.refresh import Kept, kept
-from benchmarks.engines import missing
 from benchmarks.measure import Cost, apart, measured
+from benchmarks.peers.engines import missing
 from benchmarks.steps import Bench, silent, stored
 from benchmarks.throughput import same, wake_workers, warm_spark
 from benchmarks.windows import kinds

@@ -105,7 +105,7 @@ class MissingExtra(InvalidUsage, ImportError):
 def require(package: str, extra: str) -> None:
     """Raise MissingExtra unless a package of an extra is there; nothing is imported."""
     if find_spec(package) is None:
-        raise MissingExtra(f"{package} is not installed: pip install 'tidemark[{extra}]'")
+        raise MissingExtra(f"{package} is not installed: pip install '.[{extra}]' (in a checkout of Tidemark)")
 
 
 class GateFailed(TidemarkError):

@@ -163,7 +163,7 @@ def test_a_file_in_place_of_a_day(events: Shell) -> None:
 def test_a_day_whose_only_file_nearly_matches_is_no_empty_day(events: Shell, name: str) -> None:
     path = events.land(f"events/2024-01-01/{name}", "")
     message = events.refused("ingest", "events", "--date", "2024-01-01")
-    assert message.startswith(f"nothing matches {path.parent}/*.csv, and {name} lies there: ")
+    assert message.startswith(f"nothing matches {path.parent}/*.csv, and {name} is there: ")
     events.ok("ingest", "events", "--date", "2024-01-01", "--as-landed")
     assert events.ok("ingest", "events", "--date", "2024-01-01").out.startswith("nothing to do")
 
@@ -173,7 +173,7 @@ def test_an_empty_day_says_what_lies_there_and_does_not_match(events: Shell) -> 
     events.land("events/2024-01-01/_part.csv", "")
     events.land("events/2024-01-01/.a.csv.gz", "")
     said = events.ok("ingest", "events", "--date", "2024-01-01")
-    assert f"nothing matches {events.landing}/events/2024-01-01/*.csv; what lies there is notes.txt" in said.err
+    assert f"nothing matches {events.landing}/events/2024-01-01/*.csv; the folder has notes.txt" in said.err
 
 
 def test_a_day_outside_the_collection(events: Shell) -> None:
@@ -247,7 +247,7 @@ def test_no_root_at_all(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         (["ingest", "events", "--date", "2024-01-01", "--cut", "soon"], "--cut: 'soon' is no reason"),
         (["collect", "events", "--keep-versions", "soon"], "--keep-versions: not a duration: 'soon'"),
         (["hold", "events", "x", "--for", "soon"], "'--for': not a duration: 'soon'"),
-        (["hold", "events", "--for", "7d"], "whose hold?"),
+        (["hold", "events", "--for", "7d"], "name the hold:"),
         (["status", "events", "--root", ""], "no root: pass --root or set"),
         (["ingest", "events", "--date", "2024-01-01", "--landing", ""], "no landing: pass --landing or set"),
     ],

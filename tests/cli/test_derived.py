@@ -173,7 +173,7 @@ def test_an_input_that_is_computed_from_it_is_refused(shell: Shell, graph: Graph
 
 def test_types_are_not_sampled_of_it(shell: Shell, graph: Graph) -> None:
     file = shell.declared(DELAYS.replace("delays", "sums"))
-    assert "--sample is of collections that land" in shell.refused("init", file, "--sample", "x.csv", code=2)
+    assert "--sample is for landed collections" in shell.refused("init", file, "--sample", "x.csv", code=2)
 
 
 def test_what_can_be_compared_at_no_frontier_is_not_called_right(shell: Shell, graph: Graph) -> None:
@@ -181,7 +181,7 @@ def test_what_can_be_compared_at_no_frontier_is_not_called_right(shell: Shell, g
     declare_collection(graph.job("delays"), Collection("delays", KEY, VALUE, origin))
     said = shell("verify", "delays", "--definition")
     assert said.code == 1
-    assert "cannot be told" in said.out
+    assert "cannot be checked" in said.out
     assert "another definition was in force; `tidemark correct delays`" in said.err
 
 

@@ -83,7 +83,7 @@ def test_a_hold_on_history_that_is_merged_is_refused_with_what_can_be_held(shell
 
 def test_holds_are_named_and_released_by_name(events: Shell) -> None:
     assert "must match" in events.refused("hold", "events", "Not A Name")
-    assert "name it" in events.refused("hold", "events", "--at", "2024-01-01", code=2)
+    assert "name the hold" in events.refused("hold", "events", "--at", "2024-01-01", code=2)
     events.ok("hold", "events", "one")
     refused = events.refused("release", "events", "two")
     assert "no batch and no hold is called 'two'; quarantined: none; holds: one" in refused

@@ -278,7 +278,7 @@ def test_a_backfilled_run_goes_to_the_end_of_its_day() -> None:
     assert until_of(run("backfill", **day)) == parse_instant("2024-01-03")
     assert span_of(run("backfill", **day)).upper == parse_instant("2024-01-03")
     assert until_of(run("backfill", **day, params={"until": "2024-01-03"})) == parse_instant("2024-01-03")
-    with pytest.raises(InvalidUsage, match="its param until says 2024-01-04: leave it empty"):
+    with pytest.raises(InvalidUsage, match="its param until is 2024-01-04: leave it empty"):
         until_of(run("backfill", **day, params={"until": "2024-01-04"}))
 
 

@@ -196,7 +196,7 @@ def test_a_window_that_no_calendar_reaches_is_in_the_table_alone(client: Any, lo
     far = -80_000_000_000_000_000 // HOUR
     hours.tell(hours.window(("EWR",), far, (1, 1.0)))
     page = client.get(PATH).text
-    assert "No picture: a window lies outside the years 1000 to 9000" in page
+    assert "No picture: a window is outside the years 1000 to 9000" in page
     assert len(rows(page)) == 1
 
 
@@ -223,7 +223,7 @@ def test_of_many_windows_those_of_one_key_are_shown_and_the_others_are_found(
     monkeypatch.setattr(windows, "A_LOOK", Weight(20_000, 10**9))
     page = client.get(PATH).text
     assert {row[0] for row in rows(page)} == {"0"}
-    assert "more keys than are looked at together, so these are of the first one" in page
+    assert "more keys than one page shows, so these belong to the first key" in page
     assert [name for name in links(page) if name.isdigit()] == ["682", "1365"]
     gaps = [html.unescape(to) for to in re.findall(r'<a href="([^"]*)">…</a>', page)]
     between = client.get(PATH + gaps[1]).text
@@ -351,7 +351,7 @@ def test_without_what_draws_there_is_the_table(
     from tidemark.errors import MissingExtra
 
     def missing(package: str, extra: str) -> None:
-        raise MissingExtra(f"{package} is not installed: pip install 'tidemark[{extra}]'")
+        raise MissingExtra(f"{package} is not installed: pip install '.[{extra}]' (in a checkout of Tidemark)")
 
     monkeypatch.setattr(picture, "require", missing)
     page = client.get(PATH).text

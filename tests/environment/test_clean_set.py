@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -14,8 +15,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PROJECT = Path(__file__).resolve().parents[2]
-COMPILED = ("requirements.txt", "requirements-dev.txt")
-ALL_COMPILED = (*COMPILED, "requirements-setup.txt")
+COMPILED = ("requirements.txt", "requirements/dev.txt")
+ALL_COMPILED = (*COMPILED, *(f"requirements/{group}.txt" for group in ("setup", "bench", "duckdb-iceberg")))
+OLDEST = "requirements/oldest.txt"
 
 
 def stated(name: str) -> Iterator[str]:
@@ -53,11 +55,31 @@ def test_installed_versions_are_the_pinned_ones(name: str) -> None:
     assert {package: installed.get(package) for package in wanted} == wanted
 
 
-@pytest.mark.parametrize("name", COMPILED)
+def declared() -> dict[str, list[str]]:
+    """What each compiled file is compiled from, as pyproject.toml has it."""
+    text = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    project, groups = text["project"], text["dependency-groups"]
+    extras = (need for name, needs in project["optional-dependencies"].items() if name != "all" for need in needs)
+    product = [*project["dependencies"], *extras, *groups.pop("local-airflow")]
+    return {"requirements.txt": product} | {f"requirements/{group}.txt": needs for group, needs in groups.items()}
+
+
+@pytest.mark.parametrize("name", ALL_COMPILED)
 def test_direct_dependencies_are_among_the_pins(name: str) -> None:
-    lines = (PROJECT / name.replace(".txt", ".in")).read_text().splitlines()
-    direct = {canonicalize_name(Requirement(line).name) for line in lines if line and line[0] not in "#-"}
-    assert direct <= {canonicalize_name(pin.name) for pin in pins(name)}
+    direct = [Requirement(need) for need in declared()[name]]
+    pinned = [Requirement(statement.split("--hash=")[0]) for statement in stated(name)]
+    versions = {(canonicalize_name(pin.name), str(pin.specifier).removeprefix("==")) for pin in pinned}
+    for need in direct:
+        assert any(
+            name == canonicalize_name(need.name) and need.specifier.contains(version) for name, version in versions
+        ), need
+
+
+def test_every_group_has_one_compiled_file_and_every_file_a_group() -> None:
+    files = {path.relative_to(PROJECT).as_posix() for path in PROJECT.glob("requirements*/*.txt")}
+    files |= {path.name for path in PROJECT.glob("requirements*.*")}
+    assert files == {*declared(), OLDEST}
+    assert set(declared()) == set(ALL_COMPILED)
 
 
 def test_both_files_agree() -> None:
@@ -66,7 +88,7 @@ def test_both_files_agree() -> None:
     assert {name: product[name] for name in shared} == {name: development[name] for name in shared}
 
 
-@pytest.mark.parametrize("name", [*ALL_COMPILED, *(name.replace(".txt", ".in") for name in ALL_COMPILED)])
+@pytest.mark.parametrize("name", [*ALL_COMPILED, OLDEST])
 def test_no_index_is_named(name: str) -> None:
     text = (PROJECT / name).read_text()
     assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host|(^|\s)-[if]\s", text)

@@ -33,7 +33,7 @@ def test_what_was_computed_passes_and_what_was_not_is_stopped(tmp_path: Path, se
     lost = max(sea.held("d", 100))
     write_by_hand(sea, "d", {lost: -1})
     with pytest.raises(
-        GateFailed, match=r"definition of batch.*1 keys computed anew 1 rows.*: 1 times, held 0 times"
+        GateFailed, match=r"definition of batch.*1 recomputed keys 1 rows.*: 1 times, stored 0 times"
     ) as said:
         sea.run("d", lambda job: gate(job, Gate.UNSEALED))
     assert "correct d --check" in str(said.value)

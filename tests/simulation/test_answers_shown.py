@@ -106,5 +106,5 @@ def test_duckdb_takes_an_answer_as_a_relation(tides: OpenCollection) -> None:
 
 def test_what_is_not_installed_is_said(tides: OpenCollection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidemark.errors.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"duckdb is not installed: pip install 'tidemark\[sql\]'"):
+    with pytest.raises(MissingExtra, match=r"duckdb is not installed: pip install '\.\[sql\]' \(in a checkout"):
         tides.as_of().to_duckdb()

@@ -14,11 +14,11 @@ from benchmarks.corrections.life import life as corrected_life
 from benchmarks.corrections.ours import InOneProcess as InOneProcessAgain
 from benchmarks.corrections.plain import PlainParquet
 from benchmarks.corrections.rerun import rerun
-from benchmarks.engines import opened
 from benchmarks.feed import fingerprint_of
-from benchmarks.semantics import FEED, STORIES, cases
-from benchmarks.spark_peers.life import life
-from benchmarks.spark_peers.ours import InOneProcess
+from benchmarks.peers.engines import opened
+from benchmarks.peers.semantics import FEED, STORIES, cases
+from benchmarks.peers.spark.life import life
+from benchmarks.peers.spark.ours import InOneProcess
 from benchmarks.workload import Held, Workload, minus
 from tidemark.model.collection import Envelope
 

@@ -318,7 +318,7 @@ def test_a_collector_that_is_overtaken_by_all_gives_up(world: World, at: str):
     world.store = Frozen(world.truth)
     slow = world.job()
     world.store = world.truth
-    with pytest.raises((Contention, CommitUnknown), match=r"this run stood still|created after a stall"):
+    with pytest.raises((Contention, CommitUnknown), match=r"this run was suspended|created after a stall"):
         collect(slow, keep=KEEP)
     world.forget()
     sound(world)

@@ -370,7 +370,7 @@ def test_an_empty_listing_withdraws_nothing_unless_it_is_said_twice(world: World
     path = world.land(0, "a", [row(1, "x", 3)])
     day(world, 0)
     (world.landing / path).unlink()
-    with pytest.raises(InvalidUsage, match=r"1 files of .* are counted: a landing may just have expired; say --yes"):
+    with pytest.raises(InvalidUsage, match=r"1 files of .* are ingested: a landing may just have expired; say --yes"):
         without_the_gone(world, 0)
     assert told(without_the_gone(world, 0, yes=True)) == (1, 1, 0, [3, 3])
     day(world, 1, [])

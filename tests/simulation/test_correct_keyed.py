@@ -230,7 +230,7 @@ def test_history_that_is_told_for_good_is_not_corrected_by_a_file_that_was_read_
         day(merging, number, [row(1, f"{number}", 10 * number + 3)], "b")
         merged(merging, number)
     merging.land(9, "a", [row(1, "early", 94), row(1, "of long ago", 2)])
-    with pytest.raises(InvalidUsage, match=r"happened at .*00:00:00.000002Z, and what .* is told for good; put"):
+    with pytest.raises(InvalidUsage, match=r"happened at .*00:00:00.000002Z, and what .* is final; put"):
         run(merging, 9)
     merging.land(9, "a", [row(1, "late", 94)])
     assert told(run(merging, 9)) == (1, 1, 1, [94, 94])

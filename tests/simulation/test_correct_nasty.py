@@ -195,7 +195,7 @@ def test_a_landing_that_is_not_there_withdraws_nothing(world: World, tmp_path: P
 
 def test_yes_without_removed_is_not_taken_in_silence(world: World) -> None:
     day(world, 0, [row(1, "x", 3)])
-    with pytest.raises(InvalidUsage, match="--yes says that files that are gone count no more; say --removed, too"):
+    with pytest.raises(InvalidUsage, match="--yes confirms --removed; say --removed, too"):
         world.run(lambda job: ingest(job, interval(0), landing_root=str(world.landing), yes=True))
 
 

@@ -214,7 +214,7 @@ def test_one_that_is_withdrawn_says_nothing_and_the_one_before_holds(world: Worl
     days(world, "x", "xy", "z")
     land(world, 1, None)
     assert run(world, 1)["outcome"] == "nothing to do"
-    with pytest.raises(InvalidUsage, match=r"nothing is left at .*, and 1 files of .* are counted"):
+    with pytest.raises(InvalidUsage, match=r"nothing is left at .*, and 1 files of .* are ingested"):
         run(world, 1, removed=True)
     before = objects(world)
     done = run(world, 1, removed=True, yes=True)
@@ -283,7 +283,7 @@ def test_a_withdrawal_the_ledger_knows_no_more_is_not_put_back_nor_taken_out(wor
     for number in range(10, 10 + ledger.FAN_IN):
         run(world, number, "q")
     world.run(lambda job: compact(job, interval(0)))
-    with pytest.raises(InvalidUsage, match="taken by others since, and the ledger knows it no more"):
+    with pytest.raises(InvalidUsage, match="taken by others since, and the ledger no longer knows it"):
         world.run(lambda job: release(job, first))
     with pytest.raises(InvalidUsage, match="taken by others since; quarantine those batches first"):
         world.run(lambda job: quarantine(job, second))

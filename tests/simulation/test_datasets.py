@@ -273,7 +273,7 @@ def test_a_masked_value_is_in_no_refusal(tmp_path: Path) -> None:
         lambda job: seal(job, interval(0)),
     ):
         world.run(step)
-    with pytest.raises(InvalidUsage, match="the row k 1, v masked is held -1 times") as refused:
+    with pytest.raises(InvalidUsage, match="the row k 1, v masked has the multiplicity -1") as refused:
         tidemark.open("memory://masked", "tides").dataset().to_table()
     assert "secret" not in str(refused.value)
 

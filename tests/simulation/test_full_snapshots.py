@@ -177,13 +177,13 @@ def test_a_full_snapshot_below_the_seal_is_refused_and_the_next_one_says_it_all(
     made.land(1, "late", [B])
     with pytest.raises(
         InvalidUsage,
-        match=r"full snapshot of .*19Z, which the seal .*20Z has passed; the full snapshot of an interval to",
+        match=r"full snapshot of .*19Z, which the seal .*20Z has passed; the next full snapshot will",
     ):
         ingested(made, 1)
     batch = read_in(made, 2, [B])["batch"]
     sealed(made, 2)
     made.run(lambda job: quarantine(job, batch))
-    with pytest.raises(InvalidUsage, match="has passed the full snapshot of 29; the next full snapshot will say"):
+    with pytest.raises(InvalidUsage, match="has passed the full snapshot of 29; the next full snapshot will give"):
         made.run(lambda job: release(job, batch))
     assert held(made) == [(1, "a", 1)], "in quarantine it said nothing"
     read_in(made, 3, [B, B])

@@ -108,7 +108,9 @@ def test_sessions_are_refused_of_what_does_not_keep_when_its_rows_came(days: Day
         correct(sea.joined(sea.worlds["w"].job()))
     days.merged()
     sea.add(windows_of("v", MET))
-    with pytest.raises(InvalidUsage, match=r"tides is merged below .*; make it anew from its files, or leave late out"):
+    with pytest.raises(
+        InvalidUsage, match=r"tides is merged below .*; create it again from its files, or leave late out"
+    ):
         correct(sea.joined(sea.worlds["v"].job()))
 
 

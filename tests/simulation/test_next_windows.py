@@ -184,7 +184,9 @@ def test_a_derived_input_is_refused_and_one_that_was_merged_all_the_same(days: D
         log.commit(log.load(), HoldDropped(name))
     log.commit(log.load(), CompactionAllowed(5, (), 0))
     days.sea.ingest("tides", SPAN, days=SPAN)
-    with pytest.raises(InvalidUsage, match=r"tides is merged below .*; make it anew from its files, or write discard"):
+    with pytest.raises(
+        InvalidUsage, match=r"tides is merged below .*; create it again from its files, or write discard"
+    ):
         correct(sea.joined(sea.worlds["w"].job()))
 
 

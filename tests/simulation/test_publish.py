@@ -286,14 +286,14 @@ def test_without_its_package(tmp_path: Path, package: str, extra: str, monkeypat
     day(world, 0, [row(1, "a", 1)])
     find = errors.find_spec
     monkeypatch.setattr(errors, "find_spec", lambda name: None if name == package else find(name))
-    with pytest.raises(MissingExtra, match=rf"{package} is not installed: pip install 'tidemark\[{extra}\]'"):
+    with pytest.raises(MissingExtra, match=rf"{package} is not installed: pip install '\.\[{extra}\]' \(in a checkout"):
         published(world)
 
 
 def test_a_row_that_is_held_fewer_than_zero_times(tmp_path: Path) -> None:
     world = stage(tmp_path, Envelope.UPDATES, ICEBERG)
     day(world, 0, [row(7, "a", 1, d=-1)])
-    with pytest.raises(InvalidUsage, match=r"the row k 7, v a is held -1 times, which no table can show"):
+    with pytest.raises(InvalidUsage, match=r"the row k 7, v a has the multiplicity -1, which no table can show"):
         published(world)
 
 

@@ -76,7 +76,7 @@ def test_on_event_times_they_are_of_the_windows_that_are_there_too(tmp_path: Pat
         assert asked.recipe.happened
         assert "_happened" in how.recipe.whole
     named = replace(tides.state.collection, value=(*tides.state.collection.value, Column("event_time", ColumnType.INT)))
-    with pytest.raises(InvalidUsage, match="were told by another definition"):
+    with pytest.raises(InvalidUsage, match="were computed by another definition"):
         told_by(world.state, named, DAY - 1, open_too=False)
 
 
@@ -142,7 +142,7 @@ def test_statistics_are_refused_in_a_line_where_they_cannot_be_told_any_more(sea
     state, tides = sea.worlds["w"].state, sea.log("tides")
     with pytest.raises(InvalidUsage, match="nothing is recorded; the oldest still recorded is"):
         ask(replace(state, consumptions=state.consumptions[-1:]), DAY)
-    with pytest.raises(InvalidUsage, match=r"sealed to .* only, so its open windows are of both"):
+    with pytest.raises(InvalidUsage, match=r"sealed to .* only, so its open windows mix both"):
         ask(state, 2 * DAY - 1, open_too=True)
     tides.commit(tides.load(), CompactionAllowed(2 * DAY, (), 0))
     with pytest.raises(
@@ -151,7 +151,7 @@ def test_statistics_are_refused_in_a_line_where_they_cannot_be_told_any_more(sea
         ask(state, DAY - 1)
     ask(state, 3 * DAY - 1)
     sea.run("w", lambda job: declare_collection(job, windows_of("w", OVERNIGHT)))
-    with pytest.raises(InvalidUsage, match="were told by another definition"):
+    with pytest.raises(InvalidUsage, match="were computed by another definition"):
         ask(sea.worlds["w"].state, 3 * DAY - 1)
 
 
@@ -166,7 +166,7 @@ def test_statistics_of_an_input_that_is_gone_or_another_by_now_are_refused(sea: 
     ask(state)
     (consumed,) = state.consumptions
     another = replace(consumed.inputs[0], incarnation="another")
-    with pytest.raises(InvalidUsage, match=r"^statistics are read from tides as known at .*, and it was created anew"):
+    with pytest.raises(InvalidUsage, match=r"^statistics are read from tides as known at .*, and it was created again"):
         ask(replace(state, consumptions=(replace(consumed, inputs=(another,)),)))
     del sea.worlds["tides"]
     with pytest.raises(InvalidUsage, match=r"^statistics are read from tides, which is not there any more$"):

@@ -135,7 +135,7 @@ def test_what_was_merged_all_the_same_is_refused(sea: Sea) -> None:
         log.commit(log.load(), HoldDropped(hold.name))
     log.commit(log.load(), CompactionAllowed(5, (), 0))
     sea.ingest("tides", 1)
-    with pytest.raises(InvalidUsage, match=r"tides is merged below .*5Z; make it anew"):
+    with pytest.raises(InvalidUsage, match=r"tides is merged below .*5Z; create it again"):
         correct(sea.joined(sea.worlds["w"].job()))
 
 

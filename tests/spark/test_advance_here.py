@@ -118,5 +118,5 @@ def test_the_gate_finds_here_that_a_row_was_computed_wrong(
             totals.declared()
             advanced(here(totals.job()), made, day)
     monkeypatch.setattr(by_key, "grouped_here", wrong)
-    with pytest.raises(GateFailed, match="computed anew"):
+    with pytest.raises(GateFailed, match="recomputed keys"):
         advanced(here(totals.job()), made, 2)

@@ -140,7 +140,7 @@ def killed_and_made(one: Deriving, made: Made, who: str, marks: Path) -> None:
     ended, said = killed(who, made, marks)
     assert ended == ENDS[who], said
     if ended == 75:
-        assert "ended amid the work, killed or out of memory" in said
+        assert "ended during the work, killed or out of memory" in said
     orphans = files(made, who) - before
     assert orphans, "it was killed before anything was written"
     assert one.job().log.load().state.unsealed == ()

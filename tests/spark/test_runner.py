@@ -237,7 +237,7 @@ class OfTheJvm(Py4JJavaError):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (None, "Spark's JVM ended amid the work"),
+        (None, "Spark's JVM ended during the work"),
         ("Job aborted: java.lang.OutOfMemoryError: Java heap space", "JVM ran out of memory; give it more (spark.dr"),
         ("Python worker exited unexpectedly (crashed)", "a Python worker of Spark's ended"),
     ],

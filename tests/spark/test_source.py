@@ -137,7 +137,9 @@ def test_a_row_held_several_times_is_as_many_rows_and_one_held_less_is_none(spar
         times.items()
     )
     put(2, {1: -2})
-    with pytest.raises(PySparkException, match=r"the row id 1, kind a is held -1 times, which no table can show"):
+    with pytest.raises(
+        PySparkException, match=r"the row id 1, kind a has the multiplicity -1, which no table can show"
+    ):
         read(spark, made).count()
     assert frame.count() == 200_004, "it stays at its version"
 

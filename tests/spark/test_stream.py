@@ -221,7 +221,7 @@ def test_a_checkpoint_that_cannot_be_gone_on_from_is_refused_in_a_line(tmp_path:
     shutil.rmtree(made.landing)
     again = filled(tmp_path, UPSERT, 2)
     for call in (lambda: offsets(reader(again), found[1]), lambda: reader(again).partitions(found[0], found[1])):
-        with pytest.raises(InvalidUsage, match="one of that name was created anew: start with a new checkpoint"):
+        with pytest.raises(InvalidUsage, match="another was created under this name: start with a new checkpoint"):
             call()
     with pytest.raises(InvalidUsage, match="is no offset of a collection"):
         offsets(reader(again), {"upto": "x"})
@@ -300,7 +300,7 @@ def test_a_query_fails_with_the_line_and_no_traceback(spark: Any, tmp_path: Path
     assert "Traceback" not in str(refused.value)
     with pytest.raises(StreamingQueryException) as refused:
         streamed(spark, made, tmp_path / "sink")
-    assert "one of that name was created anew: start with a new checkpoint and an empty sink" in str(refused.value)
+    assert "another was created under this name: start with a new checkpoint and an empty sink" in str(refused.value)
     assert "Traceback" not in str(refused.value)
 
 

@@ -109,7 +109,7 @@ def test_a_row_at_rest_is_as_many_rows_as_it_is_held(spark: Any, tmp_path: Path)
     held = {row["id"]: row["_multiplicity"] for row in table.to_pylist()}
     positive = [id for id, times in held.items() if times > 0]
     assert {held[id] for id in positive} == {1, 2}
-    with pytest.raises(PySparkException, match="a row is held -1 times, which no table can show"):
+    with pytest.raises(PySparkException, match="a row has the multiplicity -1, which no table can show"):
         frame.select("kind").collect()
     some = ", ".join(map(str, positive))
     assert spark.sql(f"SELECT count(*) AS n FROM stock WHERE id IN ({some})").collect()[0].n == sum(

@@ -13,7 +13,7 @@ _DOC = (
     "Calls `{call}` with {hands} as {form}, under a hold. What it is handed follows what it was handed before without "
     "gap or overlap; cleared, it is handed the same again. Skipped where the run published nothing."
 )
-_HANDS = {"changes": "the changes that this run published", "as_of": "all that the collection held by then"}
+_HANDS = {"changes": "the changes that this run published", "as_of": "all rows of the collection at that time"}
 
 
 def after_tasks(location: Location) -> list[Any]:

@@ -27,7 +27,7 @@ def intervals_asset_of(collection: str) -> Asset:
     For each interval of that schedule that became complete and readable it has an event whose partition is the
     interval's beginning, as Airflow's own timetables write it: `2013-01-02T00:00:00`. So a DAG runs once for each
     interval (`PartitionedAssetTimetable`), or once for some together (`RollupMapper`); `window_of(context,
-    schedule="@daily")` is the interval there. Late rows and corrections of an interval that was told before are no
-    event of it: those of `asset_of` tell of them.
+    schedule="@daily")` is the interval there. Late rows and corrections of an interval that was announced before are no
+    event of it: the events of `asset_of` report them.
     """
     return Asset(name=f"{collection}.intervals", uri=f"{SCHEME}{collection}/intervals", group="tidemark")

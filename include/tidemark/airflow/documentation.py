@@ -54,7 +54,7 @@ def gate_doc(gate: Gate) -> str:
 _FRONTIERS = (
     "Frontiers: complete below **complete_below**, known up to **seal**, in the trace below **trace_upper**, readable "
     "from **since** on. "
-    "Where they stand: *Tidemark* in the navigation."
+    "Their current values: *Tidemark* in the navigation."
 )
 
 _WAYS_OUT = """\
@@ -136,7 +136,7 @@ If it is red, as nobody answered:
   starts this DAG again.
 - Backfill a range of dates with *Trigger > Backfill*: each run corrects the collection until the end of its day. Of
   days that it has passed there is nothing to do, and the run says so.
-- *Trigger > Single run* takes `until`; `whole` computes everything anew, `check` puts right what anything else wrote.
+- *Trigger > Single run* takes `until`; `whole` recomputes everything, `check` repairs what anything else wrote.
 """
 
 
@@ -158,7 +158,7 @@ def facts_of_derived(name: str, derived: Derived, declared: Collection | Derived
         ("key", ", ".join(f"`{column}`" for column in keyed) or "inferred from the definition"),
         ("refresh", f"`{derived.refresh}`; `tidemark explain {name}` says which mode that is, and why"),
         ("first build", f"a frontier each {format_duration(derived.history)}" if derived.history else "one frontier"),
-        ("history held of inputs", format_duration(derived.max_lag) if derived.max_lag else "as long as it exists"),
+        ("history kept of inputs", format_duration(derived.max_lag) if derived.max_lag else "as long as it exists"),
         ("asset", f"`tidemark://{name}`"),
     ]
     if definition.function:

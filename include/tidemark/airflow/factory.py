@@ -60,7 +60,7 @@ def tidemark_dag(
 
     Unpaused, it starts no run outside the collection's start and end, and of the past at most the last interval:
     the others are a backfill, whose runs are about `backfill_intervals` each at most (TIDEMARK_BACKFILL_INTERVALS, 31).
-    A `schedule` in words among the options is kept within start and end, too. `root` and `landing` stand in for the
+    A `schedule` in words among the options is kept within start and end, too. `root` and `landing` replace the
     deployment's, `ready_within` for TIDEMARK_READY_WITHIN, `asks` and `response_timeout` for TIDEMARK_GATE_ASKS and
     TIDEMARK_RESPONSE_TIMEOUT; `notifiers` are called whenever a gate asks (GateOperator). `default_args` and
     `dag_options` (arguments of `airflow.sdk.DAG`, `dag_id` among them) go before what the file says under `airflow`,
@@ -211,7 +211,7 @@ def _params_of_derived() -> dict[str, Param]:
             description_md="Correct it up to this time and no further; empty: as far as its inputs are. Each run of a "
             "backfill has its own and refuses another.",
         ),
-        "whole": Param(False, type="boolean", title="whole", description_md="Compute all of it, whatever changed."),
+        "whole": Param(False, type="boolean", title="whole", description_md="Recompute everything, whatever changed."),
         "check": Param(
             False,
             type="boolean",

@@ -229,7 +229,7 @@ class GateOperator(StepOperator):
         except TidemarkError as error:
             raise task_failure(error) from None
         if not trigger.files:
-            self._ask(context, asked, f"no file of batch {asked.names} lies in the landing to be mended")
+            self._ask(context, asked, f"the landing has no file of batch {asked.names} that could be mended")
         self.log.info("waiting without a worker for a change of %s", ", ".join(trigger.files))
         meant = {**asked.as_dict(), "batches": list(batches)}
         self.defer(trigger=trigger, method_name="changed", kwargs={"question": meant})

@@ -41,7 +41,7 @@ def ingest_group(collection: str | Path | Collection, **options: Any) -> TaskGro
 
 
 def seal_group(collection: str | Path | Collection, **options: Any) -> TaskGroup:
-    """`seal >> gate_frontier`: no more updates below the interval's end. Options as `ingest_group`."""
+    """`seal >> gate_frontier`: updates below the interval's end are complete. Options as `ingest_group`."""
     return step_group("seal", collection, **options)
 
 

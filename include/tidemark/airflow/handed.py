@@ -62,7 +62,7 @@ def with_changes(
     overlap, and a task that is cleared is handed the same again. It is skipped where its run published nothing. While
     the function runs a hold keeps what it reads; what retention merged before that is handed over as it is now.
 
-    `columns` and `where` are those of `changes`, `form` says what is handed over, `root` stands in for the
+    `columns` and `where` are those of `changes`, `form` says what is handed over, `root` replaces the
     deployment's, `task_options` are those of `airflow.sdk.task`. InvalidUsage for a function without an argument, and
     for an unknown form.
     """
@@ -83,7 +83,7 @@ def with_as_of(
     root: str | None = None,
     **task_options: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """As `with_changes`; the function is handed all that the collection held at the end of the span."""
+    """As `with_changes`; the function gets all rows of the collection at the end of the span."""
 
     def asked(flights: OpenCollection, span: Interval) -> Answer:
         return flights.as_of(span.upper - 1, columns=columns, where=where)

@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Notice:
-    """What somebody is told of a collection.
+    """A notification about a collection.
 
     `event` is `failure`, `question`, `overdue` or `correction`; `about` the interval or what else it is about, in
     words; `subject` one line for people, `text` some sentences: what happened, and what to do. `dag_id`, `run_id` and
-    `task_id` are of the task that tells, `url` leads to it ("" where that is not known).
+    `task_id` are those of the task that notifies, `url` leads to it ("" where that is not known).
     """
 
     event: str
@@ -98,7 +98,7 @@ class FailureCallback:
         try:
             notify(self._location.airflow.notify.failure, notice_of_failure(self._location, context), context)
         except Exception as error:
-            log.exception("nobody could be told of a failure of %s: %s", self._location.name, error)
+            log.exception("nobody could be notified of a failure of %s: %s", self._location.name, error)
 
     def __deepcopy__(self, memo: object) -> FailureCallback:
         return self

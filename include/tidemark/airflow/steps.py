@@ -143,7 +143,7 @@ class IngestOperator(StepOperator):
     """A step that reads files which land: the ingest. It creates the collection first, or redefines it where its file
     changed.
 
-    The param `landing` of a run stands in for the landing of the deployment, within what the deployment allows
+    The param `landing` of a run replaces the landing of the deployment, within what the deployment allows
     (`landing_of_run`). Where files have not landed (the source's `ready`), the task is deferred, which takes no worker,
     until they have: at most until `ready_within` after the end of the interval (TIDEMARK_READY_WITHIN, 12h), and of one
     long past ten minutes. Then it fails, without a retry.

@@ -115,7 +115,7 @@ class WaitForSealOperator(BaseOperator):
         why = event.get("error") or f"it is complete below {format_instant(event['complete_below'])}"
         raise AirflowFailException(
             f"{self.collection} was not sealed up to {format_instant(upto)} within {waited}: {why}; clear this task to "
-            "wait on, and see the collection's DAG for what holds it up"
+            "wait on, and see the collection's DAG for what blocks it"
         )
 
 
@@ -138,7 +138,7 @@ def wait_for_seal(
 
     An interval that the collection's grace holds back counts as sealed when it is; beyond a collection's end there is
     nothing to wait for. A collection that does not exist yet is waited for. Fails, without a retry, after `timeout`.
-    Returns `upto` and `complete_below`. `root` stands in for the deployment's, `task_id` is `wait_for_<collection>`
+    Returns `upto` and `complete_below`. `root` replaces the deployment's, `task_id` is `wait_for_<collection>`
     without one, `task_options` are those of Airflow's operators.
     """
     return WaitForSealOperator(

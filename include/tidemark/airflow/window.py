@@ -98,7 +98,7 @@ def until_of(context: Mapping[str, Any]) -> int | None:
     end = from_datetime(upper)
     if until not in (None, end):
         raise InvalidUsage(
-            f"this run is of a backfill, until {upper.isoformat()}, but its param until says {asked}: leave it empty"
+            f"this run belongs to a backfill until {upper.isoformat()}, but its param until is {asked}: leave it empty"
         )
     return end
 

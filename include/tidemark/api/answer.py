@@ -63,8 +63,8 @@ class Answer(Tabular):
 
     def to_spark(self, spark: Any) -> Any:
         """The same rows as a data frame of the session `spark`, read by its executors; their order is not said. Lazy:
-        nothing is read until an action asks. Executors need what `tidemark[spark]` brings, and get Tidemark itself from
-        here. MissingExtra without `tidemark[spark]`."""
+        nothing is read until an action asks. Executors need what the extra `spark` brings, and get Tidemark itself from
+        here. MissingExtra without the extra `spark`."""
         require("pyspark", "spark")
         if not hasattr(spark, "createDataFrame"):
             raise InvalidUsage(f"spark is {spark!r} ({type(spark).__name__}); give a SparkSession")

@@ -35,8 +35,8 @@ _COMPACTED = 1024
 
 @dataclass(frozen=True)
 class LandedChunk:
-    """A file that has landed. `reason` says why the chunk ended, `also` what else held; `interval` whose files it is
-    among; its rows are the producer's from number `first` on."""
+    """A file that has landed, in the files of `interval`. `reason` says why the chunk ended, `also` which other reasons
+    applied; its rows are the producer's from number `first` on."""
 
     path: str
     first: int

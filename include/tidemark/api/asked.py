@@ -98,7 +98,7 @@ class Read(Answer):
 
 
 class AsOf(Read):
-    """The rows of key and value that a collection held, each with its `_multiplicity`."""
+    """The rows of key and value of a collection, each with its `_multiplicity`."""
 
     def __init__(
         self,

@@ -57,7 +57,7 @@ class OpenCollection:
 
     @property
     def root(self) -> str:
-        """The root it lies below."""
+        """The root of the collection."""
         return self._pinned.root
 
     @property
@@ -99,17 +99,17 @@ class OpenCollection:
         columns: Sequence[str] | None = None,
         where: Where | Sequence[Where] | None = None,
     ) -> AsOf:
-        """What the collection held: as known at `time` (the newest there is), of what had happened by `event_time`
+        """The rows of the collection: as known at `time` (the newest there is), of what had happened by `event_time`
         (all).
 
-        The rows have the columns of key and value and `_multiplicity`, how often the row is held (never 0). With
+        The rows have the columns of key and value and `_multiplicity`, how often the row is in it (never 0). With
         `columns` only these are read, in this order, and rows that are equal in them are one, multiplicities added up.
         `where` is a condition, such as `"delay_min > 30 AND carrier IN ('UA', 'AA')"`, or a dict of values by column
         (None is null, a list is any of them); several are all to hold. Conditions on the first key columns are looked
         up; those on columns of whole numbers, dates and times leave out the row groups that can hold no such row;
         others are filtered as the rows are read.
 
-        Raises InvalidUsage for a time that cannot be read, not yet or no more, with the nearest readable ones, and for
+        Raises InvalidUsage for a time that cannot be read yet or any longer, with the nearest readable ones, and for
         columns, conditions and times that are none.
         """
         from tidemark.api.asked import AsOf
@@ -124,16 +124,16 @@ class OpenCollection:
         where: Where | Sequence[Where] | None = None,
         multiplicity: bool = False,
     ) -> CollectionDataset:
-        """What the collection held, as a dataset of Arrow: for DuckDB (`duckdb.sql("SELECT … FROM dataset")`), polars
+        """The rows of the collection as a dataset of Arrow: for DuckDB (`duckdb.sql("SELECT … FROM dataset")`), polars
         (`polars.scan_pyarrow_dataset(dataset)`) and Arrow (`dataset.to_table(columns=…, filter=…)`), whose columns and
         filters it takes: only those columns are read, and only row groups that can hold a row which fits.
 
-        The arguments are those of `as_of`. A row that is held several times is several rows; with `multiplicity` it may
-        be one, and `_multiplicity` says how often it is held: rows that are equal in the columns read may come several
+        The arguments are those of `as_of`. A row with multiplicity m is m rows; with `multiplicity` it may
+        be one, and `_multiplicity` says how often it occurs: rows that are equal in the columns read may come several
         times then, so add it up. The order of rows is not defined.
 
-        Raises InvalidUsage as `as_of`; and, when it is read without `multiplicity`, for a row that is held fewer than
-        zero times.
+        Raises InvalidUsage as `as_of`; and, when it is read without `multiplicity`, for a row of
+        negative multiplicity.
         """
         from tidemark.api.dataset import CollectionDataset
         from tidemark.api.rows import HeldRows
@@ -154,8 +154,8 @@ class OpenCollection:
         partition_by: str | None = None,
         replace: bool = False,
     ) -> Exported:
-        """Write the rows that the collection held to a file (.parquet, .csv, .jsonl), or with `partition_by` into a
-        folder with a file for each value of that column; each row as often as it was held, in no order.
+        """Write the rows of the collection to a file (.parquet, .csv, .jsonl), or with `partition_by` into a
+        folder with a file for each value of that column; each row repeated by its multiplicity, in no order.
 
         It appears whole: a reader finds what was there before, or all of it. A file that is there is replaced, a folder
         with `replace` only. `time`, `event_time`, `columns` and `where` are as in `as_of`.
@@ -186,7 +186,7 @@ class OpenCollection:
 
         A timeline is a column of type int, date or timestamp. Row groups that can hold no such row are not read: few
         are where rows of one time are near each other in the order of the key, all may be where they are not;
-        `explain()` tells. With `in_order` rows come by timeline, key and value, and the whole answer is held in memory
+        `explain()` tells. With `in_order` rows come by timeline, key and value, and the whole answer is in memory
         to sort it; else they come in order of the key.
 
         Raises InvalidUsage as `as_of`, for a timeline that there is not, with the nearest, and for bounds that are no
@@ -200,7 +200,7 @@ class OpenCollection:
 
     def head(self, rows: int = 10) -> pa.Table:
         """The first different rows of what is known now, in order of the key; no more is read than they need. With
-        `_multiplicity` where one of them is not held once."""
+        `_multiplicity` where one of them is not 1."""
         found = self.as_of().head(rows)
         once = found["_multiplicity"].to_pylist() == [1] * found.num_rows
         return found.drop_columns(["_multiplicity"]) if once else found
@@ -221,9 +221,9 @@ class OpenCollection:
         over the whole span and leaves the times out.
 
         `columns` and `where` are as in `as_of`. Unless `net`, conditions may look at `_event_time`, which they compare
-        with a time (`"_event_time >= '2024-01-01'"`), `_commit_timestamp` and `_commit_version`, too. What is told is
-        what changed in the columns that they name: an update of others is none. The images of an update are told as
-        such where the whole key is among these columns.
+        with a time (`"_event_time >= '2024-01-01'"`), `_commit_timestamp` and `_commit_version`, too. The answer
+        has the changes of the columns that they name: an update of other columns is not in it. An update has its two
+        images where the whole key is among these columns.
 
         Raises InvalidUsage as `as_of`.
         """
@@ -261,18 +261,18 @@ class OpenCollection:
         `speed` and `speed_at`. The timeline's own column has the time of the latest row.
 
         In order of the key, one row for each that has any. `columns`, `where`, `time` and `event_time` are as in
-        `as_of`; a row has no multiplicity here. Of a collection whose keys hold one value the usual question is
-        `as_of(event_time=…)`: this one looks at what it holds now, in the columns of its rows.
+        `as_of`; a row has no multiplicity here. Where each key has one value, the usual question is
+        `as_of(event_time=…)`: this one reads the current rows, by a column of theirs.
 
         With a table `at` in place of `t` (of pyarrow, pandas or polars, or a data frame of Spark) each of its rows is
         asked for: the point-in-time join. It has the columns of the key, and the time as the column `at_column`, which
-        is called as the timeline unless told. The answer is the table, in its order, with the columns of the value (or
+        is named as the timeline by default. The answer is the table, in its order, with the columns of the value (or
         `columns` of them) behind its own: null where there is no row, or where the key or the time is null. The time of
         the row is called `_at`. With `known_at`, a column of timestamps of the table, each row is answered by what was
         known then: a correction that was learned later does not count. A data frame of Spark is answered by `to_spark`.
 
         Raises InvalidUsage as `as_of`; for a timeline or a time that is none, and for a column that the table lacks, or
-        has in another type; and, when it is read, for a key of which a row in that span is held fewer than zero times,
+        has in another type; and, when it is read, for a key with a row of negative multiplicity in that span,
         unless its latest row is later.
         """
         from tidemark.api.latest import LatestAt, Question

@@ -18,7 +18,7 @@ def open(root: str | os.PathLike[str], name: str | None = None, version: int | N
     which must still be kept. S3 takes its credentials and endpoint from the usual AWS environment.
 
     Raises InvalidUsage if there is no such collection, with those there are, or no such version any more; MissingExtra
-    for `s3://` without `tidemark[s3]`.
+    for `s3://` without the extra `s3`.
     """
     address = address_of(root)
     if name is None:

@@ -43,7 +43,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = (from_datetime(datetime(year, 1, 1, tzinfo=UTC)) for year in (1000, 9000))
 """What is drawn lies between these: its axis goes on a little to both sides, and has dates from year 1 to 9999 only."""
 _FAR = (
-    "a window lies outside the years 1000 to 9000, too far to be drawn; draw others: "
+    "a window is outside the years 1000 to 9000, too far to be drawn; draw others: "
     "--where \"window_start >= '1000-01-01' AND window_end < '9000-01-01'\""
 )
 
@@ -87,7 +87,7 @@ def draw(drawn: Drawn, path: str, value: str | None = None) -> int:
     a number). Windows whose rows were corrected after they were there are marked. How many it shows.
 
     Raises InvalidUsage for another kind of file, for a column that is no number, for no windows, for too many, and for
-    some that lie too far away; MissingExtra without `tidemark[plot]`.
+    some that lie too far away; MissingExtra without the extra `plot`.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class InRange(AsOf):
-    """The rows that a collection held whose time on a timeline is in [lower, upper], both included."""
+    """The rows of a collection whose time on a timeline is in [lower, upper], both included."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ class Rows(ABC):
 
 
 class HeldRows(Rows):
-    """What a collection held: each row as often as it was held, or with `_multiplicity`."""
+    """The rows of a collection: each repeated by its multiplicity, or with `_multiplicity`."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Tabular(ABC):
-    """Rows that are read when they are asked for, each time anew."""
+    """Rows that are read again each time they are asked for."""
 
     @property
     @abstractmethod
@@ -79,7 +79,7 @@ class Tabular(ABC):
         return export(self, self.schema, path, format=format, partition_by=partition_by, replace=replace)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """All rows as a pandas data frame. Integers and truths are of pandas' nullable types, so that no null turns a
+        """All rows as a pandas data frame. Integers and truths have pandas' nullable types, so that no null turns a
         whole number into a float. MissingExtra without pandas."""
         _require("pandas")
         import pandas
@@ -103,7 +103,7 @@ class Tabular(ABC):
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """The rows as a relation of DuckDB, on a `connection` or DuckDB's own; it reads when it is asked, and only the
-        columns and chunks that it needs. MissingExtra without `tidemark[sql]`."""
+        columns and chunks that it needs. MissingExtra without the extra `sql`."""
         require("duckdb", "sql")
         import duckdb
 

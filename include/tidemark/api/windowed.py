@@ -48,7 +48,7 @@ def late_by(state: Arrangement, time: int) -> Lateness | None:
 
 
 class WindowRows(Read):
-    """The windows that a collection held, with what its history says of each (arrow/windows.py)."""
+    """The windows of a collection, with what its history says of each (arrow/windows.py)."""
 
     def __init__(
         self, pinned: Pinned, time: int | None, open_too: bool, where: Any = None, also: Condition = ALL
@@ -86,16 +86,15 @@ class WindowRows(Read):
         `_last_arrival` when one came last, as far as the input's history is kept: what was known before counts from
         there on. Of windows on event times, rows that happened at different times are different.
 
-        Where windows take late rows for a while only, all this is of what counts in each, as it came and went until
-        then; `_window_updates_late` is how many rows came too late for a window, `_rows_late_for_all` those of them
-        that were late for all their windows, and `_rows_late_for_some` those that another one took. Of a session these
-        are the rows that it would have taken and that no session took. By `late: next_window` a window's rows are
-        those that count in it, so that the first may be from before it began; they are late for their own windows all
-        the same. All is null of windows that took no more rows already where the history begins that the input keeps:
-        what counted in these is not known any more.
+        With limited lateness these figures are about the rows that count in each window. `_window_updates_late` is how
+        many rows came too late for a window, `_rows_late_for_all` those of them that were late for all their windows,
+        and `_rows_late_for_some` those that another window counted. For a session these are the rows that it would
+        have accepted and that no session accepted. With `late: next_window` a window's rows are those that count in
+        it, so the first may be from before it began; they are still late for their own windows. Everything is null for
+        windows that were frozen before the input's kept history begins: what counted in them is no longer known.
 
         Raises InvalidUsage where the input is gone, or does not keep any more what was consumed of it; MissingExtra
-        without `tidemark[spark]`.
+        without the extra `spark`.
         """
         require("pyspark", "spark")
         return WindowStatistics(self, self._pinned, spark)
@@ -105,7 +104,7 @@ class WindowRows(Read):
         that is a number); those corrected after they were there are marked. How many it shows.
 
         Raises InvalidUsage for another kind of file, for a column that is no number, for no windows and for too many;
-        MissingExtra without `tidemark[plot]`.
+        MissingExtra without the extra `plot`.
         """
         from tidemark.api.picture import Drawn, draw
 
@@ -184,7 +183,9 @@ class WindowStatistics(Answer):
         return [*self._windows._asked(), "with statistics"]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise InvalidUsage("an answer with statistics holds a Spark session; send the windows, and ask for them there")
+        raise InvalidUsage(
+            "an answer with statistics needs its Spark session; send the windows, and ask for them there"
+        )
 
 
 def _no_tasks() -> Any:

@@ -69,7 +69,8 @@ class Explanation:
         yield f"  bytes read    {self.bytes_read:,} of {self.bytes:,}, in columns {', '.join(self.columns)}"
         if self.resolved:
             rows = _count(self.resolved_rows, "row", "rows")
-            yield f"  resolved      {_count(self.resolved, 'part', 'parts')} of {rows}, with what is held of their keys"
+            parts = _count(self.resolved, "part", "parts")
+            yield f"  resolved      {parts} of {rows}, with the stored rows of their keys"
         if self.layout:
             yield f"  laid out      {self.layout}; rows of a key are in many buckets"
         yield f"  merged        {_count(self.runs, 'sorted run', 'sorted runs')}"

@@ -49,8 +49,8 @@ def each_time(rows: pa.RecordBatch, times: Ints, unshown: Names[str] = ()) -> It
         values = ((name, MASKED if name in unshown else rows.column(name)[at]) for name in rows.schema.names[:8])
         row = plain_line(", ".join(f"{name} {value}" for name, value in values), 200)
         raise InvalidUsage(
-            f"the row {row} is held {times[at]} times, which no table can show; read it with its "
-            "multiplicity, or retract no more than there is"
+            f"the row {row} has the multiplicity {times[at]}, which no table can show; read it with its "
+            "multiplicity, or correct what retracts too much"
         )
     ends = np.cumsum(times)
     for first in range(0, int(ends[-1]), MOST_ROWS):

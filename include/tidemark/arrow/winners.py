@@ -134,6 +134,6 @@ def check_below_zero(
             row = int(wrong[0])
             named = ", ".join(f"{name}={plain_values(rows.column(name).slice(row, 1))[0]!r}" for name in key)
             raise InvalidUsage(
-                f"a row of the key {named} is held fewer than zero times, so no row of it can be said to be the "
-                "latest; correct the source, or leave the key out by a condition"
+                f"a row of the key {named} has a negative multiplicity, so its latest row is not "
+                "known; correct the source, or leave the key out by a condition"
             )

@@ -32,8 +32,8 @@ def advance(
     ] = None,
     spark: SparkOption = None,
 ) -> None:
-    """All steps of a collection in their order, each with its gate. Of each interval that is missing what has landed
-    is taken for all there is, be that nothing: so time moves on, and windows close, though nothing comes.
+    """Run all steps of a collection in order, each with its gate. Missing intervals are ingested with what has landed,
+    even if that is nothing: so time advances and windows close without new data.
 
     Example: tidemark advance flights --to 2013-01-08, then tidemark advance departures_by_hour
     """

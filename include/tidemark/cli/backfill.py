@@ -23,7 +23,7 @@ NOTHING = {"outcome": "nothing to do", "steps": 0, "waits_for": None}
 """What a backfill came to whose intervals were all complete before: `--again` reads those whose files changed."""
 PreviewOption = Annotated[bool, typer.Option("--preview", help="Say what it would read, and do nothing.")]
 AgainOption = Annotated[
-    bool, typer.Option("--again", help="Also the intervals that are complete: their files may have changed.")
+    bool, typer.Option("--again", help="Also run intervals that are complete: their files may have changed.")
 ]
 IntervalsOption = Annotated[
     int,
@@ -54,9 +54,9 @@ def backfill(
     intervals: IntervalsOption = INTERVALS_OF_RUN,
     spark: SparkOption = None,
 ) -> None:
-    """Bring a range of days through all steps and gates, each with a commit of its own, and report what came of each.
+    """Run a range of days through all steps and gates, one commit per day, and report the result of each.
 
-    A bad day stops no other: all are ingested, then it is named, and the same command goes on once it is mended.
+    A bad day stops no other: the report names it, and the same command continues once its files are corrected.
 
     Example: tidemark backfill flights --from 2013-01-01 --to 2013-12-31 --preview
     """

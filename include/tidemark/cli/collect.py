@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the plan; write and remove nothing.")]
 NowOption = Annotated[
-    bool, typer.Option("--now", help="Without waiting for the graces. Needs --nothing-else-runs as well.")
+    bool, typer.Option("--now", help="Do not wait for the graces. Needs --nothing-else-runs as well.")
 ]
 AloneOption = Annotated[
     bool,
     typer.Option(
         "--nothing-else-runs",
-        help="I know that no step and no reader uses the collection: --now takes objects from under them.",
+        help="Confirm that no step and no reader uses the collection: --now would remove objects they need.",
     ),
 ]
 

@@ -125,12 +125,12 @@ def verify(
     definition: Annotated[
         bool,
         typer.Option(
-            "--definition", help="Of a derived collection: compute all of it anew, as of each frontier its inputs keep."
+            "--definition", help="Recompute a derived collection at each frontier that its inputs keep, and compare."
         ),
     ] = False,
     spark: SparkOption = None,
 ) -> None:
-    """Whether storage still holds what the state promises. Exit code 1 if anything was found."""
+    """Check that storage still contains what the state promises. Exit code 1 if anything was found."""
     from tidemark.cli.derived import verify_definition
     from tidemark.jobs.questions.verify import verify as check
 

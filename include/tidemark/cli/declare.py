@@ -41,7 +41,7 @@ def _derived(call: Call, job: Job, file: DerivedFile, sample: str | None) -> tup
     from tidemark.jobs.steps.init import derived_collection
 
     if sample is not None:
-        raise UsageError(f"--sample is of collections that land; {file.name} is derived, its definition says its types")
+        raise UsageError(f"--sample is for landed collections; {file.name} is derived, its definition says its types")
     check_inputs(call, file)
     before = _frozen(job)
     collection = derived_collection(job, file)

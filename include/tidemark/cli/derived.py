@@ -39,11 +39,14 @@ def add_to(app: typer.Typer) -> None:
 def explain(
     call: Call,
     collection: Annotated[
-        str, typer.Argument(metavar="COLLECTION|FILE", help="A derived collection, or the file of one, created or not.")
+        str,
+        typer.Argument(
+            metavar="COLLECTION|FILE", help="A derived collection, or its file, also one that is not created yet."
+        ),
     ],
-    queries: Annotated[bool, typer.Option("--queries", help="Show the queries that are run, too.")] = False,
+    queries: Annotated[bool, typer.Option("--queries", help="Also show the queries.")] = False,
 ) -> None:
-    """How a derived collection is computed, why in no cheaper mode, and what its next run does. Starts no Spark.
+    """Explain how a derived collection is computed, why not cheaper, and what its next run does. Starts no Spark.
 
     Example: tidemark explain delays_by_carrier
     """
@@ -87,7 +90,7 @@ def _explained(told: dict[str, Any], queries: bool) -> Iterable[Any]:
     if told["file"]:
         lines.append(("python", told["file"]))
     if told["mode"] == "by_key" and not told["file"]:
-        lines.append(("sums", "are subtracted" if told["subtracts"] else "are computed anew for what is touched"))
+        lines.append(("sums", "are subtracted" if told["subtracts"] else "are recomputed for the groups that changed"))
     lines += [("computed" if at == 0 else "", line) for at, line in enumerate(_ways(told["ways"]))]
     lines += [("why" if at == 0 else "", why) for at, why in enumerate(told["why"])]
     for at, one in enumerate(told["inputs"]):
@@ -150,7 +153,7 @@ def verify_definition(call: Call, job: Job, name: str) -> None:
     """Show whether a collection is what its definition says; exit code 1 if it is not, or if that cannot be told."""
     from tidemark.jobs.questions.definition import verify_definition as question
 
-    with output.working(f"computing {name} anew"):
+    with output.working(f"recomputing {name}"):
         report = question(job, every=True)
     call.emit(report.as_dict(), *_compared(report))
     if not report.sound:
@@ -175,6 +178,6 @@ def _compared(report: DefinitionReport) -> Iterable[Any]:
     ]
     if wrong:
         yield output.table(("as known at", "row", "should be there", "is there"), wrong)
-    looked = f"version {report.version}: {output.counted(report.checked, 'frontier')} computed anew"
-    found = "cannot be told" if not report.checked else "as defined" if report.sound else "not as defined"
+    looked = f"version {report.version}: {output.counted(report.checked, 'frontier')} computed again"
+    found = "cannot be checked" if not report.checked else "as defined" if report.sound else "not as defined"
     yield f"{found}; {looked}"

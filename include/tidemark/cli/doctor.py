@@ -19,12 +19,13 @@ def doctor(
     call: Call,
     collection: Annotated[
         str | None,
-        typer.Argument(metavar="COLLECTION", help="Ask where this collection lives, and keep the certificate with it."),
+        typer.Argument(
+            metavar="COLLECTION", help="Test the store of this collection, and keep the certificate with it."
+        ),
     ] = None,
 ) -> None:
-    """Ask the store below --root whether it keeps what commits rely on: that of several creates of one key exactly one
-    succeeds, and what follows from that. Small objects are created and deleted. A store that does not is refused by the
-    guarantee that it breaks.
+    """Test the store below --root for the guarantees that commits rely on, first that of several creates of one key
+    exactly one succeeds. Small objects are created and deleted. A store that breaks a guarantee is refused by its name.
     """
     from tidemark.jobs.questions.promises import as_dict, promises_of_collection, promises_of_root
     from tidemark.storage.probe.probe import leftover

@@ -36,7 +36,7 @@ def export(
     where: WhereOption = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace a folder that is there.")] = False,
 ) -> None:
-    """Write what the collection held to files that appear whole: Parquet, CSV or JSON lines.
+    """Write the rows of a collection to Parquet, CSV or JSON lines. The result appears whole or not at all.
 
     Example: tidemark export flights --to flights.csv --where carrier=UA
     """

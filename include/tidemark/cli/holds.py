@@ -24,7 +24,7 @@ def hold(
     call: Call,
     collection: CollectionArgument,
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Whose hold it is; without it, the holds there are.")
+        str | None, typer.Argument(metavar="NAME", help="The name of the hold; without it, list the holds.")
     ] = None,
     at: Annotated[
         int | None,
@@ -33,11 +33,11 @@ def hold(
     expires: Annotated[
         int | None,
         typer.Option(
-            "--for", parser=duration, metavar="DURATION", help="Let go by itself after 30m, 12h, 7d. Default: never."
+            "--for", parser=duration, metavar="DURATION", help="End the hold after 30m, 12h, 7d. Default: never."
         ),
     ] = None,
 ) -> None:
-    """Keep history readable: `since` does not pass a hold, whatever the retention says. `release` lets it go.
+    """Keep history readable: `since` does not pass a hold, whatever the retention says. `release` ends it.
 
     Example: tidemark hold flights month-end-report --at 2013-01-31 --for 7d
     """
@@ -46,7 +46,7 @@ def hold(
     job = call.job(collection)
     if name is None:
         if at is not None or expires is not None:
-            raise UsageError("whose hold? name it: tidemark hold COLLECTION NAME --at TIME")
+            raise UsageError("name the hold: tidemark hold COLLECTION NAME --at TIME")
         found = retain.holds(job, job.log.load())
         rows = [(one["hold"], one["since_text"], one["expires_text"], "yes" if one["holds"] else "no") for one in found]
         shown = output.table(("hold", "since", "expires", "holds"), rows) if rows else "no holds"
@@ -65,7 +65,7 @@ def release(
     collection: CollectionArgument,
     what: Annotated[str, typer.Argument(metavar="BATCH|HOLD", help="A quarantined batch's id, or a hold's name.")],
 ) -> None:
-    """Put a quarantined batch back, or let a hold go."""
+    """Put a quarantined batch back, or end a hold."""
     from tidemark.cli.steps import show
     from tidemark.jobs.steps import retain
     from tidemark.jobs.steps.quarantine import held_of

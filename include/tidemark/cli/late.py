@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 PANEL = "Collections"
-FileOption = Annotated[str | None, typer.Option("--file", metavar="TEXT", help="Of files whose path holds this.")]
+FileOption = Annotated[
+    str | None, typer.Option("--file", metavar="TEXT", help="Only rows of files whose path contains this.")
+]
 BatchOption = Annotated[
-    str | None, typer.Option("--batch", metavar="BATCH", help="Only of this batch, or what it replayed.")
+    str | None, typer.Option("--batch", metavar="BATCH", help="Only rows of this batch, or of what it replayed.")
 ]
 
 
@@ -56,15 +58,15 @@ def list_(
     batch: BatchOption = None,
     happened_from: Annotated[
         int | None,
-        typer.Option("--happened-from", parser=instant, metavar="TIME", help="Of rows that happened then or later."),
+        typer.Option("--happened-from", parser=instant, metavar="TIME", help="Only rows that happened then or later."),
     ] = None,
     happened_before: Annotated[
         int | None,
-        typer.Option("--happened-before", parser=instant, metavar="TIME", help="Of rows that happened before."),
+        typer.Option("--happened-before", parser=instant, metavar="TIME", help="Only rows that happened before."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Most rows to list; 0 counts only.")] = 50,
 ) -> None:
-    """Show late source rows: why and by how much they were late, and what became of them."""
+    """List late source rows: why and by how much they were late, and what happened to them."""
     from tidemark.jobs.questions.late import Happened, LateRows, check_named, late_rows
 
     times = (happened_from, happened_before)

@@ -56,18 +56,22 @@ def latest_at(
     ] = None,
     known_at: Annotated[
         str | None,
-        typer.Option("--known-at", metavar="COLUMN", help="Answer each row by what was known at this time of it."),
+        typer.Option(
+            "--known-at", metavar="COLUMN", help="Answer each row with what was known at the time in this column."
+        ),
     ] = None,
     within: Annotated[
         str | None,
         typer.Option("--within", metavar="DURATION", help="Look back no further: 30m, 7d, or a whole number."),
     ] = None,
     each: Annotated[
-        bool, typer.Option("--each", help="Of each column the latest value that is not null, with its time.")
+        bool, typer.Option("--each", help="For each column the latest value that is not null, with its time.")
     ] = False,
     ties: Annotated[
         list[str] | None,
-        typer.Option("--ties", metavar="COLUMN", help="Of rows at one time take the greatest by this; repeatable."),
+        typer.Option(
+            "--ties", metavar="COLUMN", help="Of rows at the same time take the greatest by this column; repeatable."
+        ),
     ] = None,
     where: WhereOption = None,
     time: KnownOption = None,

@@ -125,9 +125,9 @@ def tidemark(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Tidemark keeps a changing dataset exact. Everything the DAG does, by hand; and answers, without a JVM.
+    """Tidemark keeps a changing dataset exact. Run by hand what the DAG does, and read collections without a JVM.
 
-    --root, --landing and --json may stand before the command, or behind one that takes them.
+    --root, --landing and --json may be given before the command, or after one that takes them.
     """
     settings = ctx.ensure_object(Settings)
     settings.as_json = as_json

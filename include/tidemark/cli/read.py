@@ -49,14 +49,14 @@ LimitOption = Annotated[
     int | None, typer.Option("--limit", min=0, help=f"Most rows; 0 is all. Default: {SHOWN_ROWS} in a table, else all.")
 ]
 ExplainOption = Annotated[
-    bool, typer.Option("--explain", help="Say what the read opens, and why no more, in place of the rows.")
+    bool, typer.Option("--explain", help="Say what the read opens and why not more, instead of the rows.")
 ]
 WhereOption = Annotated[
     list[str] | None,
     typer.Option(
         "--where",
         metavar="COLUMN=VALUE",
-        help="Only rows with this value, or that fit a condition such as \"delay_min > 30 AND status != 'arrived'\"; "
+        help="Only rows with this value, or that meet a condition such as \"delay_min > 30 AND status != 'arrived'\"; "
         "repeatable.",
     ),
 ]
@@ -79,7 +79,7 @@ def as_of(
     shape: FormatOption = Shape.TABLE,
     explain: ExplainOption = False,
 ) -> None:
-    """What the collection held: as known at a time, as of an event time.
+    """Show the rows of a collection, as known at a time and as of an event time.
 
     Example: tidemark as-of flights --time 2013-01-03T12:00:00Z --where carrier=UA --limit 5
     """
@@ -116,14 +116,14 @@ def in_range(
     time: KnownOption = None,
     event_time: HappenedOption = None,
     in_order: Annotated[
-        bool, typer.Option("--in-order", help="By the timeline, not by key. Holds the whole answer in memory.")
+        bool, typer.Option("--in-order", help="Sort by the timeline, not by key. Keeps the whole answer in memory.")
     ] = False,
     where: WhereOption = None,
     limit: LimitOption = None,
     shape: FormatOption = Shape.TABLE,
     explain: ExplainOption = False,
 ) -> None:
-    """A stretch of a timeline: what the collection held with a value of a column between two.
+    """Show the rows with a value of a column between two: a range of a timeline.
 
     Example: tidemark range flights --on scheduled_at --from 2013-01-02T06:00:00Z --to 2013-01-02T06:59:59Z --explain
     """
@@ -168,7 +168,7 @@ def changes(
     shape: FormatOption = Shape.TABLE,
     explain: ExplainOption = False,
 ) -> None:
-    """What the collection learned between two times, in the columns of Spark's CHANGES.
+    """Show what a collection learned between two times, in the columns of Spark's CHANGES.
 
     Example: tidemark changes flights --after 2013-01-01T23:59:59.999999Z --upto 2013-01-02T23:59:59.999999Z
     """

@@ -28,7 +28,7 @@ def show(
     collection: CollectionArgument,
     rows: Annotated[int, typer.Option("--rows", min=0, help="Most rows of the sample.")] = SHOWN_ROWS,
 ) -> None:
-    """What a collection is: columns, key, definition, up to where it is complete, and some of its rows.
+    """Show a collection: columns, key, definition, how far it is complete, and some rows.
 
     Example: tidemark show flights
     """

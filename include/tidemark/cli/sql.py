@@ -38,10 +38,10 @@ def sql(
     ] = None,
     memory: MemoryOption = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say what the reads open, and why no more, in place of the rows.")
+        bool, typer.Option("--explain", help="Say what the reads open and why not more, instead of the rows.")
     ] = False,
 ) -> None:
-    """Ask in SQL: each collection of the root is a table, as it is now, was at a time, or changed since.
+    """Query in SQL: each collection of the root is a table, as it is now, as it was, or as it changed.
 
     Example: tidemark sql "SELECT carrier, count(*) FROM flights FOR TIMESTAMP AS OF '2013-01-03' GROUP BY carrier"
     """

@@ -95,7 +95,7 @@ def _all(step: Step, state: Arrangement) -> list[Interval]:
 
 
 def quarantine(call: Call, collection: CollectionArgument, batch: BatchArgument) -> None:
-    """Take an unsealed batch out and free its source files, so that mended ones can be ingested."""
+    """Take out an unsealed batch and free its source files, so that corrected files can be ingested."""
     from tidemark.jobs.steps.quarantine import quarantine as step
 
     job = call.job(collection, step="quarantine")

@@ -37,14 +37,12 @@ def windows(
     call: Call,
     collection: CollectionArgument,
     time: KnownOption = None,
-    open_too: Annotated[
-        bool, typer.Option("--open", help="Also windows that have rows and are not there before they close.")
-    ] = False,
+    open_too: Annotated[bool, typer.Option("--open", help="Also open windows that have rows.")] = False,
     statistics: Annotated[
         bool,
         typer.Option(
             "--statistics",
-            help="Also what the input has in each: rows, bytes, arrivals, and what came too late. Starts Spark.",
+            help="Also figures of the input in each window: rows, bytes, arrivals, late rows. Starts Spark.",
         ),
     ] = False,
     plot: Annotated[
@@ -53,7 +51,7 @@ def windows(
     ] = None,
     value: Annotated[
         str | None,
-        typer.Option("--value", metavar="COLUMN", help="Draw each as high as this. Default: its first number."),
+        typer.Option("--value", metavar="COLUMN", help="The column that sets the height. Default: the first number."),
     ] = None,
     where: WhereOption = None,
     limit: LimitOption = None,
@@ -61,15 +59,15 @@ def windows(
     spark: SparkOption = None,
     explain: ExplainOption = False,
 ) -> None:
-    """The windows of a collection that is defined by them: their rows, whether each is closed and final, how often its
-    row was corrected, since when it is there.
+    """Show the windows of a collection: their rows, whether each is closed and final, how often it was corrected, and
+    since when it exists.
 
     Example: tidemark windows departures_by_hour --where origin=EWR --plot ewr.svg
     """
     from tidemark.api.windowed import late_by
 
     if statistics and plot is not None:
-        raise UsageError("--plot draws what windows tell of themselves; leave --statistics out")
+        raise UsageError("--plot does not draw statistics; leave --statistics out")
     if plot is not None and (limit is not None or shape is not Shape.TABLE):
         raise UsageError("--plot draws all of them; leave --limit and --format out, and draw some by --where")
     check_shape(call, shape)

@@ -63,16 +63,16 @@ Calls = Annotated[list[CallSection], checked(_calls)]
 
 
 class NotifySection(BaseModel):
-    """Who is told of what: a function, or a list of some. One that fails is logged, and fails no task."""
+    """Who is notified of what: a function, or a list of functions. One that fails is logged, and fails no task."""
 
     model_config = STRICT
 
     failure: Calls = []
     """A task of the collection failed, and is not tried again."""
     question: Calls = []
-    """A gate asks what to do. No failure is told by then."""
+    """A gate asks what to do. There is no `failure` for it."""
     overdue: Calls = []
-    """An interval is overdue (`overdue`): told once of each that is the oldest one."""
+    """An interval is overdue (`overdue`): sent once for each interval that becomes the oldest one."""
     correction: Calls = []
     """A run changed what had been published before."""
 
@@ -147,7 +147,7 @@ class AirflowSection(BaseModel):
     """Of which intervals the asset `tidemark://<name>/intervals` has an event each, once they are complete: a schedule,
     mostly the collection's own, `"@daily"`; without it there is no such asset."""
     notify: NotifySection = NotifySection()
-    """Who is told of a failure, a question, an overdue interval, a correction."""
+    """Who is notified of a failure, a question, an overdue interval, a correction."""
     after: AfterSection = AfterSection()
     """Functions of yours that are handed what a run published."""
 

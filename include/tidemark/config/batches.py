@@ -50,7 +50,7 @@ class BatchesSection(_Section):
     fixed: Duration | None = None
     """Instead of `adaptive`, the same lengths always, counted by the clock: `5m` cuts at :00, :05, :10."""
     count: int | None = None
-    """How many rows cut it, told by the bytes of those that were read last."""
+    """How many rows cut it, estimated from the bytes of those that were read last."""
     bytes: int | None = None
     """How many bytes of files cut it."""
     rate_change: Annotated[RateSection | None, checked(rate_section)] = None

@@ -71,7 +71,7 @@ class Reemit(_Section):
     """Late rows apply, up to `max_lateness` below what is complete; without it, however late."""
 
     max_lateness: Duration | None = None
-    """How far below what is complete a row may lie and still apply; left out, however far."""
+    """How far below what is complete a row's time may be so that it still applies; left out, any row applies."""
 
 
 class LatePolicy(_Section):
@@ -131,7 +131,7 @@ class SourceSection(_Section):
     known, and `*` and `?` in the last part."""
     format: Literal["parquet", "jsonl", "json", "csv"]
     """What the files are; `json` and `jsonl` are the same, one object a line. Texts are UTF-8, and not compressed;
-    fields of `csv` stand between commas, below a header."""
+    fields of `csv` are separated by commas, below a header."""
     envelope: Literal["append", "updates", "upsert", "debezium", "snapshot"]
     """What a row says: `append` (it is there), `updates` (it is there `diff` times), `upsert` (its key has this value
     now), `debezium` (change messages), `snapshot` (each interval's files are all there is)."""
@@ -232,7 +232,7 @@ class Declaration(Common):
     value: list[ColumnName] = []
     """The columns that change. A collection may have none: then it is a changing set of keys."""
     start: Instant
-    """Where intervals are counted from. No run lies before it, and completeness waits for every interval since."""
+    """Where intervals are counted from. No run is before it, and completeness waits for every interval since."""
     end: Instant | None = None
     """Where intervals end; there are no runs after it."""
     time: Annotated[ByColumn | None, checked(time_section)]
@@ -290,23 +290,23 @@ class DerivedDeclaration(Common):
     """Instead of `select`, `module:function`: a function of the inputs' DataFrames by name, from the folder
     `include/definitions`."""
     version: Annotated[str, checked(version_text), Field(min_length=1)] | None = None
-    """Tells a python definition from its earlier self: another version computes all anew."""
+    """Changes with a python definition: another version recomputes everything."""
     by: list[ColumnName] = []
     """Columns for whose values alone a python definition can be computed; without any, only the whole can."""
     windows: WindowsSection | None = None
     """Instead of `select`, windows over the one input: a row for each window in which there are rows."""
     aggregates: dict[ColumnName, Annotated[AggregateSection, checked(aggregate_section)]] = {}
-    """What is told of each window, by the name of its column: `{flights: count, delay: {avg: delay_min}}`."""
+    """The aggregates of each window, by the name of their column: `{flights: count, delay: {avg: delay_min}}`."""
     key: Annotated[list[ColumnName], Field(min_length=1)] | None = None
     """The columns that say which row is meant. Left out, it is inferred where the definition shows it, and frozen."""
     refresh: Literal["auto", "incremental", "whole"] = "auto"
     """How what differs is computed: `auto`, from what changed wherever that is right; `incremental`, refused where only
     the whole can be computed; `whole`, always from all. The rows are the same."""
     history: Duration = 0
-    """How far apart the frontiers of a first build are (`1d`): history is readable from the first of them, and a build
-    that is interrupted goes on from the last. 0 builds one, the newest."""
+    """The step between the frontiers of a first build (`1d`): history is readable from the first of them, and a build
+    that is interrupted continues from the last. 0 builds one, the newest."""
     max_lag: Duration | None = None
-    """How long after it was corrected last its inputs keep the history it needs; behind that it is computed anew. Left
+    """How long after it was corrected last its inputs keep the history it needs; after that it is recomputed. Left
     out, as long as it exists."""
     valid_from: ColumnName | None = None
     """The column that says from when a row is there; without it, as soon as it is known."""

@@ -116,7 +116,7 @@ class _Building:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise self._refusal(event, "a second document begins; a collection file holds one")
+                    raise self._refusal(event, "a second document begins; a collection file has one")
                 content = self._node(next(self._events), (), 0).value
         return content
 
@@ -213,7 +213,7 @@ class _Building:
 
     def _text(self, event: Any) -> str:
         if wrong := _NEVER.search(event.value):
-            raise self._refusal(event, f"a text holds the character U+{ord(wrong[0]):04X}; remove it")
+            raise self._refusal(event, f"a text contains the character U+{ord(wrong[0]):04X}; remove it")
         return str(event.value)
 
     def _tag(self, event: Any) -> str:

@@ -16,7 +16,7 @@ FROM, SOURCE = "from", "source"
 
 _INSTEAD = {
     "value": "its columns are those of its definition, and its value is all that is not its key",
-    "start": "it begins with its inputs; history says how far apart the frontiers of its first build are",
+    "start": "it begins with its inputs; history is the step between the frontiers of its first build",
     "end": "it ends when all its inputs have ended",
     "time": "its rows are learned when its inputs learn of theirs",
     "event_time": "its rows have the event times of its inputs' rows where each comes from one row, else none",

@@ -66,9 +66,9 @@ class PublishSection(BaseModel):
     model_config = STRICT
 
     iceberg: IcebergSection | None = None
-    """A table of Apache Iceberg; needs `tidemark[iceberg]`."""
+    """A table of Apache Iceberg; needs the extra `iceberg`."""
     delta: DeltaSection | None = None
-    """A table of Delta Lake; needs `tidemark[delta]`."""
+    """A table of Delta Lake; needs the extra `delta`."""
 
     @model_validator(mode="after")
     def _can_be(self) -> PublishSection:

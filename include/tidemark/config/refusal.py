@@ -40,7 +40,7 @@ def refused(
         found = problem["input"]
         near = nearest(str(found), declaration.choices(problem))
         return InvalidUsage(f"{where}: {name}: {found!r} is not valid{near}{more}")
-    found = "and nothing stands there" if problem["input"] is None else f"found {problem['input']!r}"
+    found = "and there is nothing" if problem["input"] is None else f"found {problem['input']!r}"
     expected, advice = _expected(problem, declaration.field_names(loc, file))
     return InvalidUsage(f"{where}: {name}: {expected}, {found}{advice}{more}")
 

@@ -98,7 +98,7 @@ def _pieces(path_template: str) -> tuple[nodes.Expr, ...]:
     for node in parsed.body:
         if not isinstance(node, nodes.Output):
             raise Refused(
-                f"{{% {type(node).__name__.lower()} %}} is not allowed; a path holds {{{{ variables }}}} only"
+                f"{{% {type(node).__name__.lower()} %}} is not allowed; a path may have {{{{ variables }}}} only"
             )
         pieces += node.nodes
     return tuple(pieces)

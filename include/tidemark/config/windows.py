@@ -97,18 +97,18 @@ class HoppingSection(_Section):
     size: Duration
     """How long a window is."""
     every: Duration
-    """How far apart windows begin."""
+    """The distance between the beginnings of windows."""
     offset: Offset = 0
     """By how much windows begin after midnight UTC of 1970-01-01, modulo `every`."""
     sampling: bool = False
-    """Whether windows may be further apart than they are long: rows between them are in none."""
+    """Whether windows may leave gaps between them: rows in a gap are in no window."""
 
 
 class CumulateSection(_Section):
-    """Windows that begin together every `size` and end a `step` apart: how far it had come by each hour of a day."""
+    """Windows that begin together every `size` and end `step` after each other: the total of the day by each hour."""
 
     size: Duration
-    """How long the longest window is, and how far apart windows begin."""
+    """How long the longest window is, and the distance between the beginnings of windows."""
     step: Duration
     """By how much a window is longer than the one before; a divisor of the size."""
     offset: Offset = 0
@@ -126,11 +126,11 @@ class CalendarSection(_Section):
 
 
 class SlidingSection(_Section):
-    """A window for each set of rows that are at most `size` apart, both ends included. `sliding: 30m` is short for
+    """A window for each set of rows within `size` of each other, both ends included. `sliding: 30m` is short for
     `{size: 30m}`."""
 
     size: Duration
-    """How far apart the rows of a window may be at most."""
+    """The largest distance between rows of a window."""
     clamp_start_at_zero: bool = False
     """Whether no window begins before 1970, as Kafka Streams has it."""
 
@@ -141,7 +141,7 @@ class SessionSection(_Section):
     gap: Duration
     """How long after a row the next of its session comes at most."""
     exact_gap_merges: bool = True
-    """Whether rows exactly the gap apart are of one session."""
+    """Whether rows at a distance of exactly the gap belong to one session."""
     max_length: SomeDuration = None
     """How long after its first row a session's rows come: the next begins a new session. Left out, however long."""
 
@@ -243,7 +243,7 @@ KINDS = ("tumbling", "hopping", "cumulate", "calendar", "sliding", "session")
 
 
 class AggregateSection(_Section):
-    """What is told of the rows of a window: exactly one function of an expression over the input's columns. `flights:
+    """An aggregate of the rows of a window: exactly one function of an expression over the input's columns. `flights:
     count` counts rows."""
 
     count: RowExpression = None
@@ -271,7 +271,7 @@ class AggregateSection(_Section):
     at: float | None = None
     """Which quantile: 0.5 is the median."""
     where: RowExpression = None
-    """Of which rows of the window it is told, as a condition of Spark SQL."""
+    """The rows of the window that it counts, as a condition of Spark SQL."""
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -295,7 +295,7 @@ def aggregate_section(value: Any) -> Any:
         if value == Function.COUNT:
             return {"count": ROWS}
         if value in list(Function):
-            raise InvalidUsage(f"{value} is of something; write {{{value}: column}}")
+            raise InvalidUsage(f"{value} needs a column; write {{{value}: column}}")
         raise InvalidUsage(f"there is no aggregate {value!r}{nearest(value, list(map(str, Function)))}")
     if isinstance(value, dict) and isinstance(value.get("at"), int) and not isinstance(value["at"], bool):
         return value | {"at": float(value["at"])}

@@ -22,7 +22,7 @@ MOST_LENGTH = parse_duration("20000000d")
 def problem(section: WindowsSection | None, aggregates: Mapping[str, AggregateSection]) -> tuple[Loc, str] | None:
     """What is wrong about windows in themselves, and where; None if nothing is."""
     if section is None:
-        wrong = "aggregates are told of windows; write windows: {on: ..., tumbling: 1h}" if aggregates else ""
+        wrong = "aggregates need windows; write windows: {on: ..., tumbling: 1h}" if aggregates else ""
         return (("aggregates",), wrong) if wrong else None
     return next(_problems(section, aggregates), None)
 
@@ -35,7 +35,7 @@ def _problems(section: WindowsSection, aggregates: Mapping[str, AggregateSection
     if len(policies) != 1:
         yield ("windows", "late"), "write one policy: reemit, {reemit: {max_lateness: 3d}}, discard, or next_window"
     if not aggregates:
-        yield ("windows",), "nothing is told of the windows; write aggregates: {rows: count}"
+        yield ("windows",), "the windows have no aggregates; write aggregates: {rows: count}"
     for name, one in aggregates.items():
         try:
             one.aggregate(name)

@@ -102,7 +102,7 @@ def question(found: OpenCollection, options: Options, columns: tuple[str, ...] |
     rows, learned = options.named(AS_OF), options.named(CHANGES)
     if rows and learned:
         raise InvalidUsage(
-            f"tidemark: {rows[0]} asks what was held, {learned[0]} what changed; give options of one of the two"
+            f"tidemark: {rows[0]} asks for the rows at a time, {learned[0]} for changes; give options of one of the two"
         )
     given, names = options.given, columns or named_columns(options)
     where = given.get("where")

@@ -166,8 +166,8 @@ class Seals:
     def _check_same(self, offset: Offset, state: Arrangement) -> None:
         if offset.incarnation != state.incarnation:
             raise InvalidUsage(
-                f"tidemark: the checkpoint is of a collection {self._name} that was removed; one of that name was "
-                "created anew: start with a new checkpoint and an empty sink"
+                f"tidemark: the checkpoint belongs to a collection {self._name} that was removed; another was "
+                "created under this name: start with a new checkpoint and an empty sink"
             )
 
     def _check_kept(self, end: Offset, state: Arrangement) -> None:

@@ -31,7 +31,7 @@ def register(
 
     `names` are those of some collections; without them all get a view, but for those of which nothing is sealed yet: a
     warning names these. A view is called as its collection, behind the `prefix`; one of that name is replaced. It has
-    the columns of key and value, and a row that is held m times is m rows. It holds what was known at `time` (the
+    the columns of key and value, and a row with multiplicity m is m rows. It shows what was known at `time` (the
     newest there is), of what had happened by `event_time` (all).
 
     **Views do not move on**: each stays at the version that was the newest now, however much is written, so that the
@@ -43,7 +43,7 @@ def register(
     store, too; without one nothing is read.
 
     Raises InvalidUsage for a root that there is not, for collections that there are not, with those there are, and for
-    a named one that cannot be read as of that time; no view is made then. MissingExtra without `tidemark[spark]`."""
+    a named one that cannot be read as of that time; no view is made then. MissingExtra without the extra `spark`."""
     require("pyspark", "spark")
     if not hasattr(spark, "createDataFrame"):
         raise InvalidUsage(f"spark is {spark!r} ({type(spark).__name__}); give a SparkSession")

@@ -106,9 +106,9 @@ def _without_queries(query: exp.Query, recipe: Recipe, delta: Delta | None, shap
             keys = by_key(exact(select, seen), recipe.columns, seen)
             delta = None if delta is None else delta_of(select, keys.held, seen)
             if delta and (delta.sums, tuple(column for column, _ in delta.hidden)) != (rule.sums, recipe.hidden):
-                raise LeftToSpark("projected rows are kept in other columns")
+                raise LeftToSpark("projected rows need other hidden columns")
             if keys.held != rule.held:
-                raise LeftToSpark("projected rows are told apart by others of its columns")
+                raise LeftToSpark("projected rows have another key")
     except RecursionError:
         return replace(recipe, left_to_spark="it is nested too deeply")
     except (NoDelta, NotLocal, LeftToSpark) as why:
@@ -174,7 +174,7 @@ def _by_key(query: exp.Query, whole: exp.Query, columns: Sequence[str], shapes: 
     try:
         delta = delta_of(query, keys.held, shapes)
     except NoDelta as error:
-        return _Keyed(whole, keys, (), (f"groups are computed anew, not added up: {error}",))
+        return _Keyed(whole, keys, (), (f"groups are recomputed, not added up: {error}",))
     whole = exact(delta.query, shapes)
     keys = by_key(whole, columns, shapes)
     keys = replace(keys, delta=delta.delta, sums=delta.sums, grown=delta.grown)

@@ -200,10 +200,10 @@ class _Growth:
         if name == "count_if":
             return self._counted(node, node.expressions[0])
         if name not in ("sum", "avg", "mean"):
-            raise NoDelta(f"{name} of a group cannot be told from its changes")
+            raise NoDelta(f"{name} of a group cannot be computed from its changes")
         of, distinct = distinct_of(node)
         if distinct:
-            raise NoDelta(f"{name} of distinct values cannot be told from a group's changes")
+            raise NoDelta(f"{name} of distinct values cannot be computed from a group's changes")
         held = type_of(of, self.types)
         if held not in WHOLE_NUMBERS and not is_decimal(held):
             raise NoDelta(f"{name} of floats is never subtracted")
@@ -214,7 +214,7 @@ class _Growth:
 
     def _count(self, node: exp.Func) -> exp.Expr:
         if any(isinstance(one, exp.Distinct) for one in node.expressions):
-            raise NoDelta("a count of distinct values cannot be told from a group's changes")
+            raise NoDelta("a count of distinct values cannot be computed from a group's changes")
         if all(isinstance(one, exp.Star | exp.Literal) for one in node.expressions):
             return self.rows if not isinstance(with_filter(node), exp.Filter) else self._counted(node, exp.true())
         held = exp.and_(*(one.copy().is_(exp.null()).not_() for one in node.expressions))

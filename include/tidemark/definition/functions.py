@@ -68,7 +68,7 @@ REFUSED: Mapping[str, str] = {
         ("histogram_numeric", "approx_top_k", "approx_top_k_accumulate", "approx_top_k_combine"),
         f"{_SKETCH}; count the rows of each value instead",
     ),
-    "measure": "is of metric views; write the sum",
+    "measure": "belongs to metric views; write the sum",
     **dict.fromkeys(("vector_avg", "vector_sum"), f"{_SKETCH}, as all sums of floats; sum each element by itself"),
     **dict.fromkeys(("try_sum", "try_avg"), f"hides an overflow, and {_SKETCH} then; use sum or avg"),
 }

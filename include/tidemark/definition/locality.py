@@ -72,7 +72,7 @@ class _Rows:
 
     def not_shown(self) -> str:
         by = ", ".join(list(self.local)[:3]).replace("`", "")
-        return f"none of its columns is what rows are told apart by; add one of {by}" if by else "it shows no column"
+        return f"no column of it distinguishes rows; add one of {by}" if by else "it shows no column"
 
     def keep(self, nodes: list[exp.Expr], why: str) -> None:
         """Of what is local keep these expressions."""
@@ -226,7 +226,7 @@ def _grouped(select: exp.Select, rows: _Rows) -> None:
     group = select.args.get("group")
     if group is None:
         if any(own_aggregates(one) for one in [*select.selects, select.args.get("having")] if one is not None):
-            raise NotLocal("an aggregate without GROUP BY is of all rows")
+            raise NotLocal("an aggregate without GROUP BY needs all rows")
         return
     if group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
         raise NotLocal("ROLLUP, CUBE and GROUPING SETS have groups of all rows")
@@ -263,5 +263,7 @@ def _of_set(query: exp.SetOperation, shapes: Mapping[str, InputShape]) -> Locate
         if name in left.columns and other in right.columns and of != UNKNOWN
     }
     if not columns:
-        raise NotLocal(f"no column says on both sides of {type(query).__name__.upper()} which input rows a row is of")
+        raise NotLocal(
+            f"no column says on both sides of {type(query).__name__.upper()} which input rows a row comes from"
+        )
     return Located((*left.blocks, *right.blocks), columns)

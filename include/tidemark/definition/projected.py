@@ -84,14 +84,14 @@ def _write_aggregate(node: exp.Expr, steps: Steps, table: str) -> None:
     """Let an aggregate be of a column, without a FILTER."""
     name, around = name_of(node), with_filter(node)
     if not isinstance(node, exp.Anonymous | exp.AggFunc) or len(node.expressions) != 1:
-        raise LeftToSpark(f"{shown(node)} is of several values")
+        raise LeftToSpark(f"{shown(node)} takes several values")
     where = around.expression.this if isinstance(around, exp.Filter) else None
     if around is not node and where is None:
         raise LeftToSpark(f"{shown(around)} orders its values")
     (of,) = node.expressions
     distinct = isinstance(of, exp.Distinct)
     if distinct and len(of.expressions) != 1:
-        raise LeftToSpark(f"{shown(node)} is of several values")
+        raise LeftToSpark(f"{shown(node)} takes several values")
     inner = of.expressions[0] if distinct else of
     if name == "count_if":
         column = steps.only(exp.and_(where.copy(), inner.copy()) if where else inner, None)

@@ -115,7 +115,7 @@ class Steps:
         LeftToSpark."""
         value = Value(Constant(True, ColumnType.BOOL), ColumnType.BOOL) if of is None else self.value(of)
         if value.type is None:
-            raise LeftToSpark("an aggregate is of NULL")
+            raise LeftToSpark("an aggregate takes NULL")
         none = Constant(None, value.type)
         return self._step(Choice(((self.condition(where), value.operand),), none, value.type), value.type, value.bits)
 
@@ -284,10 +284,10 @@ class Steps:
     def _arithmetic(self, op: str, left: Value, right: Value, node: exp.Expr) -> Value:
         types = {left.type, right.type}
         if None in types or not all(_is_number(of) for of in types):
-            raise LeftToSpark(f"{shown(node)} is not of numbers")
+            raise LeftToSpark(f"{shown(node)} takes no numbers")
         if ColumnType.FLOAT in types:
             if op == "div":
-                raise LeftToSpark(f"{shown(node)} is of floats")
+                raise LeftToSpark(f"{shown(node)} takes floats")
             return self._floats(op, left, right)
         if any(isinstance(of, DecimalType) for of in types):
             return self._decimals(op, left, right, node)
@@ -506,7 +506,7 @@ def _common(values: Sequence[Value]) -> Value:
     if types == set(_TIMES):
         return Value("", ColumnType.TIMESTAMP)
     if not all(_is_number(of) for of in types):
-        raise LeftToSpark(f"values are of the types {' and '.join(sorted(map(str, types)))}")
+        raise LeftToSpark(f"values have the types {' and '.join(sorted(map(str, types)))}")
     if ColumnType.FLOAT in types:
         return Value("", ColumnType.FLOAT)
     decimals = [

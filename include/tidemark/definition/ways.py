@@ -118,6 +118,6 @@ def _leading(shape: InputShape, by: Sequence[str]) -> list[str]:
 
 def _in_another_order(shape: InputShape, by: Sequence[str]) -> str:
     if shape.laid_out_by:
-        return f"{shape.name} is laid out by {shape.laid_out_by}, so that rows of a key are in many places"
+        return f"{shape.name} is laid out by {shape.laid_out_by}, so the rows of a key are in many places"
     key = f"{shape.name} is in order of {', '.join(shape.key)}"
     return f"{key}, not of {', '.join(by)}" if by else f"{key}, and not of what is grouped"

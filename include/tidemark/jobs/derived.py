@@ -147,7 +147,9 @@ def consumed_inputs(job: Job, consumption: Consumption, inputs: Sequence[InputSt
     for given in inputs:
         held, state = consumption.of(given.name), _created(given)
         if held is None or held.incarnation != state.incarnation or not state.function.keeps(held.upper - 1):
-            raise Untold(f"{given.name} does not keep what was consumed of it; run correct, which computes all anew")
+            raise Untold(
+                f"{given.name} does not keep what was consumed of it; run correct, which recomputes everything"
+            )
         found.append(Input(given.name, job.neighbour(given.name).store.url, state, held.upper, consumed=held.upper))
     return tuple(found)
 

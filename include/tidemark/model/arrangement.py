@@ -162,7 +162,7 @@ class Arrangement:
         for snapshot in snapshots:
             there, time = said.get(snapshot.time, snapshot.time in self.told), snapshot.time
             if there == (snapshot.effect is Effect.TOLD):
-                why = "was told before" if there else "was never told"
+                why = "was applied before" if there else "was never applied"
                 message = f"full snapshot {snapshot.batch} of {time} is {snapshot.effect}, and {why}"
                 yield broken(Invariant.FULL_SNAPSHOTS_TOLD_ONCE, message, time=time, effect=str(snapshot.effect))
             said[time] = snapshot.effect is not Effect.WITHDRAWN
@@ -205,12 +205,14 @@ class Arrangement:
     def _ahead_violations(self) -> Iterator[Violation]:
         for batch in self.ahead:
             if batch.last_time < self.trace_upper:
-                message = f"batch {batch.id} lies ahead until {batch.last_time}, below the trace upper"
+                message = f"batch {batch.id} is stored ahead until {batch.last_time}, below the trace upper"
                 params = {"last_time": batch.last_time, "trace_upper": self.trace_upper}
                 yield broken(Invariant.AHEAD_OF_THE_TRACE, f"{message} {self.trace_upper}", **params)
         if self.ahead and not self.collection.kind.waits_ahead:
             name = self.collection.kind.name
-            message = f"rows of kind {name} lie ahead, in batch {self.ahead[0].id}; they belong to their own batches"
+            message = (
+                f"rows of kind {name} are stored ahead, in batch {self.ahead[0].id}; they belong to their own batches"
+            )
             yield broken(Invariant.AHEAD_OF_THE_TRACE, message, batch=self.ahead[0].id)
 
     @property

@@ -178,7 +178,7 @@ class Collection:
             raise InvalidUsage(f"layout by {by}, which is no timeline{way}")
         if isinstance(self.origin, Derived) and self.origin.definition.windows is not None:
             raise InvalidUsage(
-                f"collection {self.name} is of windows, which are found by their key and their start; remove layout"
+                f"collection {self.name} consists of windows, which are found by key and start; remove layout"
             )
         if self.kind.one_value:
             raise InvalidUsage(

@@ -75,7 +75,7 @@ def parse_type(text: str) -> ValueType:
     if text.startswith(("decimal", "numeric")):
         raise InvalidUsage(
             f"{text[:40]!r} is no type; write 'decimal(12, 2)': digits in all, digits behind the point "
-            "(in quotes where it stands within braces)"
+            "(in quotes within braces)"
         )
     if text not in set(ColumnType):
         raise InvalidUsage(f"{text[:40]!r} is no type; the types are {', '.join(ColumnType)} and decimal(12, 2)")

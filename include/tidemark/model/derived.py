@@ -136,7 +136,7 @@ class Derived:
                 "the rows that belong together, and the windows over that"
             )
         if self.definition.function and self.validity is not None:
-            raise InvalidUsage("validity is told of rows that follow one from one, so of a select; it takes no python")
+            raise InvalidUsage("validity needs a select whose rows follow one from one; it takes no python")
         if self.definition.windows is not None and self.validity is not None:
             raise InvalidUsage("a window is there from when it closes; leave valid_from, valid_to and valid_for out")
 

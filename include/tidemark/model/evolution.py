@@ -68,7 +68,7 @@ def differences(held: Collection, new: Collection) -> list[str]:
     for column in new.value:
         was = old.get(column.id)
         if was is None:
-            again = ", anew: what it held does not come back" if column.name in names else ""
+            again = " again: its old values do not come back" if column.name in names else ""
             told.append(f"added {column.name} {column.type}{again}")
             continue
         if was.name != column.name:
@@ -233,7 +233,7 @@ def _source(
     if name in live:
         if was in live and was not in wanted:
             raise InvalidUsage(
-                f"column {name} of {held.name} was {was}, but both are held; "
+                f"column {name} of {held.name} was {was}, but the collection has both; "
                 f"drop one of them first, by a file without `was: {was}`"
             )
         return live[name]
@@ -247,7 +247,7 @@ def _source(
         raise InvalidUsage(f"column {name} of {held.name} was {was}, which is still listed; list one of them")
     if was not in live:
         raise InvalidUsage(
-            f"column {name} of {held.name} was {was}, but the collection holds neither; "
+            f"column {name} of {held.name} was {was}, but the collection has neither; "
             f"its value columns are {', '.join(live) or 'none'}: correct `was`, or remove it to add {name} as new"
         )
     return live[was]

@@ -30,7 +30,7 @@ class Invariant(StrEnum):
     LEVELS_DO_NOT_RISE = "levels do not rise"
     TRACE_FROM_ZERO = "trace from 0"
     AHEAD_OF_THE_TRACE = "ahead of the trace"
-    FULL_SNAPSHOTS_TOLD_ONCE = "full snapshots are told once"
+    FULL_SNAPSHOTS_TOLD_ONCE = "full snapshots apply once"
     FULL_SNAPSHOTS_HAVE_ROWS = "full snapshots have their rows"
     CONSUMPTIONS_ASCEND = "consumptions ascend"
     CONSUMED_IS_CORRECTED = "what is consumed is corrected"

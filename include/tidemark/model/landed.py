@@ -83,7 +83,7 @@ class Source:
         if self.units and self.envelope is not Envelope.DEBEZIUM:
             raise InvalidUsage(f"units belong to the debezium envelope, not to {self.envelope}")
         if self.envelope is Envelope.DEBEZIUM and self.format is Format.CSV:
-            raise InvalidUsage("debezium messages are nested, and csv holds no nested values; use jsonl or parquet")
+            raise InvalidUsage("debezium messages are nested, and csv has no nested values; use jsonl or parquet")
         if self.envelope is Envelope.SNAPSHOT and self.bad_files != "stop":
             raise InvalidUsage(
                 "a full snapshot that lacks a file would delete its rows: bad_files is stop for a snapshot"

@@ -233,7 +233,7 @@ def _torn(inputs: Sequence[Usable], uppers: dict[str, int], shared: set[str]) ->
         (least, behind), (most, ahead) = known[0], known[-1]
         if least == most:
             both = f"{behind} and {ahead} have consumed {name} to {format_instant(least)}"
-            yield Waits(behind, f"{both}, but two collections of that name: it was created anew")
+            yield Waits(behind, f"{both}, but two collections of that name: it was created again")
             continue
         yield Waits(
             behind,

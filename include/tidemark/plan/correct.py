@@ -187,7 +187,7 @@ class _Plan:
         for given in self.inputs:
             held = previous.of(given.name)
             if held is None or held.incarnation != given.state.incarnation:
-                return f"{given.name} was created anew"
+                return f"{given.name} was created again"
         return ""
 
     @property

@@ -71,7 +71,7 @@ def whole_interval(
     if counted:
         raise InvalidUsage(
             f"{counted[0].identity} of {interval} was counted with another interval; the files of a full snapshot "
-            "count once, so let the source's path tell intervals apart"
+            "count once, so give each interval a path of its own (source.path)"
         )
     return WholeInterval(fresh, (), Effect.TOLD, learned_at)
 
@@ -116,7 +116,7 @@ def _cannot_join(state: Arrangement, interval: Interval) -> str | None:
 
 def _too_late(state: Arrangement, interval: Interval) -> str | None:
     if not state.collection.landed.reprocess_for:
-        return "the full snapshot of an interval to come will say what there is"
+        return "the next full snapshot will give the current rows"
     return _beyond(state, interval)
 
 

@@ -23,5 +23,5 @@ def merged_away(given: Arrangement) -> str:
     if collection.retention.policy != "all":
         return f"{name} keeps {collection.retention}, and merges what is older; write retention: all in its file"
     if given.since:
-        return f"{name} is merged below {format_instant(given.since)}; make it anew from its files"
+        return f"{name} is merged below {format_instant(given.since)}; create it again from its files"
     return ""

@@ -144,7 +144,7 @@ def check_head(state: Arrangement, held: Publication | None, where: str, head: T
     if again:
         return
     if head.owner[1] != state.incarnation:
-        raise InvalidUsage(f"table {where} holds an earlier collection of the name {name}{way}")
+        raise InvalidUsage(f"table {where} contains an earlier collection of that name {name}{way}")
     if head.changed_by is not None:
         was = held.snapshot if held is not None and held.snapshot else "nothing"
         raise InvalidUsage(

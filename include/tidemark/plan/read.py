@@ -227,8 +227,8 @@ def _check_event_times(state: Arrangement, event_time: int) -> None:
             "read it as known at a time, without an event time"
         )
     raise InvalidUsage(
-        f"event time {_at(event_time)} is below {_at(state.event_times_from)}, from where on event times were told "
-        f"apart in the input of collection {name} when it was consumed"
+        f"event time {_at(event_time)} is below {_at(state.event_times_from)}, from where on event times were "
+        f"kept in the input of collection {name} when it was consumed"
     )
 
 

@@ -209,7 +209,7 @@ def check(request: SettleRequest, parts: Sequence[Part], answers: Sequence[Write
     most = sum(part.rows for part in parts if part.last_time >= request.lower)
     if most < taken:
         raise Corruption(f"{taken} rows ahead were taken as they are, the batches hold {most}")
-    check_rows("the merge of what lies ahead", answers, least=max(0, least - taken), most=most - taken)
+    check_rows("the merge of rows that are not due yet", answers, least=max(0, least - taken), most=most - taken)
 
 
 def _buckets(state: Arrangement) -> Buckets:

@@ -210,7 +210,7 @@ def _regex(about: About, argument: str, value: Any) -> str:
 def _regexes(about: About, argument: str, value: Any) -> list[str]:
     patterns = [_regex(about, argument, pattern) for pattern in _list(argument, value)]
     if not patterns:
-        raise InvalidUsage(f"{argument} is empty; it must hold a regular expression")
+        raise InvalidUsage(f"{argument} is empty; it must be a regular expression")
     return patterns
 
 

@@ -81,7 +81,7 @@ class _Parser:
             return self._combination(kind, written["conditions"], depth)
         self._left -= 1
         if self._left < 0:
-            raise InvalidUsage(f"row_condition holds more than {MOST_COMPARISONS} comparisons")
+            raise InvalidUsage(f"row_condition has more than {MOST_COMPARISONS} comparisons")
         column = self._column(written["column"])
         if kind == "nullity":
             if not isinstance(written["is_null"], bool):

@@ -79,7 +79,7 @@ GATES: dict[Gate, Judgement] = {
         ),
         checks="Schema, nulls, time bounds, late share, volume, and the collection's own expectations. Of a day that "
         "was run again and changed: how much of it was taken back, and that all of it had been there. Of a derived "
-        "collection: the rows added and taken back, and some keys computed anew.",
+        "collection: the rows added and taken back, and some keys recomputed.",
         way_out="`tidemark quarantine {collection} {batch}`, mend the file, {again}",
         mend="`tidemark quarantine`, mend the file, clear the run.",
         rules_of_derived=suites.DEFINED,

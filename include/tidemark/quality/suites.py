@@ -183,7 +183,7 @@ DEFINED = (
         "consumed once",
         "expect_column_values_to_be_between",
         {"column": "consumptions", "min_value": 1, "max_value": 1},
-        "is of {consumptions} recorded consumptions of the inputs, it must be of one",
+        "belongs to {consumptions} recorded consumptions of the inputs, it must belong to one",
     ),
     _equal("rows added as recorded", "rows_added", "adds {rows_added} rows, {rows_added_recorded} were recorded"),
     _equal(
@@ -193,7 +193,7 @@ DEFINED = (
         "definition",
         "expect_column_values_to_be_between",
         {"column": "rows_differing", "max_value": 0},
-        "of {keys_computed} keys computed anew {rows_differing} rows are not what the definition says, first "
+        "of {keys_computed} recomputed keys {rows_differing} rows are not what the definition says, first "
         "{first_differing}",
     ),
 )
@@ -264,7 +264,7 @@ TRACE = (
         _both("lower", "upper_of_older"),
         "{description} starts at {lower}, the batch before it ends at {upper_of_older}",
     ),
-    _at_least("levels do not rise", "level_of_older", "level", "is of level {level} after one of {level_of_older}"),
+    _at_least("levels do not rise", "level_of_older", "level", "has level {level} after one of {level_of_older}"),
 )
 
 COMPACTION = (

@@ -90,4 +90,4 @@ def spark_home() -> Path:
     for folder in (spec.submodule_search_locations or []) if spec else []:
         if (Path(folder) / "jars").is_dir():
             return Path(folder)
-    raise InvalidUsage("no Spark found: pip install 'tidemark[spark]', or set SPARK_HOME")
+    raise InvalidUsage("no Spark found: pip install '.[spark]' (in a checkout of Tidemark), or set SPARK_HOME")

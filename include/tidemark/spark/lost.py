@@ -48,4 +48,4 @@ def _text(error: Exception) -> str | None:
 
 
 def _said(who: str, error: Exception) -> str:
-    return f"{who} ended amid the work, killed or out of memory ({type(error).__name__})"
+    return f"{who} ended during the work, killed or out of memory ({type(error).__name__})"

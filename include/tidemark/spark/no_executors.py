@@ -51,7 +51,7 @@ def _what_to_do(state: MasterState, cores: int, heap: int) -> str:
         )
     holders = ", ".join(f"{app.name} ({app.cores})" for app in state.applications if app.cores)
     return (
-        f"The others are held by {holders or 'nobody'}. The run goes on when one of these ends; or end one, add"
+        f"The others are used by {holders or 'nobody'}. The run goes on when one of these ends; or end one, add"
         " workers, or give each a smaller share (spark.cores.max)."
     )
 

@@ -88,7 +88,9 @@ def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> D
 
 def _as_often() -> Column:
     """An array with an element for each time that a row at rest is held."""
-    less = F.raise_error(F.concat(F.lit("a row is held "), F.col(DIFF), F.lit(" times, which no table can show")))
+    less = F.raise_error(
+        F.concat(F.lit("a row has the multiplicity "), F.col(DIFF), F.lit(", which no table can show"))
+    )
     often = F.array_repeat(F.lit(True), F.col(DIFF).cast("int"))
     return F.when(F.col(DIFF) > 0, often).otherwise(less.cast("array<boolean>"))
 

@@ -91,7 +91,7 @@ def awaited(pattern: str, ready: str) -> str:
     if ready != "exists":
         return f"{folder}/{ready} is not there"
     if _is_s3(pattern):
-        return f"nothing lies below {folder}/"
+        return f"there is nothing below {folder}/"
     return f"{folder} is not a folder" if _status(folder) else f"the folder {folder} is not there"
 
 
@@ -199,7 +199,7 @@ def place_for(pattern: str, stem: str) -> tuple[str, str]:
     if plain or others or "*" not in last or not _fits(name, last) or name[0] in "._":
         raise InvalidUsage(
             f"path {pattern} does not say where a new file goes: it must name its folders, and its last part must hold "
-            "a * that any text may stand for, as in {{ landing }}/flights/{{ ds }}/*.parquet"
+            "a * that any text may replace, as in {{ landing }}/flights/{{ ds }}/*.parquet"
         )
     return folder, name
 

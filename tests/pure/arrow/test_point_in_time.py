@@ -130,7 +130,7 @@ def test_it_is_what_a_search_for_each_probe_finds(
             found = [wanted(place, probe) for place, probe in enumerate(asked)]
         except Below:
             event("below zero")
-            with pytest.raises(InvalidUsage, match=r"a row of the key number=\d is held fewer than zero times"):
+            with pytest.raises(InvalidUsage, match=r"a row of the key number=\d has a negative multiplicity"):
                 answer(store, state, table, asking(timeline, by_knowledge), join)
             return
         event("some" if any(row[4] is not None for row in found) else "none")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks.corrections import ON_SPARK
+from benchmarks.peers.spark import PEERS
 from benchmarks.report_corrections import OURS, targets
-from benchmarks.spark_peers import PEERS
 
 pytestmark = pytest.mark.pure
 

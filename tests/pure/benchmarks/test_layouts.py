@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import layouts, timeline_peers
+from benchmarks import layouts
+from benchmarks.peers import timelines as timeline_peers
 
 pytestmark = pytest.mark.pure
 

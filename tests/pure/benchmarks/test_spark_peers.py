@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import spark_peers
+from benchmarks.peers import spark as spark_peers
+from benchmarks.peers.spark import ENVIRONMENTS, PEERS, Jar, install
 from benchmarks.report_spark import spark_peers as shown
-from benchmarks.spark_peers import ENVIRONMENTS, PEERS, Jar, install
 from benchmarks.workload import Held, Workload
 from tidemark.model.collection import Envelope
 

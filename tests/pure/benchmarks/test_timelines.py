@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import timeline_peers, timelines
+from benchmarks import timelines
+from benchmarks.peers import timelines as timeline_peers
 
 pytestmark = pytest.mark.pure
 

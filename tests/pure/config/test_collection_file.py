@@ -201,7 +201,7 @@ WRONG = [
     ("key: [flight_id]", "key: []", "2: key: one or more are expected, found []"),
     ("key: [flight_id]", "key: flight_id", "2: key: a list is expected, found 'flight_id'; write [flight_id]"),
     ("key: [flight_id]", "key: {flight_id: string}", "2: key: a list is expected, found {'flight_id': 'string'}"),
-    ("key: [flight_id]", "key:", "2: key: a list is expected, and nothing stands there"),
+    ("key: [flight_id]", "key:", "2: key: a list is expected, and there is nothing"),
     ("grace: 2h", "compact_ahead: 1", "18: compact_ahead: true or false is expected, found 1"),
     ("grace: 2h", "live_batches: many", "18: live_batches: a whole number is expected, found 'many'"),
     ("grace: 2h", "live_batches: 2.0", "18: live_batches: a whole number is expected, found 2.0"),

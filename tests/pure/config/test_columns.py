@@ -110,14 +110,14 @@ def test_an_old_name_declares_no_type(path: Path):
             "{id: decimal(12, note: int}",
             (
                 "columns.id: 'decimal(12' is no type; write 'decimal(12, 2)': digits in all, digits behind the point "
-                "(in quotes where it stands within braces)"
+                "(in quotes within braces)"
             ),
         ),
         (
             "{id: decimal, note: int}",
             (
                 "columns.id: 'decimal' is no type; write 'decimal(12, 2)': digits in all, digits behind the point "
-                "(in quotes where it stands within braces)"
+                "(in quotes within braces)"
             ),
         ),
         ("{id: byte, note: int}", "columns.id: 'byte' is not valid; did you mean 'bytes'?"),

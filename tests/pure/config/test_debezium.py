@@ -59,7 +59,7 @@ def test_what_orders_may_be_of_any_declared_type(path: Path) -> None:
 
 
 WRONG = [
-    ("format: jsonl", "format: csv", "8: debezium messages are nested, and csv holds no nested values"),
+    ("format: jsonl", "format: csv", "8: debezium messages are nested, and csv has no nested values"),
     ("column: source.ts_ms", "column: seen", "7: seen is a column of the key or the value, which no delete has"),
     ("order_by: source.lsn", "order_by: id", "12: id is a column of the key or the value, which no delete has"),
     ("order_by: source.lsn", "order_by: source..lsn", "12: source.order_by: column name 'source..lsn' must match"),

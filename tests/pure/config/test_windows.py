@@ -165,7 +165,7 @@ def test_wrong_windows_are_one_line(tmp_path: Path, said: str, told: str) -> Non
     [
         ("aggregates: {n: cuont}", "4: aggregates.n: there is no aggregate 'cuont'; did you mean 'count'?"),
         ("aggregates: {n: {summ: x}}", "4: unknown field 'aggregates.n.summ'; did you mean 'sum'?"),
-        ("aggregates: {n: sum}", "4: aggregates.n: sum is of something; write {sum: column}"),
+        ("aggregates: {n: sum}", "4: aggregates.n: sum needs a column; write {sum: column}"),
         ("aggregates: {n: {count: }}", "4: aggregates.n.count: an expression of Spark SQL is text, found None; write"),
         ("aggregates: {n: {sum: x, where: }}", "4: aggregates.n.where: an expression of Spark SQL is text, found None"),
         ("aggregates: {n: {sum: x, where: (NULL)}}", "4: aggregates.n.where: '(NULL)' is null for every row, so none"),
@@ -173,16 +173,16 @@ def test_wrong_windows_are_one_line(tmp_path: Path, said: str, told: str) -> Non
         ("aggregates: {n: {sum: x, max: y}}", "4: aggregates: n is sum and max; keep one of them"),
         ("aggregates: {n: {where: x > 1}}", "4: aggregates: n has no function; write one of count, sum,"),
         ("aggregates: {n: {approx_quantile: x}}", "4: aggregates: n: approx_quantile, and no other function, says at"),
-        ("aggregates: {n: {approx_quantile: x, at: 2}}", "4: aggregates: n: at is 2.0; a quantile lies from 0 to 1"),
-        ("aggregates: {n: {sum: sum(x)}}", "4: aggregates.n: 'sum(x)' is not told by one row: an aggregate adds up"),
+        ("aggregates: {n: {approx_quantile: x, at: 2}}", "4: aggregates: n: at is 2.0; a quantile is from 0 to 1"),
+        ("aggregates: {n: {sum: sum(x)}}", "4: aggregates.n: 'sum(x)' is not a value of one row: an aggregate adds up"),
         (
             "aggregates: {n: {sum: explode(x)}}",
-            "4: aggregates.n: 'explode(x)' is not told by one row: it makes several",
+            "4: aggregates.n: 'explode(x)' is not a value of one row: it makes several",
         ),
         ("aggregates:\n  n:\n    sum: x\n    where: rand() > 1", "7: aggregates.n.where: calls rand, which gives some"),
         ("aggregates: {window_end: count}", "4: windows have a column window_end already"),
         ("aggregates: {n: 3}", "4: aggregates.n: 3 is no aggregate"),
-        ("history: 1d", "3: nothing is told of the windows; write aggregates: {rows: count}"),
+        ("history: 1d", "3: the windows have no aggregates; write aggregates: {rows: count}"),
         ("aggregates: {n: count}\nkey: [a]", "5: the key of windows is their by, window_start and window_end"),
         ("aggregates: {n: count}\nby: [a]", "5: by belongs to the windows; write windows: {by: [a]}"),
         ("aggregates: {n: count}\nvalid_from: a", "5: a window is there from when it closes; remove valid_from"),
@@ -206,7 +206,7 @@ def test_windows_are_of_one_input_and_a_landed_collection_has_none(tmp_path: Pat
     with pytest.raises(InvalidUsage, match=r"x.yaml:4: windows: belongs to derived collections"):
         parse(path)
     path.write_text("name: x\nfrom: flights\naggregates: {n: count}\n")
-    with pytest.raises(InvalidUsage, match=r"x.yaml:3: aggregates are told of windows"):
+    with pytest.raises(InvalidUsage, match=r"x.yaml:3: aggregates need windows"):
         parse(path)
 
 
@@ -230,11 +230,11 @@ def test_what_late_rows_do(tmp_path: Path, said: str, late: Late, max_lateness: 
 
 @pytest.mark.parametrize(
     ("kind", "why"),
-    [("sliding: 1h", "they are where rows are"), ("session: 1h", "while nothing comes none is open")],
+    [("sliding: 1h", "without rows there is no next window"), ("session: 1h", "without rows none is open")],
 )
 def test_where_windows_lie_as_rows_do_there_is_no_next_one(tmp_path: Path, kind: str, why: str) -> None:
     told = refusal(tmp_path, f"windows:\n  on: at\n  {kind}\n  late: next_window\naggregates: {{n: count}}\n")
-    assert told.startswith("6: late: next_window of ")
+    assert told.startswith("6: late: next_window is not available for ")
     assert why in told
     assert told.endswith("write discard or reemit")
 

@@ -89,8 +89,14 @@ REFUSED: list[tuple[dict[str, str], str]] = [
     ({"version": "٣"}, "option version is '٣'; it is a whole number from 1 on"),
     ({"net": "yes", "changes_after": NOON}, "option net is 'yes'; it is true or false"),
     ({"net": "true"}, "net adds up changes; give changes_after, a time or `beginning`"),
-    ({"as_of": NOON, "changes_after": NOON}, "as_of asks what was held, changes_after what changed; give options of"),
-    ({"changes_upto": NOON, "multiplicity": "true"}, "multiplicity asks what was held, changes_upto what changed"),
+    (
+        {"as_of": NOON, "changes_after": NOON},
+        "as_of asks for the rows at a time, changes_after for changes; give options of",
+    ),
+    (
+        {"changes_upto": NOON, "multiplicity": "true"},
+        "multiplicity asks for the rows at a time, changes_upto for changes",
+    ),
     ({"range_from": NOON}, "range_from is an end on a timeline; give its column as option range"),
     ({"range": "amount"}, "column amount of events is of type float; a timeline is of type int, date or timestamp"),
     ({"hold": "mine"}, "option hold is one of spark.readStream; this is spark.read"),

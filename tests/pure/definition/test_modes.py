@@ -53,12 +53,12 @@ BY_KEY = [
     ),
 ]
 WHOLE = [
-    ("SELECT count(*) AS n FROM flights", "an aggregate without GROUP BY is of all rows"),
+    ("SELECT count(*) AS n FROM flights", "an aggregate without GROUP BY needs all rows"),
     ("SELECT count(*) AS n FROM flights GROUP BY carrier", "add one of flights.carrier"),
     ("SELECT carrier, count(*) AS n FROM flights GROUP BY ROLLUP (carrier)", "groups of all rows"),
-    ("SELECT f.id, c.name FROM flights f JOIN carriers c ON f.carrier = c.code", "none of its columns"),
+    ("SELECT f.id, c.name FROM flights f JOIN carriers c ON f.carrier = c.code", "no column of it"),
     ("SELECT f.id, c.name FROM flights f JOIN carriers c ON f.id > c.rank", "compares each row with all others"),
-    ("SELECT f.id, c.code FROM flights f LEFT JOIN carriers c ON f.carrier = c.code", "none of its columns"),
+    ("SELECT f.id, c.code FROM flights f LEFT JOIN carriers c ON f.carrier = c.code", "no column of it"),
     ("SELECT f.id, c.name FROM flights f JOIN carriers c ON f.carrier = c.rank", "whose types differ"),
     ("SELECT id, rank() OVER (ORDER BY id) AS r FROM flights", "a window without PARTITION BY"),
     ("SELECT id FROM flights WHERE carrier IN (SELECT code FROM carriers)", "a subquery in an expression"),

@@ -75,7 +75,7 @@ def test_another_package_of_that_name_is_told_with_both_places(tmp_path: Path, m
     foreign = ModuleType("definitions")
     foreign.__file__ = "/elsewhere/definitions/__init__.py"
     monkeypatch.setitem(sys.modules, "definitions", foreign)
-    with pytest.raises(InvalidUsage, match=r"lie in .*/own, and another package definitions .* from /elsewhere/"):
+    with pytest.raises(InvalidUsage, match=r"are in .*/own, and another package definitions .* from /elsewhere/"):
         user_code.module_of("d", KINDS)
 
 

@@ -105,7 +105,7 @@ def test_what_is_awaited_is_called_by_its_name(root: Path) -> None:
     assert awaited(f"{root}/d9/*.csv", "exists") == f"the folder {root}/d9 is not there"
     assert awaited(f"{root}/d1/a.csv/*.csv", "exists") == f"{root}/d1/a.csv is not a folder"
     assert awaited(f"{root}/d2/*.csv", "_SUCCESS") == f"{root}/d2/_SUCCESS is not there"
-    assert awaited("s3://b/in/d9/*.csv", "exists") == "nothing lies below s3://b/in/d9/"
+    assert awaited("s3://b/in/d9/*.csv", "exists") == "there is nothing below s3://b/in/d9/"
 
 
 def test_what_lies_where_a_pattern_looks(root: Path) -> None:

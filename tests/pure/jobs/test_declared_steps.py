@@ -20,6 +20,7 @@ from tidemark.jobs.steps.declared import STEPS, steps_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step, When
 from tidemark.model.collection import Covers, Gate
 from tidemark.quality.gates import GATES
+from tools import spark_apps
 
 PROJECT = Path(__file__).resolve().parents[3]
 APPS, DOCS = PROJECT / "spark_apps", PROJECT / "docs"
@@ -95,11 +96,10 @@ def test_every_kernel_is_some_steps() -> None:
     assert {name for step in STEPS.values() for name in step.kernels} == KERNELS.keys()
 
 
-def test_every_file_of_an_app_runs_the_step_of_its_name() -> None:
-    files = {file.stem: file.read_text() for file in APPS.glob("*.py")}
-    assert files.keys() - STEPS.keys() == {"step"}
-    for name in files.keys() & STEPS.keys():
-        assert f'app.main("{name}", argv)' in files[name]
+def test_every_app_is_what_the_declaration_of_its_step_says() -> None:
+    files = {file.name: file.read_text() for file in APPS.glob("*.py")}
+    del files["step.py"]
+    assert files == spark_apps.apps(), "run `make reference`"
 
 
 @pytest.mark.parametrize("gate", Gate)
@@ -200,7 +200,7 @@ class TestAStepOfOnesOwn:
         ({"arguments": (Argument("root", "R."),)}, "declares root, which it has already"),
         ({"arguments": (Argument("lower", "L."),)}, "declares lower, which it has already"),
         ({"arguments": (Argument("a", "A."), Argument("a", "A."))}, "declares a, which it has already"),
-        ({"when": When.EACH_RUN}, "is of each run, and takes no interval"),
+        ({"when": When.EACH_RUN}, "belongs to each run, and takes no interval"),
         ({"when": When.MAINTENANCE, "intervals": Intervals.EACH}, "whose runs have no interval"),
         ({"few_in_process": True}, "names no kernels"),
     ],

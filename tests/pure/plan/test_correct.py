@@ -482,7 +482,7 @@ class TestHolds:
         assert found.laggard == "a", "what D said it is complete below is not taken back"
         w.day("a", 10, 20, 3, 4)
         request = requested(w.plan("d"))
-        assert request.whole == "a was created anew"
+        assert request.whole == "a was created again"
         assert (request.upper, request.moves) == (21, True)
         w.catch_up("d")
         assert sum(w.tanks["d"].as_of(19).values()) == 1

@@ -140,7 +140,7 @@ HELD = Publication(TableFormat.ICEBERG, "db.t", snapshot="5", sequence=5)
         (None, HEAD, None, None),
         (HELD, None, "is gone, where tides was published as 5", None),
         (HELD, replace(HEAD, changed_by="snapshot 6"), "it has snapshot 6, and tides was published as 5", None),
-        (HELD, replace(HEAD, owner=("tides", "i0")), "holds an earlier collection", None),
+        (HELD, replace(HEAD, owner=("tides", "i0")), "contains an earlier collection", None),
         (HELD, replace(HEAD, owner=None), "Tidemark did not make it", "Tidemark did not make it"),
         (HELD, replace(HEAD, owner=("ebbs", "i1")), "holds the collection ebbs", "holds the collection ebbs"),
         (replace(HELD, table="db.u"), HEAD, "its file says db.t; first run", "its file says db.t; first run"),

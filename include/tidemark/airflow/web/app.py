@@ -148,7 +148,7 @@ ROUTES = (
     Route(
         "/collections/{dag_id}/windows",
         "Windows of a collection that is defined by them, as a picture and a table: of a key or all, the last ones or "
-        "those of a stretch of time. What is read for it is bounded, and read when the page is opened.",
+        "those of a time range. What is read for it is bounded, and read when the page is opened.",
         by_collection.windows,
         _OF_ROWS,
         requires_rows,

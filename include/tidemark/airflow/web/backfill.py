@@ -123,7 +123,7 @@ def _heading(of: Subject, chosen: Range | None) -> tuple[str, list[Markup]]:
 
 def nothing_yet_page(name: str) -> Page:
     """The report of a collection that its file declares and no run has created yet."""
-    said = tag("p", "No run of it has begun yet. This page loads itself anew.", class_="quiet")
+    said = tag("p", "No run of it has begun yet. This page reloads by itself.", class_="quiet")
     return document(f"{name}, report", tag("h1", name), said, where_it_stands(name), refresh=True, linked=True)
 
 

@@ -52,7 +52,7 @@ def _frontier(found: Mapping[str, Any], state: Arrangement) -> Iterator[Line]:
 def _batch(batch: str, failed: bool, state: Arrangement) -> Line:
     name = f"batch {batch[:12]}"
     if any(held.id == batch for held in state.quarantined):
-        return Line(f"{name}: mended since: it was quarantined, and its files may be ingested anew", "good")
+        return Line(f"{name}: mended since: it was quarantined, and its files may be ingested again", "good")
     live = next((held for held in state.live if held.id == batch), None)
     if live is None:
         told = "; ".join(f"accepted: {one.words}" for one in state.accepted if one.batch == batch)

@@ -108,7 +108,7 @@ def overview_page(
 
 def where_it_stands(name: str, *more: Markup) -> Markup:
     """The line above a page of a collection: the way to its first page, and `more` ways beside it."""
-    ways = [tag("a", f"{name}, where it stands", href=f"../{name}"), *more]
+    ways = [tag("a", f"{name}, status", href=f"../{name}"), *more]
     return tag("p", *(part for way in ways for part in (way, " ")), class_="quiet")
 
 
@@ -139,7 +139,7 @@ def collection_page(
     there is a file of it."""
     others = tag("p", tag("a", "all collections", href="../"), class_="quiet")
     if entry is None:
-        why = "no run of its DAG has begun, or the DAG is of another kind"
+        why = "no run of its DAG has begun, or the DAG runs something else"
         way = [" A backfill begins it: ", tag("a", "what one would read", href=f"{name}/backfill"), "."]
         nothing = tag("p", f"There is no collection {name}: {why}.", *(way if declared else []))
         return document(name, *more, nothing, others, refresh=True)

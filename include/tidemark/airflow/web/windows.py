@@ -132,7 +132,7 @@ def _keys(opened: OpenCollection, seen: _Seen) -> Iterator[Markup]:
         else:
             yield _chosen_by(choice, _called(seen.columns, one), key=token_of(one))
     if not listed:
-        yield tag("span", "(none lies between)", class_="quiet")
+        yield tag("span", "(none between)", class_="quiet")
 
 
 def _chosen_by(choice: Choice, text: str, **tokens: str) -> Markup:
@@ -192,7 +192,7 @@ def _table(seen: _Seen) -> Markup:
         list(map(_corrected, columns[REVISION], columns[LAST_TOLD])),
         _times(columns[FIRST_TOLD]),
     ]
-    header = [*(one.name for one in seen.columns), "from", "to", seen.value, "stands", "corrected", "told since"]
+    header = [*(one.name for one in seen.columns), "from", "to", seen.value, "state", "corrected", "shown since"]
     return tag("section", tag("h3", _about(seen)), table(header, list(zip(*shown, strict=True))[::-1]), class_="wide")
 
 
@@ -213,7 +213,7 @@ def _corrected(revision: int, last: str | None) -> Markup:
 def _about(seen: _Seen) -> str:
     count, choice = counted(seen.found.rows.num_rows, "window"), seen.choice
     if seen.found.key is not None and seen.columns and not choice.key:
-        return f"{count}; there are more keys than are looked at together, so these are of the first one"
+        return f"{count}; there are more keys than one page shows, so these belong to the first key"
     return f"{count}, the last of those that were asked for" if seen.found.earlier is not None else count
 
 

@@ -27,7 +27,7 @@ BATCH_ROWS = 64 * 1024
 
 class SqlAnswer(Tabular):
     """The rows of a statement over the collections of a root, which were opened at one moment: it answers the same
-    however much is written meanwhile. They are computed when they are asked for, each time anew, in memory that is
+    however much is written meanwhile. They are computed again each time they are asked for, in memory that is
     bounded by `memory`; what does not fit is put into a folder that is gone afterwards, if it can be.
     """
 

@@ -31,7 +31,7 @@ def sql(
 
         tidemark.sql("lake/collections", "SELECT carrier, avg(delay_min) FROM flights GROUP BY ALL").to_pandas()
 
-    All collections are opened as the statement begins, so that joins see one moment. A row that is held several times
+    All collections are opened as the statement begins, so that joins see one moment. A row with a higher multiplicity
     is several rows. Earlier states and what was learned are tables, too:
 
         flights FOR TIMESTAMP AS OF '2013-01-03'        as known then; also AT (TIMESTAMP => '2013-01-03')
@@ -45,7 +45,7 @@ def sql(
     (`"2GiB"`, or bytes; without it what TIDEMARK_SQL_MEMORY says, 1GiB if it says nothing).
 
     Raises InvalidUsage for what is no SELECT, with the nearest name for a table that there is not, and as `as_of` for
-    times; MissingExtra without `tidemark[sql]`.
+    times; MissingExtra without the extra `sql`.
     """
     require("duckdb", "sql")
     from tidemark.api.sql.answer import SqlAnswer

@@ -143,7 +143,7 @@ class Scanner:
         followed = inner[~np.isin(marks[inner + 1], (_COMMA, _LF, _CR, _QUOTE))]
         at_edge = self._last == _QUOTE and not inside and data[0] not in b',\n\r"'
         places = [
-            (int(stray[0]), "a double quote stands alone in a text that is not quoted; write it twice, in quotes")
+            (int(stray[0]), "a text that is not quoted contains a double quote; write it twice, in quotes")
             if len(stray)
             else (len(data), ""),
             (int(followed[0]), _AFTER) if len(followed) else (len(data), ""),

@@ -30,8 +30,8 @@ from tidemark.model.collection import Collection, Column, ColumnType, DecimalTyp
 UNAVAILABLE = "__debezium_unavailable_value"
 """What Debezium writes for a large value that the database did not log, as it did not change."""
 _REFUSED = {
-    "t": "op t truncates the table and does not say which keys it held; put deletes (op d) of them in its place, or "
-    "take the table up anew from full snapshots (envelope snapshot)",
+    "t": "op t truncates the table and does not say which keys it had; put deletes (op d) of them in its place, or "
+    "start the table again from full snapshots (envelope snapshot)",
     None: "there is no op in the message",
 }
 

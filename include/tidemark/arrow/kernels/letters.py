@@ -54,7 +54,7 @@ def dead_letters(store: ObjectStore, ref: ObjectRef, columns: list[str] | None =
     except MemoryError as error:
         raise out_of_memory(ref.key, error) from error
     except pa.ArrowException as error:
-        raise Corruption(f"{ref.key} holds late rows and cannot be read: {str(error).splitlines()[0]}") from None
+        raise Corruption(f"{ref.key} contains late rows and cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def check(store: ObjectStore, ref: ObjectRef) -> None:
@@ -66,7 +66,7 @@ def check(store: ObjectStore, ref: ObjectRef) -> None:
                 sha256.update(chunk)
                 size += len(chunk)
     except Missing:
-        raise Corruption(f"{ref.key} holds late rows the ledger names, and does not exist") from None
+        raise Corruption(f"{ref.key} contains late rows that the ledger names, and does not exist") from None
     if (size, sha256.hexdigest()) != (ref.bytes, ref.sha256):
         raise Corruption(
             f"{ref.key} has {size} bytes sha256 {sha256.hexdigest()[:12]}, recorded were {ref.bytes} bytes sha256 "
@@ -205,7 +205,7 @@ def _schema(store: ObjectStore, ref: ObjectRef) -> pa.Schema:
         with store.open_input(ref.key) as native:
             return pq.read_schema(native)
     except pa.ArrowException as error:
-        raise Corruption(f"{ref.key} holds late rows and cannot be read: {str(error).splitlines()[0]}") from None
+        raise Corruption(f"{ref.key} contains late rows and cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def _is_in(held: pa.Schema, field: pa.Field) -> bool:

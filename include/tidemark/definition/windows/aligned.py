@@ -58,7 +58,7 @@ def _over_placed_rows(told: Checked, recipe: Recipe) -> Recipe:
     found = analysed(select_of(plain, f"`{shape.name}`"), [shape])
     same = found.by_key
     if rule is None or same is None or (same.held, same.sums) != (rule.held, rule.sums):
-        raise LeftToSpark("projected rows are kept in other columns")
+        raise LeftToSpark("projected rows need other hidden columns")
     rule = replace(rule, plain=same.plain, grouped=same.grouped, columns=same.columns)
     placed = Placed(kind, told.windows.on, told.windows.by, bound)
     return replace(recipe, by_key=rule, placed=placed, projection=projection, left_to_spark=found.left_to_spark)

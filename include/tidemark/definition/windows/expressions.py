@@ -78,7 +78,7 @@ def _read(text: str, called: str, table: str) -> exp.Select:
     if not isinstance(query, exp.Select) or not _is_single(query, table):
         raise InvalidUsage(f"{called}: {shown!r} is no single expression; write one, as delay > 15")
     if (why := not_by_row(query)) or any(is_generator(part) for part in query.selects[0].walk()):
-        raise InvalidUsage(f"{called}: {shown!r} is not told by one row: {why or 'it makes several of one'}")
+        raise InvalidUsage(f"{called}: {shown!r} is not a value of one row: {why or 'it makes several of one'}")
     return query
 
 

@@ -199,7 +199,7 @@ class _Apart:
         digits = decimal_digits(type_of(of, self.types))
         if digits is None or sum(digits) > _MOST_DIGITS:
             raise InvalidUsage(
-                f"aggregates: the average of {of.sql()} in sliding windows has more digits than are told exactly; "
+                f"aggregates: the average of {of.sql()} in sliding windows has more digits than can be exact; "
                 "CAST it as decimal(18, 2)"
             )
         total = self.state(_like(around, "SUM", of), Op.ADD)

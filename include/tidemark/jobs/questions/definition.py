@@ -98,7 +98,7 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
             found.append(Frontier(**{**vars(frontier), "untold": str(error)}))
             continue
         asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
-        job.note(f"computing {state.collection.name} as of {format_instant(consumption.upper)} anew")
+        job.note(f"recomputing {state.collection.name} as of {format_instant(consumption.upper)}")
         rows = job.computer.compare(judged(job, asked), keys=None, most=most)
         found.append(Frontier(**{**vars(frontier), "differing": rows}))
     return DefinitionReport(state.collection.name, head.version, tuple(found))

@@ -266,4 +266,4 @@ def _table(store: ObjectStore, ref: ObjectRef) -> pa.Table:
     try:
         return pq.read_table(pa.BufferReader(check(ref, store.read(ref.key))))
     except Missing:
-        raise Corruption(f"{ref.key} holds late rows the ledger names, and does not exist") from None
+        raise Corruption(f"{ref.key} contains late rows that the ledger names, and does not exist") from None

@@ -28,13 +28,13 @@ def told_by(state: Arrangement, given: Collection, upto: int, *, open_too: bool)
         raise InvalidUsage(f"of what {name} consumed by {format_instant(upto)} nothing is recorded; {kept}")
     if found.definition != computed_as(state.collection, [given]):
         raise InvalidUsage(
-            f"windows of {name} as known at {format_instant(upto)} were told by another definition; statistics are of "
-            f"the one in force: run `tidemark correct {name}`, or ask for a later time"
+            f"windows of {name} as known at {format_instant(upto)} were computed by another definition; statistics "
+            f"need the current one: run `tidemark correct {name}`, or ask for a later time"
         )
     if open_too and recorded[-1] is not found:
         raise InvalidUsage(
             f"{name} was corrected to {format_instant(recorded[-1].upper)} and is sealed to {format_instant(upto + 1)} "
-            f"only, so its open windows are of both: run `tidemark seal {name}`, or leave open out"
+            f"only, so its open windows mix both: run `tidemark seal {name}`, or leave open out"
         )
     return found
 
@@ -54,7 +54,7 @@ def statistics(job: Job, state: Arrangement, upto: int, *, open_too: bool) -> tu
         read = consumed_inputs(job, consumption, inputs)
     except Untold:
         held, given = consumption.inputs[0], inputs[0].state
-        why = "it was created anew since"
+        why = "it was created again since"
         if held.incarnation == given.incarnation:
             why = f"its history is merged below {format_instant(given.since)}"
         raise InvalidUsage(

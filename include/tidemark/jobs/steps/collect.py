@@ -110,7 +110,7 @@ def collect(
 ) -> Report:
     """Plan what may go, and remove what has been in the plans for its grace. `keep` is in microseconds; no version from
     the first of `pinned` on goes. With `dry_run` nothing is written or removed. Where clocks disagree about the time
-    that passed since the last plan, every grace begins anew.
+    that passed since the last plan, every grace starts again.
 
     Raises Corruption, and removes nothing, where the history or a table it names is not what was recorded.
     """
@@ -134,7 +134,7 @@ def collect(
             continue
         now = _appeared(job, plan)
         if distrusted is None and (distrusted := search.distrusted(job, plan, now)):
-            job.note(f"{distrusted}: every grace begins anew")
+            job.note(f"{distrusted}: every grace starts again")
             continue
         return replace(_carry_out(job, search, plan, now, graces, progress), distrusted=doubt)
     raise Contention(f"{ROUNDS} other collectors wrote a plan first; run the step again")
@@ -202,7 +202,9 @@ def _appeared(job: Job, plan: GarbagePlan) -> int:
     key = plans.key_of(plan.number)
     info = retried(lambda: job.store.stat(key), job.log.pause)
     if info is None:
-        raise Contention(f"{key} went while this run stood still, after {KEEP_PLANS} newer ones; run the step again")
+        raise Contention(
+            f"{key} was removed while this run was suspended, after {KEEP_PLANS} newer ones; run the step again"
+        )
     return _micros(info.modified)
 
 
@@ -249,7 +251,7 @@ def _still_unnamed(job: Job, search: _Search, ripe: GarbagePlan) -> tuple[int, S
     oldest = job.log.oldest_version()
     if oldest > head:
         raise Contention(
-            f"while this run stood still, all up to version {oldest - 1} was collected; run the step again"
+            f"while this run was suspended, everything up to version {oldest - 1} was collected; run the step again"
         )
     with _undisturbed(job):
         named = search.named.since(oldest)

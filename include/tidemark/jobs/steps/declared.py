@@ -25,23 +25,27 @@ _STEPS = (
         "ingest",
         job="tidemark.jobs.steps.ingest:ingest",
         intervals=Intervals.EACH,
-        help="""Read the delta files of data intervals. Each file is counted once, however often this is run.
+        help="""Read the delta files of data intervals. Each file is ingested once, however often this is run.
 
-    Where reprocess_for is declared, a file that changed since counts as it is now, and what differs is written.
+    Where reprocess_for is declared, a file that changed is read again, and only the differences are written.
 
     Example: tidemark ingest flights --from 2013-01-01 --to 2013-01-07
     """,
         docs="Reads the interval's delta files into one unsealed batch, each file once; where `reprocess_for` is "
-        "declared, what files that changed since say otherwise now. While they have not landed it "
+        "declared, also the differences of files that changed since. While they have not landed it "
         "is deferred and takes no worker, until `TIDEMARK_READY_WITHIN` (12h) after the interval's end.",
         arguments=(
             LANDING,
-            Argument("removed", "Files that were counted and are gone count no more.", flag=True),
-            Argument("yes", "With --removed, also where none is left.", flag=True),
-            Argument("as_landed", "What has landed is all there is, whatever is waited for.", flag=True),
+            Argument(
+                "removed",
+                "Retract the rows of ingested files that have been deleted from the landing folder.",
+                flag=True,
+            ),
+            Argument("yes", "Confirm --removed even if it retracts every file of the interval.", flag=True),
+            Argument("as_landed", "Ingest now, without waiting for the ready marker.", flag=True),
             Argument(
                 "cut",
-                "Take what has landed so far of an interval that goes on, and why (`explicit`); the rest at its end.",
+                "Ingest what has landed of an open interval, for this reason (`explicit`); the rest comes at its end.",
                 parse=Cut.parse,
                 metavar="WHY",
             ),
@@ -56,20 +60,21 @@ _STEPS = (
         "correct",
         job="tidemark.jobs.steps.correct:correct",
         intervals=Intervals.UNUSED,
-        help="""Make a derived collection what its definition says of its inputs, as far as these are complete.
+        help="""Bring a derived collection up to date with its inputs, as far as these are complete.
 
-    What differs is written, computed from what changed wherever that is right (`tidemark explain` says how, and why).
-    A run that finds nothing new starts no Spark, nor does one that adds up few changes of counts and sums, or
-    computes few groups of plain aggregates anew.
+    Only differences are written, computed from the changes where that is exact (`tidemark explain` says how, and why).
+    A run without new input starts no Spark, nor does one that can compute its few changes in its own process.
 
     Example: tidemark correct delays_by_carrier
     """,
-        docs="Makes the collection what its definition says of its inputs: computes what differs and writes that as "
-        "one unsealed batch. It waits where its inputs are not equally far, is skipped then, and says which one lags.",
+        docs="Brings the collection up to date with its inputs: computes the differences and writes them as one "
+        "unsealed batch. While its inputs are not equally complete it waits: it is skipped, and names what lags.",
         arguments=(
-            Argument("until", "Not beyond this time, though the inputs may be.", parse=parse_instant, metavar="TIME"),
-            Argument("whole", "Compute all of it, whatever changed.", flag=True),
-            Argument("check", "Compute all of it, and put right what anything else wrote or lost.", flag=True),
+            Argument(
+                "until", "Stop at this time, even if the inputs are further.", parse=parse_instant, metavar="TIME"
+            ),
+            Argument("whole", "Recompute everything, whatever changed.", flag=True),
+            Argument("check", "Recompute everything, and repair what anything else wrote or lost.", flag=True),
         ),
         gate=Gate.UNSEALED,
         when=When.EACH_RUN,
@@ -83,8 +88,8 @@ _STEPS = (
         intervals=Intervals.CHOICE,
         help="""Check what a gate has not certified yet: unsealed, frontier, trace or compaction.
 
-    Of unsealed batches all, or those that came with the intervals named. --accept certifies batches although
-    expectations of the collection fail, for a reason that is kept for ever; what is stored wrongly is never accepted.
+    Without an interval all unsealed batches are checked, else those of the named intervals. --accept certifies batches
+    although expectations of the collection fail, for a reason that is kept for ever; damage is never accepted.
 
     Example: tidemark gate flights unsealed --accept 42bba77bef60 --reason "strike on that day" --by ada
     """,
@@ -96,9 +101,9 @@ _STEPS = (
                 "Certify these batches although expectations of the collection fail (ids, commas between them).",
                 metavar="BATCH",
             ),
-            Argument("reason", "Why that is right; kept with the certificate.", metavar="TEXT"),
+            Argument("reason", "Why they are accepted; kept with the certificate.", metavar="TEXT"),
             Argument("by", "Who accepts them.", metavar="NAME", environ="USER"),
-            Argument("judged_by", "Only if this is still the suite of the rules.", metavar="SUITE"),
+            Argument("judged_by", "Only if the suite of rules is still this one.", metavar="SUITE"),
         ),
         when=When.BEHIND,
         kernels=("inspect", "retracted", "taken_back"),
@@ -134,7 +139,7 @@ _STEPS = (
         intervals=Intervals.NAMES_RUN,
         help="Move `since` by the retention, then run every compaction that is due. The interval only names the run.",
         docs="Moves `since` by the retention as far as holds allow, and merges neighbouring trace batches where there "
-        "are more than the budget, and batches of facts that are remembered; sorts what lies ahead by when it is due.",
+        "are more than the budget, and batches of remembered facts; sorts updates that are not due yet by due time.",
         gate=Gate.COMPACTION,
         when=When.EACH_RUN,
         kernels=("merge", "remember", "trim"),
@@ -143,17 +148,17 @@ _STEPS = (
         "replay",
         job="tidemark.jobs.steps.replay:replay",
         intervals=Intervals.CHOICE,
-        help="""Apply dead letters after all, each once, however often this is run: late rows that were discarded.
+        help="""Apply dead letters, the late rows that were discarded. Each is applied once, however often this is run.
 
-    They are a batch of their own, learned at the seal, gated like any other.
+    They form a batch of their own, learned at the seal and gated like any other.
 
     Example: tidemark late replay flights --from 2013-01-01 --to 2013-01-07
     """,
         docs="Applies dead letters after all, each once: as a batch of their own, learned at the seal.",
         arguments=(
-            Argument("path", "Of files whose path holds this.", shell_option="--file"),
-            Argument("batch", "Only of this batch, or what it replayed.", metavar="BATCH"),
-            Argument("as_now", "What happened too long ago applies as if it happened at the seal.", flag=True),
+            Argument("path", "Only rows of files whose path contains this.", shell_option="--file"),
+            Argument("batch", "Only rows of this batch, or of what it replayed.", metavar="BATCH"),
+            Argument("as_now", "Apply rows that are too old as if they had happened at the seal.", flag=True),
         ),
         kernels=("replay",),
         origin="landed",
@@ -162,7 +167,7 @@ _STEPS = (
         "collect",
         job="tidemark.jobs.steps.collect:collected",
         intervals=Intervals.NONE,
-        help="""Remove what no version names that is kept. Listed in a plan first, removed by a later run after a grace.
+        help="""Remove objects that no kept version names. A plan lists them; a later run removes them after a grace.
 
     Superseded versions go an hour after they were listed, objects a day. Example: tidemark collect flights --dry-run
     """,
@@ -189,23 +194,23 @@ _STEPS = (
         intervals=Intervals.NONE,
         help="""Bring the tables that the collection's file names under `publish` up to what is drained.
 
-    What they hold already is not written again, however often this is run. Example: tidemark publish flights
+    Rows that they contain already are not written again, however often this is run. Example: tidemark publish flights
     """,
         docs="Brings the tables that the collection's file names under `publish` up to what is drained: files are "
         "named where they are the table's rows as they are, else rows are copied. Needs no Spark. Safe to run again, "
         "any time. A table that others have changed is not overwritten: `tidemark publish COLLECTION --again` writes "
         "it whole.",
         arguments=(
-            Argument("again", "Write the tables whole, although others have changed or dropped them.", flag=True),
+            Argument("again", "Write the tables whole, even if others have changed or dropped them.", flag=True),
         ),
     ),
     Step(
         "unpublish",
         job="tidemark.jobs.steps.publish:unpublish",
         intervals=Intervals.NONE,
-        help="""End a publication, so that files are freed that only its table names.
+        help="""End a publication, so that files which only its table names can be removed.
 
-    A table that names files of the collection is taken out of its catalog. Any other stays, on its own.
+    A table that names files of the collection is removed from its catalog. Any other table stays as it is.
 
     Example: tidemark unpublish flights --format iceberg
     """,
@@ -213,7 +218,7 @@ _STEPS = (
         "names files of the collection is taken out of its catalog before. Any other stays, on its own.",
         arguments=(
             Argument("format", "Only the one in this format: iceberg or delta.", parse=TableFormat, metavar="FORMAT"),
-            Argument("leave", "Leave the table where it is, though files that it names may go.", flag=True),
+            Argument("leave", "Leave the table, although files that it names may be removed.", flag=True),
         ),
     ),
     Step(

@@ -63,12 +63,12 @@ def _compared(job: Job, state: Arrangement, parts: Sequence[Part], defined: Defi
     try:
         rows = differing_keys(job, state, keys, KEYS)
     except Untold as error:
-        job.note(f"no key is computed anew: {error}")
+        job.note(f"no key is recomputed: {error}")
         return defined
     masked = state.collection.masked
     cells = rows[0].row if rows else ()
     first = ", ".join(f"{name} {MASKED if name in masked else cell}" for name, cell in cells)
-    told = f"{first}: {rows[0].desired} times, held {rows[0].held} times" if rows else ""
+    told = f"{first}: {rows[0].desired} times, stored {rows[0].held} times" if rows else ""
     return Defined(defined.consumptions, defined.added, defined.retracted, len(keys), len(rows), told)
 
 

@@ -60,7 +60,7 @@ def ingest(
     `stop`, Unavailable if a file cannot be read now, or memory runs out.
     """
     if yes and not removed:
-        raise InvalidUsage("--yes says that files that are gone count no more; say --removed, too, or leave it out")
+        raise InvalidUsage("--yes confirms --removed; say --removed, too, or leave it out")
 
     def propose(head: Head) -> Proposal[Ingested, _Found]:
         if cut is None:
@@ -141,8 +141,8 @@ def _plan(
     gone = _gone(job, state, interval, {file.identity for file in listed}) if removed else []
     if gone and not listed and not yes:
         raise InvalidUsage(
-            f"nothing is left at {pattern}, and {len(gone)} files of {interval} are counted: a landing may just have "
-            "expired; say --yes too if they are to count no more"
+            f"nothing is left at {pattern}, and {len(gone)} files of {interval} are ingested: a landing may just have "
+            "expired; say --yes too if their rows are to be retracted"
         )
     return plan_ingest(state, interval, files, known, gone, turn=_turn(job, state, interval, landing_root))
 
@@ -155,8 +155,8 @@ def _turn(job: Job, state: Arrangement, interval: Interval, landing_root: str) -
     if neighbour := shares_files_with(landed, interval, landing_root):
         job.note(
             f"source.path names the same files for {interval} and {neighbour}: a row is late if it happened where the "
-            "collection is complete when its file is read, so the order of runs decides; let the path tell intervals "
-            "apart"
+            "collection is complete when its file is read, so the order of runs decides; give each interval a "
+            "path of its own"
         )
         return 0
     return landed.complete_before(interval)
@@ -169,11 +169,11 @@ def _tell_what_does_not_match(job: Job, pattern: str, as_landed: bool) -> None:
     near = landing.nearly(names, pattern)
     if near is not None and not as_landed:
         raise InvalidUsage(
-            f"nothing matches {pattern}, and {near} lies there: files are read as they are, and names in their case; "
+            f"nothing matches {pattern}, and {near} is there: files are read as they are, and names in their case; "
             "write source.path so that it matches, unpack the file, or say that this is an empty interval (--as-landed)"
         )
     if names:
-        job.note(f"nothing matches {pattern}; what lies there is {listed(names, 5)}")
+        job.note(f"nothing matches {pattern}; the folder has {listed(names, 5)}")
 
 
 def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: str, cut: Cut) -> IngestRequest | None:

@@ -48,7 +48,7 @@ def release(job: Job, batch: str) -> dict[str, Any]:
     held = [b.rows for b in head.state.quarantined if b.id == batch]
     if not entries or (held and sum(entry.rows for entry in entries) != held[0]):
         raise InvalidUsage(
-            f"the files of batch {batch} were taken by others since, and the ledger knows it no more; ingest them again"
+            f"the files of batch {batch} were taken by others since, and the ledger no longer knows it; ingest them"
         )
     last = ledger.known(job.store, head.state.ledger, [entry.path for entry in entries])
     for entry in entries:

@@ -105,7 +105,7 @@ def _check_placed(state: Arrangement, request: IngestRequest, parts: Sequence[Pa
     if state.takes_facts_back and first is not None and first <= state.settled:
         raise InvalidUsage(
             f"what differs in the files of {request.interval} happened at {format_instant(first)}, and what happened "
-            f"up to {format_instant(state.settled)} is told for good; {plan_of(state.collection.kind).correction}"
+            f"up to {format_instant(state.settled)} is final; {plan_of(state.collection.kind).correction}"
         )
 
 

@@ -171,9 +171,9 @@ class Step:
         if twice := [name for at, name in enumerate(names) if name in taken or name in names[:at]]:
             raise InvalidUsage(f"step {self.name} declares {', '.join(twice)}, which it has already")
         if self.when is When.EACH_RUN and not self.intervals.of_run:
-            raise InvalidUsage(f"step {self.name} is of each run, and takes no interval of one")
+            raise InvalidUsage(f"step {self.name} belongs to each run, and takes no interval of its own")
         if self.when is When.MAINTENANCE and self.intervals.of_run:
-            raise InvalidUsage(f"step {self.name} is of the maintenance DAG, whose runs have no interval")
+            raise InvalidUsage(f"step {self.name} belongs to the maintenance DAG, whose runs have no interval")
         if self.few_in_process and not self.kernels:
             raise InvalidUsage(f"step {self.name} runs few_in_process, and names no kernels that it runs")
 

@@ -50,7 +50,9 @@ class Batching:
             if (most := getattr(self, name)) is not None and most < 1:
                 raise InvalidUsage(f"{name} is {most}; it must be 1 or more")
         if self.memory is not None and not 0 < self.memory <= 1:
-            raise InvalidUsage(f"memory is {self.memory:g}; it is a share of what there is, above 0 and at most 1")
+            raise InvalidUsage(
+                f"memory is {self.memory:g}; it is a share of the available memory, above 0 and at most 1"
+            )
         if self.settle < 0:
             raise InvalidUsage(f"settle is {self.settle} µs; it must be 0 or more")
         if (self.length, self.count, self.bytes, self.rate_change, self.memory) == (None,) * 5:

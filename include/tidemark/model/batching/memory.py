@@ -39,7 +39,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.maximum < 1:
-            raise InvalidUsage(f"a budget of {self.maximum} bytes holds nothing; it must be 1 or more")
+            raise InvalidUsage(f"a budget of {self.maximum} bytes is too small; it must be 1 or more")
         if not LOW <= self.high <= self.emergency <= 1:
             raise InvalidUsage(
                 f"high mark {self.high:g} and emergency mark {self.emergency:g}: {LOW} <= high <= emergency <= 1"

@@ -21,7 +21,7 @@ class Sizes:
 
     def __post_init__(self) -> None:
         if self.chunk_rows < 1:
-            raise InvalidUsage(f"a chunk of {self.chunk_rows} rows holds nothing: chunk_rows must be 1 or more")
+            raise InvalidUsage(f"a chunk of {self.chunk_rows} rows is empty: chunk_rows must be 1 or more")
         if not self.proportionality > 1:
             raise InvalidUsage(
                 f"with a proportionality of {self.proportionality} chains would never be merged; it must be above 1"

@@ -63,7 +63,7 @@ def compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcome
         return Stale(broken.message)
     for hold in holds:
         if not old.then(new.capped(hold.since)).absorbs(new):
-            return Stale(f"hold {hold.name} stands at {hold.since}, since would move from {old.since} to {new.since}")
+            return Stale(f"hold {hold.name} is at {hold.since}, since would move from {old.since} to {new.since}")
     for snapshot in state.snapshots:
         if snapshot.learned_at is not None and snapshot.time <= new.since != old.since:
             return Stale(
@@ -77,7 +77,7 @@ def hold_placed(state: Arrangement, change: HoldPlaced) -> Outcome:
     if change.hold in state.holds:
         return AlreadyApplied()
     if change.hold.since < state.since:
-        return Stale(f"since {state.since} has passed {change.hold.since}, where hold {change.hold.name} would stand")
+        return Stale(f"since {state.since} has passed {change.hold.since}, where hold {change.hold.name} would be")
     others = tuple(hold for hold in state.holds if hold.name != change.hold.name)
     return Applied(replace(state, holds=(*others, change.hold)))
 

@@ -25,7 +25,7 @@ from tidemark.model.transition.derived import not_put_back, taken_out
 from tidemark.model.transition.fences import fenced_off, unfenced
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
 
-_NEXT_SAYS = "the next full snapshot will say what there is"
+_NEXT_SAYS = "the next full snapshot will give the current rows"
 
 
 def ingested(state: Arrangement, change: Ingested) -> Outcome:

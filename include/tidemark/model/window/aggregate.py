@@ -46,4 +46,4 @@ class Aggregate:
         if (self.at is None) == (self.function is Function.APPROX_QUANTILE):
             raise InvalidUsage(f"{self.name}: approx_quantile, and no other function, says at which; write at: 0.9")
         if self.at is not None and not 0 <= self.at <= 1:
-            raise InvalidUsage(f"{self.name}: at is {self.at}; a quantile lies from 0 to 1")
+            raise InvalidUsage(f"{self.name}: at is {self.at}; a quantile is from 0 to 1")

@@ -27,7 +27,7 @@ def unit_of(unit: Unit, zone: str, at: int) -> tuple[int, int]:
             end = first_instant(next_first_day(unit, first), zone)
         return first_instant(first, zone), end
     except (OverflowError, ValueError):
-        raise InvalidUsage(f"{at} µs lies outside the years 1 to 9999; calendar windows hold nothing there") from None
+        raise InvalidUsage(f"{at} µs is outside the years 1 to 9999; there are no calendar windows there") from None
 
 
 def first_day(unit: Unit, day: date) -> date:

@@ -55,13 +55,13 @@ class Windows:
             raise InvalidUsage(f"max_lateness is {self.max_lateness} µs; it must be 0 or more, and belongs to reemit")
         if self.late is Late.NEXT_WINDOW and isinstance(self.kind, Sliding):
             raise InvalidUsage(
-                "late: next_window of sliding windows: they are where rows are, so there is no next one that a late "
-                "row could count in; write discard or reemit"
+                "late: next_window is not available for sliding windows: without rows there is no next window that a "
+                "late row could count in; write discard or reemit"
             )
         if self.late is Late.NEXT_WINDOW and isinstance(self.kind, Session):
             raise InvalidUsage(
-                "late: next_window of sessions: while nothing comes none is open that a late row could count in, and "
-                "one of its own would lie among those that were told; write discard or reemit"
+                "late: next_window is not available for sessions: without rows none is open that a late row could "
+                "count in, and one of its own would overlap closed ones; write discard or reemit"
             )
         names = [*self.by, WINDOW_START, WINDOW_END, *(one.name for one in self.aggregates)]
         if repeated := sorted({name for name in names if names.count(name) > 1}):

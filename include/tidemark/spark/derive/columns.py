@@ -88,7 +88,7 @@ def check_fits(collection: Collection, given: Sequence[Column]) -> None:
         types, had = shown, seen
     raise GateFailed(
         f"the definition of {collection.name} gives the columns {_told(types)} now, and {collection.name} has "
-        f"{_told(had)}: change the definition, cast what changed, or declare the columns anew in the collection file"
+        f"{_told(had)}: change the definition, cast what changed, or declare the columns again in the collection file"
     )
 
 

@@ -56,7 +56,7 @@ def package() -> ModuleType:
     at, held = place(), sys.modules.get(FOLDER)
     if held is not None and getattr(held, "__tidemark__", None) is None:
         raise InvalidUsage(
-            f"definitions in Python lie in {at}, and another package {FOLDER} was imported already, from "
+            f"definitions in Python are in {at}, and another package {FOLDER} was imported already, from "
             f"{getattr(held, '__file__', None) or next(iter(getattr(held, '__path__', ())), 'nowhere')}; remove that"
         )
     if held is not None and held.__tidemark__ == at:

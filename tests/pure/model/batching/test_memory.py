@@ -81,7 +81,7 @@ def test_what_is_not_held_is_not_given_back():
 @pytest.mark.parametrize(
     ("made", "says"),
     [
-        (lambda: Budget(0), "holds nothing"),
+        (lambda: Budget(0), "is too small"),
         (lambda: Budget(1, high=0.9, emergency=0.8), "high mark 0.9 and emergency mark 0.8"),
         (lambda: Budget(1, high=0.4), "high mark 0.4"),
         (lambda: Budget(1, {"a": -1}), "share of a is -1 bytes"),

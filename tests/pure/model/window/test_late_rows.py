@@ -273,7 +273,7 @@ def test_windows_that_are_open_have_their_rows_within_the_least_retention(kind: 
 
 @pytest.mark.parametrize(("kind", "called"), [(Sliding(5), "sliding windows"), (Session(5), "sessions")])
 def test_there_is_no_next_window_where_windows_lie_as_rows_do(kind: Sliding | Session, called: str):
-    with pytest.raises(InvalidUsage, match=rf"next_window of {called}: .*; write discard or reemit$"):
+    with pytest.raises(InvalidUsage, match=rf"next_window is not available for {called}: .*; write discard or reemit$"):
         Windows((), "t", kind, (Aggregate("n", Function.COUNT),), late=Late.NEXT_WINDOW)
 
 

@@ -50,7 +50,9 @@ class Lasting:
 
     def __post_init__(self) -> None:
         if self.gaps.gap > FAR:
-            raise InvalidUsage(f"sessions with a gap of {self.gaps.gap} µs; late rows can be told with up to 2^61")
+            raise InvalidUsage(
+                f"sessions with a gap of {self.gaps.gap} µs; late rows are supported with a gap of up to 2^61"
+            )
 
     @property
     def bounds(self) -> Gaps:

@@ -71,7 +71,7 @@ def _units(kind: Calendar, at: Ints) -> tuple[Ints, Ints]:
     instants, from its beginning to its end (model/window/calendar.py)."""
     days = np.unique(at // DAY)
     if len(days) > _MOST_DAYS:
-        raise Overflowed(f"rows are of more than {_MOST_DAYS:,} days")
+        raise Overflowed(f"rows have more than {_MOST_DAYS:,} days")
     units, upto = list[tuple[int, int]](), None
     try:
         for first in (days * DAY).tolist():
@@ -97,5 +97,5 @@ def _repeated(many: Ints) -> tuple[Ints, Ints]:
 def _grid(at: Ints, step: int, offset: int) -> Ints:
     """The last of the instants n * step + offset that is not after each."""
     if step > _MOST:
-        raise Overflowed("windows are too far apart")
+        raise Overflowed("the distance between windows is too large")
     return at - (at - offset % step) % step

@@ -21,7 +21,7 @@ FIRST, LAST, START = "_first", "_last", "_start"
 """The columns of cells that say at which instants they begin and end; that of the instant at which its session does."""
 FAR = 1 << 61
 """Instants lie so far from 1970 at most."""
-BEYOND = "beyond 2^61, where no session can lie; filter such rows out"
+BEYOND = "beyond 2^61, where there are no sessions; filter such rows out"
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def _countable(batch: pa.RecordBatch, slide: Slide) -> pa.RecordBatch:
     at = integers(batch, AT)
     if len(at) and (int(at.min()) < -_FAR or int(at.max()) > _FAR):
         far = next(int(one) for one in at if not -_FAR <= one <= _FAR)
-        raise InvalidUsage(f"a row is at {far}, beyond 2^61, where no sliding window can lie; filter such rows out")
+        raise InvalidUsage(f"a row is at {far}, beyond 2^61, where there are no sliding windows; filter such rows out")
     if not slide.clamp_start_at_zero or not (at < 0).any():
         return batch
     return batch.filter(pa.array(at >= 0))

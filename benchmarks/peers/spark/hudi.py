@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.feed import Fingerprint
-from benchmarks.spark_peers.table import COLUMNS, SCHEMA, SparkTable, fingerprint_of, session
+from benchmarks.peers.spark.table import COLUMNS, SCHEMA, SparkTable, fingerprint_of, session
 
 OPTIONS = {
     "hoodie.table.name": "t",

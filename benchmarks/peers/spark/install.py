@@ -1,6 +1,6 @@
 """The environments of the Spark peers, below build/peers: Python packages by pip, jars by Maven, each held to its hash.
 
-    tools/run python -m benchmarks.spark_peers.install
+    tools/run python -m benchmarks.peers.spark.install
 
 What cannot be had is told in one line, and that peer is left out. Nothing here is needed by the project itself.
 """
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.spark_peers import ENVIRONMENTS, PEERS, PEERS_HOME, Jar
+from benchmarks.peers.spark import ENVIRONMENTS, PEERS, PEERS_HOME, Jar
 
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 TAKES_SECONDS = 900

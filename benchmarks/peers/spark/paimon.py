@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engines import HELD
 from benchmarks.feed import Fingerprint
-from benchmarks.spark_peers.table import COLUMNS, SCHEMA, SparkTable, fingerprint_of, session
+from benchmarks.peers.engines import HELD
+from benchmarks.peers.spark.table import COLUMNS, SCHEMA, SparkTable, fingerprint_of, session
 
 KEYED = SCHEMA.replace("id bigint, code string", "id bigint not null, code string not null")
 

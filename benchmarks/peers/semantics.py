@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.engines import opened
 from benchmarks.feed import DAY, START, code_of, fingerprint_of
+from benchmarks.peers.engines import opened
 from benchmarks.workload import Held, Workload, minus
 from tidemark.model.collection import Envelope
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from benchmarks.engines.tidemark import replace_late
 from benchmarks.feed import Feed, Fingerprint, declared, write_day
 from benchmarks.feed import fingerprint_of as fingerprint_of_table
 from benchmarks.measure import timed
+from benchmarks.peers.engines.tidemark import replace_late
 from benchmarks.steps import Bench, InProcess, silent
 from tests.support import reading
 from tidemark.jobs.steps.collect import AT_ONCE, collect
@@ -114,7 +114,7 @@ class OnSpark(InOneProcess):
         return self._sums(found, "_multiplicity")
 
     def _sums(self, rows: Any, held: str) -> Fingerprint:
-        from benchmarks.spark_peers.table import fingerprint_of
+        from benchmarks.peers.spark.table import fingerprint_of
 
         return fingerprint_of(rows.withColumnRenamed(held, "held"))
 

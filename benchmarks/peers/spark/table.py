@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.engines import HELD, KEY, VALUE
 from benchmarks.feed import Fingerprint
+from benchmarks.peers.engines import HELD, KEY, VALUE
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",

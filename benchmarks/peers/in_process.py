@@ -6,7 +6,7 @@ written, but for what an engine overwrites: bytes handed to the kernel are count
 of each day's rows written once, alone, as zstd Parquet.
 
 A day's rows of one key are reduced to the newest before a peer's MERGE, which is what its guide advises: without that
-Delta refuses and DuckLake holds a row twice (benchmarks/semantics.py).
+Delta refuses and DuckLake holds a row twice (benchmarks/peers/semantics.py).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.engines import ENGINES, Engine, missing, opened
 from benchmarks.feed import Fingerprint, code_of, fingerprint_of
 from benchmarks.measure import apart
-from benchmarks.semantics import cases
+from benchmarks.peers.engines import ENGINES, Engine, missing, opened
+from benchmarks.peers.semantics import cases
 from benchmarks.workload import Held, Workload, minus
 from tests.support.memory import peak_bytes
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import FIXED_COMPILERS
-from benchmarks.spark_peers import ENVIRONMENTS, OURS, PEERS
+from benchmarks.peers.spark import ENVIRONMENTS, OURS, PEERS
 from benchmarks.workload import Workload
 
-HOME = Path(__file__).resolve().parents[2]
+HOME = Path(__file__).resolve().parents[3]
 LASTS_SECONDS = 3600
 """At most, one life."""
 
@@ -37,7 +37,7 @@ def beside_spark(workload: Workload, maintained: tuple[int, ...], say: Callable[
     return {"versions": versions(), "runs": runs}
 
 
-def lived(name: str, python: Path, case: dict[str, Any], module: str = "benchmarks.spark_peers") -> dict[str, Any]:
+def lived(name: str, python: Path, case: dict[str, Any], module: str = "benchmarks.peers.spark") -> dict[str, Any]:
     """The figures of a life, by `python -m module NAME CASE OUT`, or `error` with what the process said last."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
         out, log = Path(folder, "figures.json"), Path(folder, "log")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks.engines import KEY, VALUE, sizes
 from benchmarks.feed import Feed, declared, write_day
 from benchmarks.measure import timed
+from benchmarks.peers.engines import KEY, VALUE, sizes
 from benchmarks.steps import Bench, silent
 from tests.support.reading import as_of, changes
 from tidemark.model.collection import Collection, Envelope, Late

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.engines import HELD, KEY, VALUE, sizes
+from benchmarks.peers.engines import HELD, KEY, VALUE, sizes
 
 CAME = pa.array(["insert", "update_postimage"])
 PLAIN = {pa.string_view(): pa.string()}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks.engines import HELD, KEY, VALUE, sizes
+from benchmarks.peers.engines import HELD, KEY, VALUE, sizes
 
 CAME = ("insert", "update_postimage")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.engines import missing
+from benchmarks.peers.engines import missing
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 
 PEERS = ("duckdb", "ducklake", "polars", "delta")

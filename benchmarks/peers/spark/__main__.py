@@ -1,4 +1,4 @@
-"""One peer through one life, in the peer's own environment: `python -m benchmarks.spark_peers NAME CASE OUT`.
+"""One peer through one life, in the peer's own environment: `python -m benchmarks.peers.spark NAME CASE OUT`.
 
 CASE is a JSON object of a workload's fields and `every`; the figures go to the file OUT as JSON. Started by run.py.
 """
@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.spark_peers import opened
-from benchmarks.spark_peers.life import life
+from benchmarks.peers.spark import opened
+from benchmarks.peers.spark.life import life
 from benchmarks.workload import Workload
 from tidemark.model.collection import Envelope
 

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 import pyarrow.parquet as pq
 
-from benchmarks.engines import sizes
 from benchmarks.feed import Fingerprint, Rows, code_of
 from benchmarks.measure import cpu_seconds, jit_seconds
+from benchmarks.peers.engines import sizes
 from benchmarks.workload import Held, Workload, minus
 
 REPEATS = 3

@@ -2,7 +2,7 @@
 
 An engine keeps a table of the benchmark's columns (benchmarks/feed.py): key `id` and `code`, value `amount`, `ratio`
 and `label`. It takes in a base, then change files' rows day by day, as upserts and tombstones ordered by
-`happened_at`. Peers come from requirements-bench.txt, installed beside the product and not into it.
+`happened_at`. Peers come from requirements/bench.txt, installed beside the product and not into it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-PEERS_HOME = Path(__file__).resolve().parents[2] / "build" / "peers"
+PEERS_HOME = Path(__file__).resolve().parents[3] / "build" / "peers"
 """Where `make bench PEERS=1` installs the peers."""
 ENGINES = {"tidemark": "Tidemark", "ducklake": "DuckLake", "delta": "DeltaRs"}
 NEEDS = {
@@ -69,7 +69,7 @@ def opened(name: str, folder: Path, **options: Any) -> Any:
     """A new engine of that name. ModuleNotFoundError if it is not installed."""
     if packages := missing(name):
         raise ModuleNotFoundError(f"{name} needs {', '.join(packages)}: make bench PEERS=1")
-    return getattr(import_module(f"benchmarks.engines.{name}"), ENGINES[name])(folder, **options)
+    return getattr(import_module(f"benchmarks.peers.engines.{name}"), ENGINES[name])(folder, **options)
 
 
 def sizes(folder: Path, is_data: str = ".parquet") -> dict[str, int]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engines import HELD
 from benchmarks.feed import Fingerprint
-from benchmarks.spark_peers.table import COLUMNS, SCHEMA, SparkTable, session
+from benchmarks.peers.engines import HELD
+from benchmarks.peers.spark.table import COLUMNS, SCHEMA, SparkTable, session
 
 CAME = "_change_type in ('insert', 'update_postimage')"
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-PEERS_HOME = Path(__file__).resolve().parents[2] / "build" / "peers"
+PEERS_HOME = Path(__file__).resolve().parents[3] / "build" / "peers"
 ENVIRONMENTS = {
     "spark-4.1": ("pyspark==4.1.4", "pyarrow==23.0.1", "numpy==2.4.6", "psutil==7.2.2"),
     "spark-3.5": ("pyspark==3.5.9", "pyarrow==23.0.1", "numpy==2.4.6", "psutil==7.2.2"),
@@ -90,7 +90,7 @@ OURS = {"Tidemark in one process": "InOneProcess", "Tidemark on Spark, with gate
 def opened(name: str, folder: Path) -> Any:
     """A new table of that engine, in this process: which must be one of the engine's environment."""
     if name in OURS:
-        return getattr(import_module("benchmarks.spark_peers.ours"), OURS[name])(folder)
+        return getattr(import_module("benchmarks.peers.spark.ours"), OURS[name])(folder)
     peer = PEERS[name]
-    module = import_module(f"benchmarks.spark_peers.{peer.module}")
+    module = import_module(f"benchmarks.peers.spark.{peer.module}")
     return getattr(module, peer.engine)(folder, peer.jar_files, **dict(peer.options))

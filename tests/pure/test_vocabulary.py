@@ -1,0 +1,126 @@
+"""Words that only this project's authors used are gone from what people read: docs, help texts, error
+messages, log lines and pages. docs/reference/vocabulary-of-the-code.md says which word stands for which idea."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from tidemark.cli import app
+
+PROJECT = Path(__file__).resolve().parents[2]
+VOCABULARY = PROJECT / "docs" / "reference" / "vocabulary-of-the-code.md"
+
+WORDS = {
+    r"told": "said, reported, estimated, emitted",
+    r"held(?!\.[`\w])": "stored, contained; of a row its multiplicity",
+    r"stands?|stood|standing": "is, applies",
+    r"lies?|lying": "is, is located",
+    r"apart": "separately, at a distance, on executors",
+    r"comes? to": "is, amounts to",
+    r"what there is": "the current rows",
+    r"counts? no more": "is retracted, is ignored",
+    r"knows? (it|them) no more": "no longer knows",
+    r"(is|are|was|were) of(?! type)": "belongs to, has, describes",
+    r"anew": "again",
+    r"amid": "during",
+    r"(are|lie) where rows are": "data-driven",
+}
+"""What is not written any more, as regular expressions of whole words, with what is written instead."""
+FORBIDDEN = re.compile("|".join(rf"\b(?:{word})\b" for word in WORDS))
+
+
+def prose(text: str) -> str:
+    """A page without its code, line for line."""
+    text = re.sub(r"^(```|~~~).*?^\1", lambda block: "\n" * block[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^ {4,}(?![-*\d]).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\]\([^)\s]*\)", "]", text)
+    return re.sub(r"`[^`\n]*`", "code", text)
+
+
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "docs/how-to/*.md", "docs/reference/*.md", "spark_apps/*.md")
+    for path in PROJECT.glob(pattern)
+    if path.name != "CHANGELOG.md" and path != VOCABULARY
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
+def test_pages_are_in_words_of_the_field(page: Path) -> None:
+    lines = enumerate(prose(page.read_text(encoding="utf-8")).splitlines(), 1)
+    assert [f"{number}: {line}" for number, line in lines if FORBIDDEN.search(line)] == []
+
+
+REWRITTEN_WITH_THEIR_CODE = tuple(f"tidemark/{folder}/" for folder in ("definition", "spark/derive", "arrow/kernels"))
+"""Of these folders what is raised is looked at; their other texts change with the modules."""
+STORED = {"version outside the history, left by a collector or a writer that stood still"}
+"""Reasons in plans of the collector, which are on disk."""
+
+
+def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The sentences in a tree's literals, each with its line; what is inserted into them is a dash. No docstrings."""
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            skipped.update(map(id, node.values))
+            skipped.update(id(part.format_spec) for part in node.values if isinstance(part, ast.FormattedValue))
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            skipped.add(id(node.value))
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            yield node.lineno, "".join(str(v.value) if isinstance(v, ast.Constant) else "–" for v in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, node.value
+
+
+@cache
+def messages() -> list[tuple[str, str]]:
+    """Errors, log lines, help texts, texts on pages: all literals that are sentences, each with its place."""
+    found = []
+    for path in sorted((PROJECT / "include").rglob("*.py")):
+        name, tree = path.relative_to(PROJECT / "include").as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+        parts: list[ast.AST] = [tree]
+        if name.startswith(REWRITTEN_WITH_THEIR_CODE):
+            parts = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+        found += [(f"{name}:{line}", text) for part in parts for line, text in texts(part)]
+    return found
+
+
+def test_messages_are_in_words_of_the_field() -> None:
+    assert len(messages()) > 2000
+    private = [(place, text) for place, text in messages() if FORBIDDEN.search(text) and text not in STORED]
+    assert [place for place, text in private if FORBIDDEN.search(prose(text))] == []
+
+
+def helps(command: Any) -> Iterator[str]:
+    """The help of a command, of what it takes, and of the commands below it."""
+    yield command.help or ""
+    yield from (parameter.help for parameter in command.params if getattr(parameter, "help", None))
+    for below in getattr(command, "commands", {}).values():
+        yield from helps(below)
+
+
+def test_help_is_in_words_of_the_field() -> None:
+    told = list(helps(typer.main.get_command(app)))
+    assert len(told) > 200
+    assert [text for text in told if FORBIDDEN.search(prose(text))] == []
+
+
+def test_no_message_names_another_projects_package() -> None:
+    """`tidemark` on the public index is not this project: from a checkout it is `pip install '.[spark]'`."""
+    assert [place for place, text in messages() if re.search(r"install (-\S+ )*'?tidemark", text)] == []
+
+
+def test_the_page_names_what_it_replaces() -> None:
+    replaced = re.findall(r'"([^"]+)"', VOCABULARY.read_text(encoding="utf-8"))
+    assert [word for word in WORDS if not any(re.search(rf"\b(?:{word})\b", one) for one in replaced)] == []
