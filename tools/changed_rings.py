@@ -58,6 +58,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/e2e/": ("e2e", "deep"),
     "tests/environment/": (),
     "tests/launch/": ("launch", "e2e", "deep"),
+    "tests/oracles/": ("pure", "spark", "compat"),
     "tests/pure/definition/test_dated.py": ("pure", "spark"),
     "tests/pure/test_how_to_read.py": ("pure", "spark"),
     "tests/pure/storage/test_log.py": ("pure", "s3", "simulation"),
