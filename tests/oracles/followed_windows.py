@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,19 @@ import pyarrow.parquet
 from tests.oracles.random_windows import COLUMNS, DAY, INPUT, START, Row, Rows
 from tests.oracles.sql_windows.in_time import DIFF, LEARNED
 from tests.oracles.sql_windows.oracle import UPDATE, Input, windows_sql
-from tests.spark.support import INSTANT, Made
+from tests.spark.support import INSTANT, Made, day_of
 from tests.spark.test_derived import Deriving
+from tests.support.world import certify
 from tidemark.arrow.read import told_of
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import HAPPENED
-from tidemark.model.collection import Column, ColumnType, Envelope, ValueType
+from tidemark.errors import Uncertified
+from tidemark.jobs.job import Job
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.collection import Column, ColumnType, Envelope, Gate, ValueType
 from tidemark.model.derived import Definition, Derived
+from tidemark.model.interval import Interval
 from tidemark.model.window.close import is_closed
 from tidemark.model.window.windows import WINDOW_END, Windows
 from tidemark.plan.read import plan_updates, read_tasks
@@ -45,6 +51,7 @@ time: {{column: learned}}
 {more}
 source: {{path: "{{{{ landing }}}}/{name}/{{{{ ds }}}}/*.parquet", format: parquet, {envelope}}}
 """
+_LATE = "event_time: {column: happened}\nlate: {reemit: {max_lateness: 9d}}"
 _ASKED = {
     Envelope.UPDATES: ("moves", "happened: timestamp", "envelope: updates, diff: change"),
     Envelope.APPEND: ("booked", "happened: timestamp", "envelope: append"),
@@ -56,7 +63,7 @@ FILES = {
         value=", ".join(column for column in COLUMNS if column != "id"),
         columns=", ".join(f'{column}: "{of}"' for column, of in COLUMNS.items()),
         other=other,
-        more="" if envelope is Envelope.UPSERT else "event_time: {column: happened}",
+        more="" if envelope is Envelope.UPSERT else _LATE,
         envelope=source,
     )
     for envelope, (name, other, source) in _ASKED.items()
@@ -83,6 +90,16 @@ class Followed:
 
     def next_day(self, rows: int, gone: int) -> None:
         """So many rows more, and so many that were there taken back: of `upsert` half of them changed."""
+        landed = self._drawn(rows, gone)
+        land(self.made, self.days, landed)
+
+    def skip(self, days: Iterable[tuple[int, int]]) -> None:
+        """Know what was landed on some days, where that was done before."""
+        for rows, gone in days:
+            self._drawn(rows, gone)
+
+    def _drawn(self, rows: int, gone: int) -> list[Row]:
+        """The rows that come on the next day."""
         self.days += 1
         chance = random.Random(f"{self.envelope} {self.seed} {self.days}")
         drawn = Rows(chance)
@@ -101,7 +118,7 @@ class Followed:
             if many := row["change"] + landed[-1]["change"]:
                 left.append(row | {"change": many})
         self.there += [*new, *left]
-        land(self.made, self.days, landed)
+        return landed
 
     def deriving(self, name: str, windows: Windows) -> Deriving:
         """Windows over the input, not declared yet."""
@@ -123,8 +140,20 @@ def land(made: Made, day: int, rows: Sequence[Row]) -> None:
     folder = made.landing / made.name / f"2024-01-{day:02d}"
     folder.mkdir(parents=True)
     pyarrow.parquet.write_table(pa.table(columns), folder / "0.parquet")
-    made.moved(day, "ingest", "seal", "drain")
-    made.step("trace", day)
+    made.step("ingest", day)
+    through(made.job, day, seal, drain)
+
+
+def through(job: Callable[[], Job], day: int, *steps: Callable[[Job, Interval], Any]) -> None:
+    """Some steps of a day, as if all gates between them were passed."""
+    certify(job(), Gate.UNSEALED)
+    for step in steps:
+        try:
+            step(job(), day_of(day))
+        except Uncertified as missing:
+            certify(job(), Gate(missing.gate), missing.intervals)
+            step(job(), day_of(day))
+    certify(job(), Gate.TRACE)
 
 
 def _landed(of: ValueType) -> pa.DataType:

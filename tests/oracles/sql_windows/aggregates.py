@@ -13,6 +13,7 @@ from tidemark.definition.sizes import within_sizes
 from tidemark.definition.sums import exact
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Sliding
 from tidemark.model.window.quantile import DIGITS
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
@@ -28,7 +29,8 @@ def grouped(windows: Windows, shape: InputShape, on: Column) -> str:
     bounds = [key if on.type is ColumnType.INT else f"timestamp_micros({key})" for key in keys[-2:]]
     shown = [f"{key} AS `{by}`" for key, by in zip(keys, windows.by, strict=False)]
     shown += [f"{bounds[0]} AS {WINDOW_START}", f"{bounds[1]} AS {WINDOW_END}"]
-    shown += [f"{aggregate_sql(one)} AS `{one.name}`" for one in windows.aggregates]
+    exactly = isinstance(windows.kind, Sliding)
+    shown += [f"{aggregate_sql(one, exactly)} AS `{one.name}`" for one in windows.aggregates]
     placed = shape.with_columns(*(Column(place, ColumnType.INT) for place in PLACES))
     return text_of(read(f"SELECT {', '.join(shown)} FROM `{name}` GROUP BY {', '.join(keys)}", placed))
 
@@ -51,8 +53,9 @@ def read(query: str, shape: InputShape) -> exp.Query:
     return exact(dated(within_sizes(resolved(parsed(query), shapes).query, shapes), shapes), shapes)
 
 
-def aggregate_sql(aggregate: Aggregate) -> str:
-    """An aggregate over rows that have AT."""
+def aggregate_sql(aggregate: Aggregate, exactly: bool) -> str:
+    """An aggregate over rows that have AT. Of sliding windows `approx_distinct` is `exactly` what it estimates of
+    others (docs/decisions/0044-windows.md)."""
     conditions = [f"({aggregate.where})"] if aggregate.where else []
     value = f"({aggregate.of})" if aggregate.of else "*"
     timed = f"named_struct('at', {AT}, 'value', {value})"
@@ -62,7 +65,7 @@ def aggregate_sql(aggregate: Aggregate) -> str:
         Function.LAST: f"max({timed})",
         Function.COLLECT: f"collect_list({timed})",
         Function.COUNT_DISTINCT: f"count(DISTINCT {value})",
-        Function.APPROX_DISTINCT: f"approx_count_distinct({value})",
+        Function.APPROX_DISTINCT: f"count(DISTINCT {value})" if exactly else f"approx_count_distinct({value})",
         Function.APPROX_QUANTILE: f"percentile_disc({aggregate.at}) WITHIN GROUP (ORDER BY {on_a_grid(value)})",
     }
     call = calls.get(aggregate.function, f"{aggregate.function}({value})")
