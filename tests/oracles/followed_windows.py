@@ -33,6 +33,7 @@ from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate, ValueType
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.interval import Interval
+from tidemark.model.window.aggregate import Function
 from tidemark.model.window.close import is_closed
 from tidemark.model.window.windows import WINDOW_END, Windows
 from tidemark.plan.read import plan_updates, read_tasks
@@ -179,9 +180,13 @@ class Oracle:
         frame.count()
         return cls(spark, Input(followed.made.name, INPUT), START + followed.days * DAY)
 
-    def rows(self, windows: Windows, columns: Sequence[Column]) -> tuple[Held, Held]:
-        """All rows of the windows, and those that are to be there now, as `held` tells them."""
-        found = self.spark.sql(windows_sql(self.spark, self.given, windows)).toArrow()
+    def rows(self, windows: Windows, columns: Sequence[Column], *, in_order: bool = False) -> tuple[Held, Held]:
+        """All rows of the windows, and those that are to be there now, as `held` tells them. With `in_order` sums of
+        whole numbers raise where those of some rows do not fit, as Spark adds them up."""
+        types = {column.name: column.type for column in columns}
+        sums = [one.name for one in windows.aggregates if one.function is Function.SUM]
+        wide = () if in_order else [name for name in sums if types[name] is ColumnType.INT]
+        found = self.spark.sql(windows_sql(self.spark, self.given, windows, wide)).toArrow()
         _check_types(found.schema, columns)
         counted: Held = Counter(cells(found, columns))
         return counted, shown(counted, windows, columns, self.close)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlglot import exp
 
 from tidemark.definition.dated import dated
@@ -22,15 +24,17 @@ PLACES = (AT, START, END)
 _LEAST_EXPONENT = -1074
 
 
-def grouped(windows: Windows, shape: InputShape, on: Column) -> str:
-    """A query over rows with AT, START and END, under the input's name: a row for each window. Sums are exact."""
+def grouped(windows: Windows, shape: InputShape, on: Column, wide: Collection[str] = ()) -> str:
+    """A query over rows with AT, START and END, under the input's name: a row for each window. Sums are exact. Those in
+    `wide`, of whole numbers, raise only where the sum itself has no room; others raise, as Spark's do, where that of
+    some of the rows has none, so that it depends on their order."""
     name = shape.name
     keys = [*(f"`{name}`.`{by}`" for by in windows.by), f"`{name}`.{START}", f"`{name}`.{END}"]
     bounds = [key if on.type is ColumnType.INT else f"timestamp_micros({key})" for key in keys[-2:]]
     shown = [f"{key} AS `{by}`" for key, by in zip(keys, windows.by, strict=False)]
     shown += [f"{bounds[0]} AS {WINDOW_START}", f"{bounds[1]} AS {WINDOW_END}"]
     exactly = isinstance(windows.kind, Sliding)
-    shown += [f"{aggregate_sql(one, exactly)} AS `{one.name}`" for one in windows.aggregates]
+    shown += [f"{aggregate_sql(one, exactly, one.name in wide)} AS `{one.name}`" for one in windows.aggregates]
     placed = shape.with_columns(*(Column(place, ColumnType.INT) for place in PLACES))
     return text_of(read(f"SELECT {', '.join(shown)} FROM `{name}` GROUP BY {', '.join(keys)}", placed))
 
@@ -53,12 +57,14 @@ def read(query: str, shape: InputShape) -> exp.Query:
     return exact(dated(within_sizes(resolved(parsed(query), shapes).query, shapes), shapes), shapes)
 
 
-def aggregate_sql(aggregate: Aggregate, exactly: bool) -> str:
+def aggregate_sql(aggregate: Aggregate, exactly: bool, wide: bool) -> str:
     """An aggregate over rows that have AT. Of sliding windows `approx_distinct` is `exactly` what it estimates of
     others (docs/decisions/0044-windows.md)."""
     conditions = [f"({aggregate.where})"] if aggregate.where else []
     value = f"({aggregate.of})" if aggregate.of else "*"
     timed = f"named_struct('at', {AT}, 'value', {value})"
+    if aggregate.function is Function.COLLECT:  # of what SQL takes for equal, -0.0 comes before 0.0
+        timed = f"named_struct('at', {AT}, 'value', {value}, 'text', CAST({value} AS string))"
     calls = {
         Function.COUNT: "count(*)" if value == "*" else f"count({value})",
         Function.FIRST: f"min({timed})",
@@ -71,10 +77,14 @@ def aggregate_sql(aggregate: Aggregate, exactly: bool) -> str:
     call = calls.get(aggregate.function, f"{aggregate.function}({value})")
     if aggregate.function in (Function.FIRST, Function.LAST, Function.COLLECT):
         conditions.append(f"{value} IS NOT NULL")
+    if wide:
+        call = f"sum(CAST({value} AS decimal(20, 0)))"
     filtered = f"{call} FILTER (WHERE {' AND '.join(conditions)})" if conditions else call
     if aggregate.function in (Function.FIRST, Function.LAST):
         return f"({filtered}).value"
-    return f"to_json(sort_array({filtered}).value)" if aggregate.function is Function.COLLECT else filtered
+    if aggregate.function is Function.COLLECT:
+        return f"to_json(sort_array({filtered}).value)"
+    return f"CAST({filtered} AS bigint)" if wide else filtered
 
 
 def on_a_grid(value: str) -> str:

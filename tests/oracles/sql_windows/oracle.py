@@ -7,6 +7,7 @@ made exact, and names resolved, as in any derived select.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -44,12 +45,12 @@ class Input:
         return next(column for column in self.columns if column.name == windows.on)
 
 
-def windows_sql(spark: SparkSession, given: Input, windows: Windows) -> str:
-    """A query that gives all rows of the windows, in the columns of the collection they are."""
+def windows_sql(spark: SparkSession, given: Input, windows: Windows, wide: Collection[str] = ()) -> str:
+    """A query that gives all rows of the windows, in the columns of the collection they are; `wide` as `grouped`."""
     shape, on = given.shape(windows), given.on(windows)
     names = [column.name for column in shape.columns]
     rows = rows_in_windows(spark, given, windows, shape, on, names)
-    return f"WITH `{given.name}` AS ({rows.sql}) {grouped(windows, shape, on)}"
+    return f"WITH `{given.name}` AS ({rows.sql}) {grouped(windows, shape, on, wide)}"
 
 
 def rows_in_windows(
