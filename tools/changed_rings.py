@@ -52,6 +52,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     # Rings of tests, with those that import from them.
     "tests/cli/": ("cli", "s3"),
     "tests/compat/": ("compat", "simulation"),
+    "tests/compat/windows/": ("spark",),
     "tests/conformance/": ("conformance", "pure"),
     "tests/dags/": ("dags", "s3"),
     "tests/deep/": ("deep",),
@@ -59,6 +60,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/e2e/": ("e2e", "deep"),
     "tests/environment/": (),
     "tests/launch/": ("launch", "e2e", "deep"),
+    "tests/oracles/": ("pure", "spark"),
     "tests/pure/definition/test_dated.py": ("pure", "spark"),
     "tests/pure/test_how_to_read.py": ("pure", "spark"),
     "tests/pure/storage/test_log.py": ("pure", "s3", "simulation"),
