@@ -15,6 +15,20 @@ from sqlglot import exp
 
 from tidemark.definition.functions import name_of
 from tidemark.definition.literals import LeftToSpark, is_text, literals, number, shown
+from tidemark.definition.step_values import (
+    DIGITS_OF_INTS,
+    TIMES,
+    Value,
+    casts,
+    common,
+    compared_numbers,
+    constant,
+    constant_as,
+    converts,
+    is_literal,
+    is_number,
+    typed_literal,
+)
 from tidemark.definition.types import decimal_digits
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, ValueType
 from tidemark.model.condition.tree import And, Compare, Condition, In, IsNull, Literal, Not, Or
@@ -27,7 +41,6 @@ from tidemark.model.expression import (
     Length,
     Matches,
     Negated,
-    Operand,
     Order,
     Step,
     TimePart,
@@ -52,7 +65,6 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Mod: "%",
     exp.IntDiv: "div",
 }
-_TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _NAN = Decimal("NaN")
 _PARTS = {part: part for part in ("year", "quarter", "month", "day", "hour", "minute", "second")} | {
     "dayofmonth": "day"
@@ -70,21 +82,6 @@ _CASTS = {
     "timestamp": ColumnType.TIMESTAMP,
 }
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32}
-_DIGITS_OF_INTS = {8: 3, 16: 5, 32: 10, 64: 20}
-"""How many Spark gives a whole number of so many bits beside a decimal."""
-
-
-@dataclass(frozen=True)
-class Value:
-    """An operand and its type; of whole numbers, how many bits Spark has for it. None is the type of NULL."""
-
-    operand: Operand
-    type: ValueType | None
-    bits: int = 64
-
-    @property
-    def constant(self) -> Constant | None:
-        return self.operand if isinstance(self.operand, Constant) else None
 
 
 @dataclass
@@ -161,7 +158,7 @@ class Steps:
             case exp.Column():
                 return self._input_column(node)
             case exp.Literal() | exp.Boolean() | exp.Null():
-                return _constant(node)
+                return constant(node)
             case exp.Neg():
                 return self._negated(node)
             case exp.Cast():
@@ -209,17 +206,17 @@ class Steps:
             raise LeftToSpark(f"{shown(node)} is no list of literals")
         of = self.type_of(name := self.column(node.this))
         # Spark's sets tell -0.0 from 0.0, and what texts become in a list of several types is its own affair.
-        if of is ColumnType.FLOAT or (of in _TIMES and any(map(is_text, node.expressions))):
+        if of is ColumnType.FLOAT or (of in TIMES and any(map(is_text, node.expressions))):
             raise LeftToSpark(f"{shown(node)}: a list beside {of}")
         return In(name, literals(of, node.expressions))
 
     def _compared(self, op: str, left: exp.Expr, right: exp.Expr) -> Condition:
         left, right = left.unnest(), right.unnest()
-        if _is_literal(left) and not _is_literal(right):
+        if is_literal(left) and not is_literal(right):
             left, right, op = right, left, _TURNED[op]
-        if _is_literal(left):
-            return _of_numbers(op, number(left), number(right))
-        if not _is_literal(right):
+        if is_literal(left):
+            return compared_numbers(op, number(left), number(right))
+        if not is_literal(right):
             return Compare(self._order(self.value(left), self.value(right), op), op, 0)
         name = self.column(left)
         (literal,) = literals(self.type_of(name), (right,))
@@ -236,7 +233,7 @@ class Steps:
     def _order(self, left: Value, right: Value, op: str) -> str:
         """The column that says how two values compare."""
         if left.type != right.type or left.constant or right.constant:
-            both = _common([left, right])
+            both = common([left, right])
             left, right = self._as(left, both), self._as(right, both)
         if left.type not in _COMPARED and not isinstance(left.type, DecimalType):
             raise LeftToSpark(f"values of type {left.type} are compared with each other")
@@ -273,8 +270,8 @@ class Steps:
         return Not(found) if node.args.get("negate") else found
 
     def _negated(self, node: exp.Neg) -> Value:
-        if _is_literal(node):
-            return _constant(node)
+        if is_literal(node):
+            return constant(node)
         value = self.value(node.this)
         if value.type not in (ColumnType.INT, ColumnType.FLOAT) and not isinstance(value.type, DecimalType):
             raise LeftToSpark(f"{shown(node)} is no number")
@@ -283,7 +280,7 @@ class Steps:
 
     def _arithmetic(self, op: str, left: Value, right: Value, node: exp.Expr) -> Value:
         types = {left.type, right.type}
-        if None in types or not all(_is_number(of) for of in types):
+        if None in types or not all(is_number(of) for of in types):
             raise LeftToSpark(f"{shown(node)} takes no numbers")
         if ColumnType.FLOAT in types:
             if op == "div":
@@ -324,7 +321,7 @@ class Steps:
         if value.constant is not None and isinstance(value.constant.value, int):
             digits = len(str(abs(value.constant.value)))
             return self._as(value, Value("", DecimalType(digits, 0)))
-        return self._as(value, Value("", DecimalType(_DIGITS_OF_INTS[value.bits], 0)))
+        return self._as(value, Value("", DecimalType(DIGITS_OF_INTS[value.bits], 0)))
 
     def _as(self, value: Value, wanted: Value) -> Value:
         """A value as one of another type, which holds it exactly, or is the float next to it."""
@@ -333,8 +330,8 @@ class Steps:
         if value.type == of:
             return Value(value.operand, of, max(value.bits, wanted.bits))
         if value.constant is not None:
-            return Value(_constant_as(value.constant, of), of, wanted.bits)
-        if not _converts(value.type, of):
+            return Value(constant_as(value.constant, of), of, wanted.bits)
+        if not converts(value.type, of):
             raise LeftToSpark(f"{value.type} is taken for {of}")
         return self._value(Converted(value.operand, of), of, wanted.bits)
 
@@ -342,7 +339,7 @@ class Steps:
         if node.args.get("safe"):
             raise LeftToSpark(f"{shown(node)} hides what fails")
         if is_text(node.this.unnest()):
-            return _typed_literal(node)
+            return typed_literal(node)
         name = node.to.sql(dialect="spark").lower().replace(" ", "")
         digits = decimal_digits(name.replace(",", ", ")) or ((10, 0) if name == "decimal" else None)
         of = DecimalType(*digits) if digits else _CASTS.get(name)
@@ -357,7 +354,7 @@ class Steps:
             value = Value(self._as_column(value, node), value.type, value.bits)
         if of is ColumnType.INT and value.type is ColumnType.INT:
             return self._value(Converted(value.operand, of, bits), of, bits)
-        if not _converts(value.type, of) and not _casts(value.type, of):
+        if not converts(value.type, of) and not casts(value.type, of):
             raise LeftToSpark(f"{shown(node)}: Spark rounds, or reads, {value.type} as {of}")
         return self._value(Converted(value.operand, of, bits), of, bits)
 
@@ -374,7 +371,7 @@ class Steps:
         return self._chosen(conditions, values)
 
     def _chosen(self, conditions: Sequence[Condition], values: Sequence[Value]) -> Value:
-        both = _common(values)
+        both = common(values)
         operands = [self._as(one, both).operand for one in values]
         assert both.type is not None
         step = Choice(tuple(zip(conditions, operands[:-1], strict=True)), operands[-1], both.type)
@@ -382,7 +379,7 @@ class Steps:
 
     def _coalesced(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> Value:
         values = [self.value(one) for one in nodes]
-        both = _common(values)
+        both = common(values)
         assert both.type is not None
         step = FirstKnown(tuple(self._as(one, both).operand for one in values), both.type)
         return self._value(step, both.type, both.bits)
@@ -401,7 +398,7 @@ class Steps:
 
     def _day(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> Value:
         value = self.value(nodes[0])
-        if len(nodes) != 1 or value.constant is not None or value.type not in _TIMES:
+        if len(nodes) != 1 or value.constant is not None or value.type not in TIMES:
             raise LeftToSpark(f"{shown(node)}: a text is read")
         return (
             self._as(value, Value("", ColumnType.DATE))
@@ -417,7 +414,7 @@ class Steps:
 
     def _absolute(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> Value:
         value = self.value(nodes[0])
-        if value.constant is not None or value.type is None or not _is_number(value.type):
+        if value.constant is not None or value.type is None or not is_number(value.type):
             raise LeftToSpark(f"{shown(node)} is no number")
         below = Compare(self._as_column(value, node), "<", 0)
         turned = self._value(Negated(value.operand, value.type, value.bits), value.type, value.bits)
@@ -426,117 +423,6 @@ class Steps:
     def _modulo(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> Value:
         left, right = (self.value(one) for one in nodes)
         return self._arithmetic("%", left, right, node)
-
-
-def _is_literal(node: exp.Expr) -> bool:
-    """Whether a node is a value as it is written: a number with its sign, a text, a truth, or a text cast to a time."""
-    node = node.unnest()
-    if isinstance(node, exp.Neg):
-        return isinstance(node.this.unnest(), exp.Literal) and not node.this.unnest().is_string
-    if isinstance(node, exp.Cast):
-        return is_text(node.this.unnest())
-    return isinstance(node, exp.Literal | exp.Boolean)
-
-
-def _of_numbers(op: str, left: int | Decimal, right: int | Decimal) -> Condition:
-    """`1 = 1`, which is true of every row."""
-    if not isinstance(left, int) or not isinstance(right, int):
-        raise LeftToSpark("decimals are compared with each other")
-    order = (left > right) - (left < right)
-    answer = {"=": order == 0, "!=": order != 0, "<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}
-    return And(()) if answer[op] else Or(())
-
-
-def _constant(node: exp.Expr) -> Value:
-    match node:
-        case exp.Null():
-            return Value(Constant(None, ColumnType.BOOL), None)
-        case exp.Boolean():
-            return Value(Constant(bool(node.this), ColumnType.BOOL), ColumnType.BOOL)
-        case exp.Literal() if node.is_string:
-            return Value(Constant(node.name, ColumnType.STRING), ColumnType.STRING)
-    value = number(node)
-    if isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
-            raise LeftToSpark(f"{value} is beyond 64 bits")
-        return Value(Constant(value, ColumnType.INT), ColumnType.INT, 32 if -(2**31) <= value < 2**31 else 64)
-    _, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
-    scale = -exponent
-    of = DecimalType(max(len(digits), scale, 1), scale)
-    return Value(Constant(value, of), of)
-
-
-def _typed_literal(node: exp.Cast) -> Value:
-    """DATE '2013-01-02' and TIMESTAMP '2013-01-02 03:04:05'."""
-    of = {"DATE": ColumnType.DATE, "TIMESTAMPTZ": ColumnType.TIMESTAMP}.get(node.to.this.name)
-    if of is None:
-        raise LeftToSpark(f"{shown(node)}: a text is read")
-    (value,) = literals(of, (node,))
-    assert isinstance(value, int)
-    return Value(Constant(value, of), of)
-
-
-def _constant_as(constant: Constant, of: ValueType) -> Constant:
-    value, given = constant.value, constant.type
-    if value is None or given == of:
-        return Constant(value, of)
-    whole = isinstance(value, int) and not isinstance(value, bool) and given is ColumnType.INT
-    if of is ColumnType.FLOAT and (whole or isinstance(value, Decimal)):
-        return Constant(Decimal(value), of)
-    if isinstance(of, DecimalType) and (whole or isinstance(value, Decimal)):
-        held = Decimal(value)
-        _, digits, exponent = held.as_tuple()
-        assert isinstance(exponent, int)
-        if len(digits) + exponent <= of.whole_digits and -exponent <= of.scale:
-            return Constant(held, of)
-    raise LeftToSpark(f"{value!r} is taken for {of}")
-
-
-def _common(values: Sequence[Value]) -> Value:
-    """The type that values of one column have, without an operand. Raises LeftToSpark where Spark would read one as
-    what it is not."""
-    typed = [one for one in values if one.type is not None]
-    types = {one.type for one in typed}
-    if not typed:
-        raise LeftToSpark("all values are NULL")
-    bits = max(one.bits for one in typed)
-    if len(types) == 1:
-        return Value("", typed[0].type, bits)
-    if types == set(_TIMES):
-        return Value("", ColumnType.TIMESTAMP)
-    if not all(_is_number(of) for of in types):
-        raise LeftToSpark(f"values have the types {' and '.join(sorted(map(str, types)))}")
-    if ColumnType.FLOAT in types:
-        return Value("", ColumnType.FLOAT)
-    decimals = [
-        one.type if isinstance(one.type, DecimalType) else DecimalType(_DIGITS_OF_INTS[one.bits], 0) for one in typed
-    ]
-    scale = max(one.scale for one in decimals)
-    digits = max(one.whole_digits for one in decimals) + scale
-    if digits > MAX_PRECISION:
-        raise LeftToSpark(f"values may have {digits} digits together, and Spark rounds beyond {MAX_PRECISION}")
-    return Value("", DecimalType(digits, scale))
-
-
-def _is_number(of: ValueType | None) -> bool:
-    return of in (ColumnType.INT, ColumnType.FLOAT) or isinstance(of, DecimalType)
-
-
-def _converts(given: ValueType | None, of: ValueType) -> bool:
-    """Whether Spark takes values of a type for those of another by itself, exactly or as the float next to them."""
-    if isinstance(of, DecimalType):
-        if isinstance(given, DecimalType):
-            return given.whole_digits <= of.whole_digits and given.scale <= of.scale
-        return given is ColumnType.INT
-    if of is ColumnType.FLOAT:
-        return given is ColumnType.INT
-    return given is ColumnType.DATE and of is ColumnType.TIMESTAMP
-
-
-def _casts(given: ValueType | None, of: ValueType) -> bool:
-    """Whether a cast of one to the other is done without Spark, besides what is converted."""
-    return (given, of) in ((ColumnType.TIMESTAMP, ColumnType.DATE), (ColumnType.INT, ColumnType.STRING))
 
 
 _COMPARED = (
