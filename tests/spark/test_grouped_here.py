@@ -401,7 +401,7 @@ def test_a_first_build_of_what_is_not_little_is_left_to_spark(
     limits = {
         "plain.grouped.MOST_BUILT": 5,
         "plain.rows.LITTLE_BYTES": 0,
-        "plain.rows.MOST_BYTES": 0,
+        "plain.rows.BUILT_BYTES": 0,
     }
     one = unbuilt(made, spark, Definition(windows=HOPPING), "one")
     for limit, most in limits.items():

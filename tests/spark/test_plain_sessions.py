@@ -82,7 +82,7 @@ LIMITS = {
     "little.LOOKED_AT_ROWS": -1,
     "views.LITTLE_BYTES": 0,
 }
-FIRST_LIMITS = ("MOST_BUILT", "LITTLE_BYTES", "MOST_BYTES")
+FIRST_LIMITS = ("MOST_BUILT", "LITTLE_BYTES", "BUILT_BYTES")
 SAME = ("added", "retracted", "unplaced", "late", "outcome")
 
 

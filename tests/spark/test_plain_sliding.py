@@ -244,7 +244,7 @@ def test_rows_that_are_not_little_are_left_to_spark(
         with pytest.raises(NeedsSpark):
             correct(here(one))
     with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.plain.rows.MOST_BYTES", 100)
+        few.setattr("tidemark.spark.derive.plain.rows.BUILT_BYTES", 100)
         with pytest.raises(NeedsSpark):
             correct(here(one))
     with monkeypatch.context() as few:

@@ -27,15 +27,15 @@ from tidemark.spark.read import LEAST_TASK_ROWS
 
 AT_A_TIME, ONE_KEY = 2**17, 2**20
 """Rows of which this process computes windows at a time, if they are of several keys; and at most of one."""
-MOST_BUILT = 2**21
-"""Rows of which this process builds a collection: more than so many executors build in less time, also those of a small
-cluster."""
+MOST_BUILT, BUILT_BYTES = 2**21, 2**27
+"""Rows of which this process builds a collection, and how many bytes it has of them in memory: of more, executors build
+it in less time, also those of a small cluster."""
 
 
 def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callable[[pa.RecordBatch], int]) -> bool:
     """Let `keep` have the rows of an input that are not null in the column `on`, if there is one, each as often as it
     is there, those that are null counted as in no window. False where they are not little, which is `most` rows or what
-    takes, as `keep` says of all it had, more than MOST_BYTES in memory, or where one is there fewer times than none."""
+    takes, as `keep` says of all it had, more than BUILT_BYTES in memory, or where one is there fewer times than none."""
     batches = views.rows_here(name, most_rows=most, most_bytes=LITTLE_BYTES)
     if batches is None:
         return False
@@ -45,13 +45,13 @@ def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callab
         if (times < 0).any():
             return False
         unplaced += int(times[~told].sum())
-        some = repeated(batch.filter(pa.array(told)), most=most - rows, most_bytes=MOST_BYTES - size)
+        some = repeated(batch.filter(pa.array(told)), most=most - rows, most_bytes=BUILT_BYTES - size)
         if some is None:
-            views.declines(f"{name}: more than {most:,} rows, or {MOST_BYTES >> 20} MiB in memory")
+            views.declines(f"{name}: more than {most:,} rows, or {BUILT_BYTES >> 20} MiB in memory")
             return False
         rows, size = rows + some.num_rows, keep(some)
-        if size > MOST_BYTES:
-            views.declines(f"{name}: more than {MOST_BYTES >> 20} MiB in memory")
+        if size > BUILT_BYTES:
+            views.declines(f"{name}: more than {BUILT_BYTES >> 20} MiB in memory")
             return False
     views.unplaced = unplaced
     return True
