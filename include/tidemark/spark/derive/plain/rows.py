@@ -35,7 +35,8 @@ it in less time, also those of a small cluster."""
 def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callable[[pa.RecordBatch], int]) -> bool:
     """Let `keep` have the rows of an input that are not null in the column `on`, if there is one, each as often as it
     is there, those that are null counted as in no window. False where they are not little, which is `most` rows or what
-    takes, as `keep` says of all it had, more than BUILT_BYTES in memory, or where one is there fewer times than none."""
+    takes, as `keep` says of all it had, more than BUILT_BYTES in memory; and where one is there less often than
+    never."""
     batches = views.rows_here(name, most_rows=most, most_bytes=LITTLE_BYTES)
     if batches is None:
         return False
