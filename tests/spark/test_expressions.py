@@ -17,7 +17,8 @@ import pyarrow.parquet
 import pytest
 from pyspark.errors import PySparkException
 
-from tests.spark.support import HOUR
+from tests.spark.support import HOUR, Made, day_of
+from tests.spark.test_grouped_here import UPSERT, land, refreshed, row, unbuilt
 from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.rows.schema import arrow_type
@@ -28,8 +29,13 @@ from tidemark.definition.resolve import spelled_alike
 from tidemark.definition.steps import Steps
 from tidemark.definition.windows.expressions import row_expression
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.steps.correct import correct
 from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
+from tidemark.model.derived import Definition
 from tidemark.model.expression import Projection
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.kind import Session, Sliding, Tumbling
+from tidemark.model.window.windows import Windows
 from tidemark.spark.derive.columns import our_type
 from tidemark.spark.derive.settings import apart
 
@@ -349,3 +355,34 @@ def test_what_is_wrong_in_spark_is_never_computed(spark: Any, tmp_path: Path) ->
                 its, wrong = None, wrong + 1
             assert ours is None or ours == its, (text, n, m)
     assert wrong > 10
+
+
+WRONG = Aggregate("total", Function.SUM, "whole * kind")
+FAR = {
+    "tumbling": Windows(("shop",), "sold", Tumbling(DAY), (WRONG,), early=True),
+    "tumbling_of_others": Windows(("note",), "sold", Tumbling(DAY), (WRONG,), early=True),
+    "session": Windows(("shop",), "sold", Session(DAY), (WRONG,), early=True),
+    "sliding": Windows(("shop",), "sold", Sliding(DAY), (WRONG,), early=True),
+    "where": Windows(
+        ("shop",), "sold", Sliding(DAY), (Aggregate("n", Function.COUNT),), "whole * kind > 3", early=True
+    ),
+    "select": "SELECT shop, sum(whole * kind) AS total, max(note) AS last FROM sales GROUP BY shop",
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_what_is_beyond_its_type_stops_the_run_in_one_line(spark: Any, tmp_path: Path, name: str) -> None:
+    """When all is built, and when a change brings it; what a condition leaves out does not."""
+    made, of = Made(tmp_path, UPSERT), FAR[name]
+    definition = Definition(of) if isinstance(of, str) else Definition(windows=of)
+    land(made, 1, [row(1, whole=2, kind=2, shop="a"), row(2, whole=None, kind=4, shop="b")])
+    grown = unbuilt(made, spark, definition, "grown")
+    assert refreshed(grown, here=False)["way"]["place"] == "here"
+    land(made, 2, [row(3, whole=2**62, kind=4, shop="b", at=day_of(2).lower)])
+    with pytest.raises(InvalidUsage, match="overflow"):
+        correct(grown.job())
+    other = Made(tmp_path / "other", UPSERT)
+    land(other, 1, [row(1, whole=2, kind=2, shop="a"), row(2, whole=2**62, kind=4, shop="b")])
+    built = unbuilt(other, spark, definition, "built")
+    with pytest.raises(InvalidUsage, match="overflow"):
+        correct(built.job())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +40,8 @@ from tidemark.spark.derive.views import Views
 from tidemark.spark.derive.windows import lying
 from tidemark.spark.lost import noticed
 from tidemark.spark.read import LEAST_TASK_ROWS
+
+Result = TypeVar("Result")
 
 
 class SparkComputer:
@@ -96,8 +99,10 @@ class SparkComputer:
             Views(computation, session) as views,
             naming(computation.name, lambda: ""),
         ):
-            if self._compares_here and keys is not None and (here := differing_here(views, keys, most)) is not None:
-                return here
+            if self._compares_here and keys is not None:
+                here = _unless_inexact(views, lambda views: differing_here(views, keys, most))
+                if here is not None:
+                    return here
             session()  # there is no other way to compare, and columns cannot be named before it is there
             restricted = by_row or (keys is not None and can_be_restricted(views))
             return differing_rows(views, None if restricted else whole(views), keys, most)
@@ -118,12 +123,12 @@ class SparkComputer:
 def _written(views: Views) -> list[Written]:
     """By this process where it is little, by executors without a query where it is plain, by queries else."""
     for built in (sliding_built_plainly, groups_built_plainly, sessions_built_plainly):
-        if (found := built(views)) is not None:
+        if (found := _unless_inexact(views, built)) is not None:
             return found
-    if (here := _learned_here(views)) is not None:
+    if (here := _unless_inexact(views, _learned_here)) is not None:
         return written_here(here, views.computation)
     for made in (sliding_apart, groups_apart, sessions_apart):
-        if (found := made(views)) is not None:
+        if (found := _unless_inexact(views, made)) is not None:
             return found
     updates = _updates(views)
     if updates is None:
@@ -132,6 +137,15 @@ def _written(views: Views) -> list[Written]:
         return written_here(updates, views.computation)
     with with_settings(views.spark, IN_ONE_TASK if _builds_few(views) else {}):
         return written(updates, views.computation)
+
+
+def _unless_inexact(views: Views, way: Callable[[Views], Result | None]) -> Result | None:
+    """What a way gives; None where it cannot compute a value exactly, of which Spark says then what it is."""
+    try:
+        return way(views)
+    except ArithmeticError as why:
+        views.declines(str(why))
+        return None
 
 
 def _builds_few(views: Views) -> bool:
