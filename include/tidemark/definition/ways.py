@@ -8,6 +8,7 @@
     key ranges   each executor reads a range of keys and writes it       no shuffle
     shuffle      executors read, and bring groups or rows together       one shuffle
     queries      what Spark plans                                        what it plans
+    python       a function of the owner's, which executors call         what it does
 
 Which engine follows from the definition alone. Which place follows from how many rows there are, and from what the
 input is in order of: the cheapest that takes them.
@@ -31,6 +32,7 @@ class Place(StrEnum):
     KEY_RANGES = "key_ranges"
     SHUFFLE = "shuffle"
     QUERIES = "queries"
+    PYTHON = "python"
 
 
 PLACES = {
@@ -38,13 +40,13 @@ PLACES = {
     Place.KEY_RANGES: "by executors, each a range of keys",
     Place.SHUFFLE: "by executors, after a shuffle",
     Place.QUERIES: "by Spark SQL",
+    Place.PYTHON: "by its function in Python, on executors",
 }
 
 
 @dataclass(frozen=True)
 class Way:
-    """How something was computed: where, by which `kernel` (empty: by Spark SQL), and why in no cheaper place, a line
-    each."""
+    """How something was computed: where, by which `kernel` (empty: by none), and why in no cheaper place."""
 
     place: Place
     kernel: str
@@ -53,8 +55,8 @@ class Way:
     @property
     def words(self) -> str:
         """In a sentence's words: `by the session kernel, in this process`."""
-        if self.place is Place.QUERIES or not self.kernel:
-            return PLACES[Place.QUERIES]
+        if self.place in (Place.QUERIES, Place.PYTHON):
+            return PLACES[self.place]
         return f"by the {self.kernel} kernel, {PLACES[self.place]}"
 
 

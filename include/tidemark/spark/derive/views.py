@@ -68,7 +68,9 @@ class Views(Reading):
     def way(self) -> Way:
         """How it was computed."""
         recipe = self.computation.recipe
-        left = [recipe.left_to_spark] if recipe is not None and recipe.left_to_spark else []
+        if recipe is None:
+            return Way(Place.PYTHON, "")
+        left = [recipe.left_to_spark] if recipe.left_to_spark else []
         return Way(self.place, kernel_of(recipe), (*left, *self.declined) if self.place is not Place.HERE else ())
 
     @cached_property
