@@ -113,6 +113,7 @@ class Aggregated:
     of: str | None
     type: ValueType
     kept: bool = False
+    at: float | None = None
 
 
 @dataclass(frozen=True)
