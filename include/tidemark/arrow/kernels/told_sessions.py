@@ -9,19 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels import grouped_parts
-from tidemark.arrow.kernels.grouped import told
 from tidemark.arrow.kernels.windows.cells import GROUP, ascend
-from tidemark.arrow.kernels.windows.extremes import greatest, least
+from tidemark.arrow.kernels.windows.of_ranges import Ranges, aggregated
 from tidemark.arrow.kernels.windows.regions import begins
 from tidemark.arrow.kernels.windows.sessions import FAR, FIRST, LAST, Gaps, in_sessions
 from tidemark.arrow.kernels.windows.sessions import START as BEGUN
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.kernels.windows.sums import Overflowed
-from tidemark.arrow.rows.columns import Ints, contiguous, integers, one_batch, valid
+from tidemark.arrow.rows.columns import Bools, Ints, integers, one_batch
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import starts
 from tidemark.definition.recipe import Aggregated
-from tidemark.model.window.aggregate import Function
 from tidemark.model.window.kind import Session
 
 _MOST = 2**63 - 1
@@ -44,7 +42,8 @@ def told_sessions(
     start, last = found.begun[lo], at[hi - 1]
     length = np.minimum(last - start + kind.gap, _MOST if kind.max_length is None else min(kind.max_length, _MOST))
     columns = [pa.array(numbers[lo]), pa.array(start), pa.array(start + length)]
-    columns += [_told(one, batch, found) for one in aggregates]
+    ranges = Ranges(lo, hi, at, begins_of(numbers))
+    columns += [aggregated(one, batch, ranges) for one in aggregates]
     return pa.RecordBatch.from_arrays(columns, [GROUP, START, END, *(one.name for one in aggregates)])
 
 
@@ -77,19 +76,17 @@ def merged_sessions(parts: pa.Table, kind: Session, aggregates: Sequence[Aggrega
     hi = np.append(lo[1:], len(start))[: len(lo)]
     ends = np.maximum.reduceat(end, lo) if len(lo) else end
     columns = [pa.array(numbers[lo]), pa.array(start[lo]), pa.array(ends)]
-    columns += [
-        told(replace(one, function=grouped_parts.MERGED[one.function], of=one.name), batch, lo, hi)
-        for one in aggregates
-    ]
+    ranges = Ranges(lo, hi, start, begins_of(numbers))
+    of_parts = (replace(one, function=grouped_parts.MERGED[one.function], of=one.name) for one in aggregates)
+    columns += [aggregated(one, batch, ranges) for one in of_parts]
     return pa.RecordBatch.from_arrays(columns, [GROUP, START, END, *(one.name for one in aggregates)])
 
 
 @dataclass(frozen=True)
 class _Found:
-    """Sessions of rows in order: each is the range [lo, hi) of them. `begun` says of each row when its session begins,
-    `runs` where those of another session or instant than the row before begin."""
+    """Sessions of rows in order: each is the range [lo, hi) of them. `begun` says of each row when its session
+    begins."""
 
-    at: Ints
     begun: Ints
     lo: Ints
     hi: Ints
@@ -102,36 +99,11 @@ class _Found:
         first = np.ones(len(at), bool)
         first[1:] = (numbers[1:] != numbers[:-1]) | (begun[1:] != begun[:-1])
         lo = np.flatnonzero(first)
-        return cls(at, begun, lo, np.append(lo[1:], len(at))[: len(lo)])
-
-    @property
-    def runs(self) -> Ints:
-        first = np.ones(len(self.at), bool)
-        first[1:] = self.at[1:] != self.at[:-1]
-        first[self.lo] = True
-        return np.flatnonzero(first)
+        return cls(begun, lo, np.append(lo[1:], len(at))[: len(lo)])
 
 
-def _told(one: Aggregated, rows: pa.RecordBatch, found: _Found) -> pa.Array:
-    if one.function not in (Function.FIRST, Function.LAST):
-        return told(one, rows, found.lo, found.hi)
-    column = contiguous(rows.column(one.of))
-    return (_first if one.function is Function.FIRST else _last)(column, found)
-
-
-def _first(column: pa.Array, found: _Found) -> pa.Array:
-    """Of the first instant of each session that has values the least of these."""
-    place, held, runs = found.lo, valid(column), found.runs
-    if held is not None:
-        place = np.minimum.accumulate(np.where(held, np.arange(len(column)), len(column))[::-1])[::-1][found.lo]
-        place = np.where(place < found.hi, place, found.lo)  # one without values has none there, either
-    return least(column, place, np.append(runs, len(column))[np.searchsorted(runs, place, "right")])
-
-
-def _last(column: pa.Array, found: _Found) -> pa.Array:
-    """Of the last instant of each session that has values the greatest of these."""
-    place, held, runs = found.hi - 1, valid(column), found.runs
-    if held is not None:
-        place = np.maximum.accumulate(np.where(held, np.arange(len(column)), -1))[found.hi - 1]
-        place = np.where(place >= found.lo, place, found.hi - 1)
-    return greatest(column, runs[np.searchsorted(runs, place, "right") - 1], place + 1)
+def begins_of(numbers: Ints) -> Bools:
+    """Where rows of another key than the row before begin."""
+    first = np.ones(len(numbers), bool)
+    first[1:] = numbers[1:] != numbers[:-1]
+    return first

@@ -95,7 +95,7 @@ def _rounded(limbs: list[Ints]) -> Floats:
     rest = lower | ((third & ((np.int64(1) << (LIMB_BITS - more)) - 1)) != 0)
     exponent = LIMB_BITS * (highest - 1) + LOWEST_BIT - more
     found = np.ldexp((leading | rest).astype(np.float64), exponent.astype(np.int32))
-    return np.where(negative, -found, found)
+    return np.asarray(np.where(negative, -found, found), np.float64)
 
 
 def _exactly(numbers: list[float]) -> float:
@@ -116,7 +116,7 @@ def none_known(column: pa.Array, lo: Ints, hi: Ints) -> Bools:
     """Where a range has nulls only."""
     known = valid(column)
     if known is None:
-        return hi == lo
+        return np.asarray(hi == lo)
     running = np.zeros(len(column) + 1, np.int64)
     np.cumsum(known, out=running[1:])
     return np.asarray(running[hi] == running[lo])
