@@ -13,19 +13,15 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from tidemark.definition.aggregated import GROUPED_BY, result_type
 from tidemark.definition.functions import name_of
 from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.literals import shown as shown_to_people
 from tidemark.definition.recipe import Aggregated, Grouped, InputShape
 from tidemark.definition.sums import distinct_of, is_big
-from tidemark.model.collection import MAX_PRECISION, Column, ColumnType, DecimalType, ValueType
-from tidemark.model.decimals import SUM_DIGITS
+from tidemark.model.collection import Column, ColumnType, ValueType
 from tidemark.model.window.aggregate import Function
 
-GROUPED_BY = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
-"""Types of whose values none are equal but the same."""
-_COMPARED = (*GROUPED_BY, ColumnType.FLOAT)
-"""Types whose order is Spark's, decimals besides."""
 _NAMED = {
     "count": Function.COUNT,
     "min": Function.MIN,
@@ -94,26 +90,7 @@ def _aggregated(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> Ag
         if function is not Function.COUNT:
             raise LeftToSpark(f"{name}: {shown_to_people(node)}")
         function = Function.COUNT_DISTINCT
-    told = told_type(function, types[column])
+    told = result_type(function, types[column])
     if told is None:
         raise LeftToSpark(f"{name}: {function} of {types[column]}")
     return Aggregated(name, function, column, told)
-
-
-def told_type(function: Function, of: ValueType) -> ValueType | None:
-    """The type of an aggregate of values of a type; None where it is not told of rows at hand."""
-    number, compared = of in (ColumnType.INT, ColumnType.FLOAT), isinstance(of, DecimalType) or of in _COMPARED
-    match function:
-        case Function.COUNT:
-            return ColumnType.INT
-        case Function.COUNT_DISTINCT if compared:
-            return ColumnType.INT
-        case Function.MIN | Function.MAX if compared:
-            return of
-        case Function.AVG if number:
-            return ColumnType.FLOAT
-        case Function.SUM if number:
-            return of
-        case Function.SUM if isinstance(of, DecimalType) and of.precision + SUM_DIGITS <= MAX_PRECISION:
-            return DecimalType(of.precision + SUM_DIGITS, of.scale)
-    return None

@@ -119,10 +119,12 @@ class Aggregated:
 @dataclass(frozen=True)
 class Grouped:
     """Groups that need no query: their `keys` are columns of the input, which `ByKey.held` shows in this order; all
-    others of the definition's columns, and the hidden ones, are `aggregates`."""
+    others of the definition's columns, and the hidden ones, are `aggregates`. Rows are in order of the instants in the
+    column `on`, where an aggregate asks for it."""
 
     keys: tuple[str, ...]
     aggregates: tuple[Aggregated, ...]
+    on: str | None = None
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ NOT_PLAIN = [
     "SELECT tags, max(Delay) AS m FROM flights GROUP BY tags",
     "SELECT carrier, max(Delay) AS m FROM flights GROUP BY carrier, day",
     "SELECT carrier, max(Delay) AS m, 1 AS one FROM flights GROUP BY carrier",
-    "SELECT carrier, max(Delay) AS m, avg(fare) AS a FROM flights GROUP BY carrier",
     "SELECT carrier, max(tags) AS m FROM flights GROUP BY carrier",
     "SELECT carrier, count(DISTINCT tags) AS n FROM flights GROUP BY carrier",
     "SELECT carrier, count(DISTINCT Delay, id) AS n FROM flights GROUP BY carrier",
@@ -103,9 +102,7 @@ def test_sums_that_grow_are_told_with_all_that_they_grow_by() -> None:
     assert grouped("SELECT DISTINCT carrier, day FROM flights") == distinct
 
 
-@pytest.mark.parametrize(
-    "told", ["avg(CAST(Delay AS decimal(20, 0))) AS a", "count(*) + 1 AS n", "sum(length(upper(carrier))) AS s"]
-)
+@pytest.mark.parametrize("told", ["count(*) + 1 AS n", "sum(length(upper(carrier))) AS s"])
 def test_sums_that_grow_of_more_than_expressions_are_for_a_query(told: str) -> None:
     assert grouped(f"SELECT carrier, {told} FROM flights GROUP BY carrier") is None
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.of_ranges import Ranges, aggregated
 from tidemark.arrow.rows.columns import Ints, integers, one_batch
 from tidemark.arrow.rows.order import sort, starts
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import Aggregated, Grouped
 
 _AT = "_at_of_rows"
 
@@ -33,3 +34,8 @@ def grouped(
     columns = [inside.column(name).take(pa.array(first)) for name in keys]
     columns += [aggregated(one, inside, ranges) for one in aggregates]
     return pa.RecordBatch.from_arrays(columns, [*keys, *(one.name for one in aggregates)])
+
+
+def groups_in(rows: pa.Table, rule: Grouped) -> pa.RecordBatch:
+    """The groups of rows by a rule. Raises as `grouped`."""
+    return grouped(rows, rule.keys, rule.aggregates, None if rule.on is None else micros_of(rows.column(rule.on)))

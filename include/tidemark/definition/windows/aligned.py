@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidemark.definition.aggregated import IN_ORDER
 from tidemark.definition.analysed import analysed
 from tidemark.definition.literals import LeftToSpark
-from tidemark.definition.recipe import InputShape, Placed, Recipe
+from tidemark.definition.recipe import Grouped, InputShape, Placed, Recipe
+from tidemark.definition.windows.aggregated import aggregates_of
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, Source, assigned, happening
 from tidemark.definition.windows.at_hand import at_hand
@@ -59,9 +61,16 @@ def _over_placed_rows(told: Checked, recipe: Recipe) -> Recipe:
     same = found.by_key
     if rule is None or same is None or (same.held, same.sums) != (rule.held, rule.sums):
         raise LeftToSpark("projected rows need other hidden columns")
-    rule = replace(rule, plain=same.plain, grouped=same.grouped, columns=same.columns)
+    grouped = same.grouped
+    if grouped is None and same.delta is None:
+        aggregates = aggregates_of(plain)
+        on = told.windows.on if any(one.function in IN_ORDER for one in aggregates) else None
+        grouped = Grouped((*told.windows.by, START, END), aggregates, on)
+    if grouped is None:
+        raise LeftToSpark(found.left_to_spark)
+    rule = replace(rule, plain=same.plain, grouped=grouped, columns=(found.by_key or rule).columns)
     placed = Placed(kind, told.windows.on, told.windows.by, bound)
-    return replace(recipe, by_key=rule, placed=placed, projection=projection, left_to_spark=found.left_to_spark)
+    return replace(recipe, by_key=rule, placed=placed, projection=projection)
 
 
 def _happened(told: Checked) -> Source:

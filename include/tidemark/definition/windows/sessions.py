@@ -12,10 +12,10 @@ from tidemark.definition.recipe import InSessions, MergedCells
 from tidemark.definition.resolve import resolved, spelled_alike
 from tidemark.definition.state import Op
 from tidemark.definition.sums import exact
+from tidemark.definition.windows.aggregated import aggregates_of
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
 from tidemark.definition.windows.checked import Checked
-from tidemark.definition.windows.plain_sessions import plain_sessions
 from tidemark.definition.windows.sliding import stated, windows_sql, with_micros
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.close import closes_at
@@ -63,4 +63,4 @@ def in_sessions(told: Checked) -> InSessions:
 
 def sessions_without_queries(rule: InSessions, projected: Checked) -> InSessions:
     """The same over projected rows, where these need no query. Raises LeftToSpark where they do."""
-    return replace(rule, plain=plain_sessions(projected))
+    return replace(rule, plain=aggregates_of(projected))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.grouped import grouped
+from tidemark.arrow.kernels.grouped import grouped, groups_in
 from tidemark.arrow.kernels.grouped_parts import merged_groups, parts_of
 from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.kernels.windows.sums import Overflowed
@@ -62,7 +62,7 @@ def groups_of(views: Views, rule: ByKey, few: pa.Table) -> pa.Table | None:
         return None
     try:
         rows = _rows_of(views, rule, rule.grouped, few)
-        found = None if rows is None else grouped(rows, rule.grouped.keys, rule.grouped.aggregates)
+        found = None if rows is None else groups_in(rows, rule.grouped)
     except Overflowed as why:
         views.declines(str(why))
         return None
@@ -120,7 +120,7 @@ def _windows_apart(views: Views, placing: Placed, rule: ByKey, plain: Grouped) -
         if rows.nbytes * windows > MOST_BYTES:
             raise Overflowed("rows that are grouped at once are too many")
         inside = pa.Table.from_batches([placed(one_batch(rows), placing).select(names)])
-        found = pa.Table.from_batches([grouped(inside, plain.keys, plain.aggregates)]).rename_columns(called)
+        found = pa.Table.from_batches([groups_in(inside, plain)]).rename_columns(called)
         return [sort(updates_due(collection, due, found), order)]
 
     together = leading(computation, given.name, dict(zip(rule.held, plain.keys, strict=True)))
@@ -184,7 +184,7 @@ class _Held:
         """All groups."""
         rows = pa.Table.from_batches(self._rows) if self._rows else nothing
         if self.parts is None:
-            return grouped(rows, self.plain.keys, self.plain.aggregates)
+            return groups_in(rows, self.plain)
         if rows.num_rows or not self._groups:
             self._group(rows)
         return merged_groups(pa.Table.from_batches(self._groups), self.plain.keys, self.plain.aggregates)
@@ -196,7 +196,8 @@ class _Held:
 
 def _needed(plain: Grouped) -> list[str]:
     """The columns that groups are told of, each once."""
-    return list(dict.fromkeys([*plain.keys, *(one.of for one in plain.aggregates if one.of)]))
+    of = [one.of for one in plain.aggregates if one.of]
+    return list(dict.fromkeys([*plain.keys, *of, *([plain.on] if plain.on else [])]))
 
 
 def _table(views: Views, names: Sequence[str], found: Sequence[pa.RecordBatch]) -> pa.Table:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from tidemark.arrow.kernels.grouped import grouped
+from tidemark.arrow.kernels.grouped import grouped, groups_in
 from tidemark.arrow.kernels.grouped_parts import merged_groups, parts_of
 from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.placed import placed
@@ -150,10 +150,12 @@ class _Groups:
         try:
             for some in wholes(_fitting(batches), _last_begins(order), rows=self.at_once, room=self.room):
                 rows = pa.Table.from_batches([some.drop_columns([_MISFIT])])
-                put = grouped if self.parts is None else merged_groups
-                found = pa.Table.from_batches([put(rows, self.plain.keys, self.plain.aggregates)])
+                if self.parts is None:
+                    found = groups_in(rows, self.plain)
+                else:
+                    found = merged_groups(rows, self.plain.keys, self.plain.aggregates)
                 yield sort(
-                    updates_due(collection, self.due, found.rename_columns(list(shown))),
+                    updates_due(collection, self.due, pa.Table.from_batches([found]).rename_columns(list(shown))),
                     [column.name for column in collection.key],
                 )
         except ArithmeticError as error:
