@@ -160,27 +160,6 @@ class ByKey:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """How rows give a state without a query: by its op, of the column `of`; or, with `count`, as how many of that are
-    not null, without `of` how many rows there are."""
-
-    state: State
-    of: str | None
-    count: bool = False
-
-
-@dataclass(frozen=True)
-class PlainCells:
-    """What the queries of Slid say, where rows at hand need none: all rows are in windows of which it is told when they
-    happened and by what, `taken` are the states, the pairs of `told` say which state a column shows, and `means` which
-    column is the float next to a state, a whole number, divided by another, a count (null where that is 0)."""
-
-    taken: tuple[Taken, ...]
-    told: tuple[tuple[str, str], ...]
-    means: tuple[tuple[str, str, str], ...] = ()
-
-
-@dataclass(frozen=True)
 class Slid:
     """Sliding windows over the rows of one input, put together of *cells*, what is known of each instant.
 
@@ -193,7 +172,7 @@ class Slid:
     states of each, that gives the columns of the definition.
     `for_a_while` (None: late rows count for ever): rows and cells have the column BAND, too, and cells are told apart
     by it.
-    `plain`: what `rows`, `cells` and `windows` say, where it is so little that rows at hand need no query.
+    `plain`: the aggregates of projected rows, where kernels compute them.
     """
 
     input: str
@@ -205,7 +184,7 @@ class Slid:
     states: tuple[State, ...]
     windows: str
     for_a_while: ForAWhile | None = None
-    plain: PlainCells | None = None
+    plain: tuple[Aggregated, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from tidemark.arrow.kernels.windows.reached import rows_around, starts_reached
 from tidemark.arrow.kernels.windows.regions import in_regions
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.rows.columns import Ints
-from tidemark.definition.recipe import Taken
-from tidemark.definition.state import Op, State
+from tidemark.definition.recipe import Aggregated
+from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
@@ -21,7 +21,10 @@ from tidemark.model.window.kind import Sliding
 from tidemark.model.window.windows import Windows
 
 TOLD = (Aggregate("rows", Function.COUNT), Aggregate("total", Function.SUM, "n"))
-TAKEN = (Taken(State("s0", Op.ADD), None, count=True), Taken(State("s1", Op.ADD), "n"))
+COMPUTED = (
+    Aggregated("rows", Function.COUNT, None, ColumnType.INT),
+    Aggregated("total", Function.SUM, "n", ColumnType.INT),
+)
 Row = tuple[int, int, int]
 """Group, instant, value."""
 rows = st.lists(
@@ -40,8 +43,8 @@ def law(some: list[Row], kind: Sliding) -> Told:
 
 def kernel(some: list[Row], kind: Sliding) -> Told:
     group, at, value = columns(some)
-    found = windows_in_order(pa.table({"n": value}), group, at, kind, TAKEN)
-    names = (GROUP, START, END, "s0", "s1")
+    found = windows_in_order(pa.table({"n": value}), group, at, kind, COMPUTED)
+    names = (GROUP, START, END, "rows", "total")
     told = (tuple(row[name] for name in names) for windows in found for row in windows.to_pylist())
     return {row[:3]: row[3:] for row in told}
 

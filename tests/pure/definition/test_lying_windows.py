@@ -9,7 +9,7 @@ import pytest
 import sqlglot
 
 from tests.pure.definition.inputs import FLIGHTS
-from tidemark.definition.recipe import ForAWhile, InSessions, PlainCells, Recipe, Slid
+from tidemark.definition.recipe import Aggregated, ForAWhile, InSessions, Recipe, Slid
 from tidemark.definition.state import Op, State
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.errors import InvalidUsage
@@ -67,35 +67,39 @@ def test_each_function_is_states_of_instants(aggregate: Aggregate, ops: list[Op]
     assert [state.op for state in slid(aggregate).states] == ops
 
 
-def plain(*aggregates: Aggregate, where: str = "", on: str = "at") -> PlainCells | None:
+def plain(*aggregates: Aggregate, where: str = "", on: str = "at") -> tuple[Aggregated, ...] | None:
     rule = analysed_windows(Windows(("carrier",), on, SLID, aggregates, where=where), FLIGHTS).windowed
     assert isinstance(rule, Slid)
     return rule.plain
 
 
 def test_what_columns_tell_needs_no_query() -> None:
-    found = plain(
+    asked = (
         Aggregate("n", Function.COUNT),
         Aggregate("known", Function.COUNT, "miles"),
         Aggregate("fares", Function.SUM, "Fare"),
-        Aggregate("again", Function.SUM, "fare"),
-        Aggregate("least", Function.MIN, "delay"),
+        Aggregate("least", Function.MIN, "carrier"),
         Aggregate("last", Function.LAST, "at"),
-        Aggregate("mean", Function.AVG, "delay"),
+        Aggregate("mean", Function.AVG, "fare"),
+        Aggregate("floats", Function.SUM, "miles"),
+        Aggregate("ids", Function.COLLECT, "id"),
+        Aggregate("nines", Function.APPROX_QUANTILE, "Delay", at=0.9),
+        Aggregate("different", Function.APPROX_DISTINCT, "id"),
     )
+    found = plain(*asked)
     assert found is not None
-    assert [(one.state.op, one.of, one.count) for one in found.taken] == [
-        (Op.ADD, None, True),
-        (Op.ADD, "miles", True),
-        (Op.ADD, "fare", False),
-        (Op.MIN, "Delay", False),
-        (Op.LAST, "at", False),
-        (Op.ADD, "Delay", False),
-        (Op.ADD, "Delay", True),
-    ]
-    shown = {"n": "s0", "known": "s1", "fares": "s2", "again": "s2", "least": "s3", "last": "s4"}
-    assert dict(found.told) == shown
-    assert found.means == (("mean", "s5", "s6"),)
+    assert [(one.name, one.function, one.of, one.at) for one in found] == [
+        ("n", Function.COUNT, None, None),
+        ("known", Function.COUNT, "miles", None),
+        ("fares", Function.SUM, "fare", None),
+        ("least", Function.MIN, "carrier", None),
+        ("last", Function.LAST, "at", None),
+        ("mean", Function.AVG, "fare", None),
+        ("floats", Function.SUM, "miles", None),
+        ("ids", Function.COLLECT, "id", None),
+        ("nines", Function.APPROX_QUANTILE, "Delay", 0.9),
+        ("different", Function.COUNT_DISTINCT, "id", None),
+    ], "in sliding windows the approximate count is the exact one"
 
 
 NEVER_PLAIN = (
@@ -109,14 +113,10 @@ NEVER_PLAIN = (
     "aggregate",
     [
         *NEVER_PLAIN,
-        Aggregate("a", Function.COLLECT, "id"),
-        Aggregate("a", Function.APPROX_QUANTILE, "Delay", at=0.9),
-        Aggregate("a", Function.SUM, "miles"),
-        Aggregate("a", Function.MAX, "miles"),
-        Aggregate("a", Function.MIN, "carrier"),
-        Aggregate("a", Function.AVG, "fare"),
-        Aggregate("a", Function.AVG, "miles"),
-        Aggregate("a", Function.COUNT_DISTINCT, "id"),
+        Aggregate("a", Function.COLLECT, "miles"),
+        Aggregate("a", Function.COLLECT, "at"),
+        Aggregate("a", Function.MAX, "tags"),
+        Aggregate("a", Function.FIRST, "tags"),
     ],
 )
 def test_what_columns_alone_do_not_tell_is_not_plain(aggregate: Aggregate) -> None:
@@ -194,8 +194,7 @@ def test_rows_are_projected_by_what_needs_no_query(kind: Sliding | Session) -> N
     assert recipe.projection.sources(["carrier", "_x1"]) == ("id", "carrier")
     assert isinstance(recipe.windowed, Slid | InSessions)
     assert recipe.windowed.plain is not None
-    of = recipe.windowed.plain.taken if isinstance(recipe.windowed, Slid) else recipe.windowed.plain
-    assert [one.of for one in of] == [None, "_x0", "_x1"]
+    assert [one.of for one in recipe.windowed.plain] == [None, "_x0", "_x1"]
     assert analysed_windows(Windows(("carrier",), "at", kind, aggregates[:1]), FLIGHTS).projection is None
     left = Windows(("carrier",), "at", kind, aggregates, where="upper(carrier) = 'UA'")
     assert analysed_windows(left, FLIGHTS).projection is None

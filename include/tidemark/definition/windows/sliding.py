@@ -22,11 +22,11 @@ from tidemark.definition.resolve import resolved, spelled_alike
 from tidemark.definition.state import Op, State
 from tidemark.definition.sums import distinct_of, exact
 from tidemark.definition.types import FLOATS, decimal_digits, type_of
+from tidemark.definition.windows.aggregated import aggregates_of
 from tidemark.definition.windows.aggregates import aggregate_sql, on_a_grid
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
 from tidemark.definition.windows.checked import Checked
 from tidemark.definition.windows.expressions import RowExpression
-from tidemark.definition.windows.plain_cells import plain_cells
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -60,8 +60,7 @@ def slid(told: Checked) -> Slid:
 
 def slid_without_queries(rule: Slid, projected: Checked) -> Slid:
     """The same over projected rows, where these need no query. Raises LeftToSpark where they do."""
-    apart, finals, cells = stated(projected, (AT,), {})
-    return replace(rule, plain=plain_cells(projected, apart, cells, finals))
+    return replace(rule, plain=aggregates_of(projected, sketches=False))
 
 
 def _for_a_while(told: Checked, cells: str) -> ForAWhile:

@@ -84,7 +84,7 @@ def aggregated(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> pa.Arra
         case Function.LAST:
             return _last(column, ranges)
         case Function.COLLECT:
-            return _collected(column, ranges)
+            return Collected(column, ranges).of(lo, hi)
         case Function.COUNT_DISTINCT | Function.APPROX_DISTINCT:
             found, first, last = _known(column, lo, hi)
             return pa.array(different(ordered(found)[0], first, last))
@@ -166,14 +166,22 @@ def _last(column: pa.Array, ranges: Ranges) -> pa.Array:
     return greatest(column, runs[np.searchsorted(runs, place, "right") - 1], place + 1)
 
 
-def _collected(column: pa.Array, ranges: Ranges) -> pa.Array:
-    """A JSON array of the values in order of instants, and of values at one."""
-    number = np.zeros(len(column), np.int64)
-    number[ranges.runs[1:]] = 1
-    order = np.lexsort((ordered(column)[0], np.cumsum(number)))
-    texts = _json_texts(column.take(pa.array(order)))
-    joined = Texts(texts).of(ranges.lo, ranges.hi).fill_null("")
-    return pc.binary_join_element_wise("[", joined, "]", "")
+class Collected:
+    """JSON arrays of values in order of instants, and of values at one."""
+
+    def __init__(self, column: pa.Array, ranges: Ranges) -> None:
+        number = np.zeros(len(column), np.int64)
+        number[ranges.runs[1:]] = 1
+        order = np.lexsort((ordered(column)[0], np.cumsum(number)))
+        self._texts = Texts(_json_texts(column.take(pa.array(order))))
+
+    def bytes_of(self, lo: Ints, hi: Ints) -> Ints:
+        """What the arrays of ranges take in memory."""
+        return self._texts.bytes_of(lo, hi) + 2
+
+    def of(self, lo: Ints, hi: Ints) -> pa.Array:
+        """The arrays of ranges that cut no instant."""
+        return pc.binary_join_element_wise("[", self._texts.of(lo, hi).fill_null(""), "]", "")
 
 
 def _json_texts(column: pa.Array) -> pa.Array:

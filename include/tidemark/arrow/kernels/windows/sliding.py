@@ -1,26 +1,32 @@
-"""Sliding windows over a stream of cells: for each instant t of a group the window [t - size, t] that ends with it, and
-[t + 1, t + 1 + size] after it if that holds a cell, each start once.
+"""Sliding windows over a stream of rows, or of cells: for each instant t of a group the window [t - size, t] that ends
+with it, and [t + 1, t + 1 + size] after it if that holds a row, each start once.
 
-Cells come in order of group and instant, each instant of a group once. Each window is a range of cells, so what it
-holds is told by differences of running sums, and the like, for many windows at once, and no cell is read again for each
-window that it is in. What is carried from one block of cells to the next is what windows that are to come reach: no
-more than two windows hold. A block is as large as what was carried, so that each cell is carried a few times.
+Rows come in order of group and instant; of cells, which have the states of an instant, each instant of a group once.
+Each window is a range of them, so its aggregates are computed of ranges (of_ranges.py), and no row is read again for
+each window that it is in. What is carried from one block to the next is what windows that are to come reach: no more
+than two windows hold. A block is as large as what was carried, so that each row is carried a few times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.windows.merged import Lists, Texts, grows, merged
-from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers
+from tidemark.arrow.kernels.windows.of_ranges import Collected, Ranges, aggregated
+from tidemark.arrow.kernels.windows.values import ordered
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.order import starts
-from tidemark.definition.recipe import BAND
+from tidemark.arrow.rows.schema import arrow_type
+from tidemark.definition.recipe import BAND, Aggregated
 from tidemark.definition.state import Op, State
 from tidemark.errors import InvalidUsage
+from tidemark.model.collection import ColumnType
+from tidemark.model.window.aggregate import Function
 
 AT, CHUNK = "_at", "_chunk"
 """The columns of cells that say at which instant, and for which chunk of starts, if windows are told by chunks."""
@@ -38,14 +44,16 @@ class Slide:
     0 (then cells below 0 are in none). With a `width` cells have the column CHUNK, are together by it too, and of
     chunk c the windows that start in [c * width, (c + 1) * width) are told: it must hold all cells from one before
     these starts to `size` after them. With `bounds`, which ascend, the same holds of the column BAND: of band b those
-    are told that start at bounds[b - 1] or later, and before bounds[b]."""
+    are told that start at bounds[b - 1] or later, and before bounds[b]. With `aggregates` what comes are rows, and
+    windows have these; else it is cells, and windows have their `states`."""
 
     group: tuple[str, ...]
     size: int
-    states: tuple[State, ...]
+    states: tuple[State, ...] = ()
     clamp_start_at_zero: bool = False
     width: int | None = None
     bounds: tuple[int, ...] | None = None
+    aggregates: tuple[Aggregated, ...] | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.size < _FAR:
@@ -104,18 +112,31 @@ def _blocks(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[_Block]
         if not some.num_rows:  # what waits may be the last there is
             continue
         if waiting and sum(map(len, waiting)) >= (0 if carried is None else len(carried)):
-            block = _Block.of(carried, waiting, slide, ends=False)
-            yield block
-            carried, waiting = block.reached(), []
+            whole, rest = _at_an_instant(waiting, slide)
+            waiting = rest
+            if whole:
+                block = _Block.of(carried, whole, slide, ends=False)
+                yield block
+                carried = block.reached()
         waiting.append(some)
     if waiting:
         yield _Block.of(carried, waiting, slide, ends=True)
+
+
+def _at_an_instant(waiting: list[pa.RecordBatch], slide: Slide) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
+    """What comes before the last instant, and what is of it, as more may be: rows; each cell is all of its instant."""
+    if slide.aggregates is None:
+        return waiting, []
+    some = pa.concat_batches(waiting)
+    last = int(np.flatnonzero(starts(some, [*slide.together, AT]))[-1])
+    return [some.slice(0, last)] if last else [], [some.slice(last)]
 
 
 def schema_of(cells: pa.Schema, slide: Slide) -> pa.Schema:
     """The columns of windows over cells with these columns."""
     bounds = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
     states = [pa.field(state.name, _type_of(state, cells.field(state.name).type)) for state in slide.states]
+    states += [pa.field(one.name, arrow_type(one.type)) for one in slide.aggregates or ()]
     return pa.schema([*(cells.field(name) for name in slide.group), *bounds, *states])
 
 
@@ -149,6 +170,10 @@ class _Ranges:
 
     def where(self, wanted: Bools | Ints) -> _Ranges:
         return _Ranges(self.start[wanted], self.lo[wanted], self.hi[wanted])
+
+    def of(self, bounds: Ints) -> _Ranges:
+        """The same over rows, of ranges of what begins at some of them."""
+        return _Ranges(self.start, bounds[self.lo], bounds[self.hi])
 
     def moved(self, by: int) -> _Ranges:
         return _Ranges(self.start, self.lo + by, self.hi + by)
@@ -190,7 +215,10 @@ class _Block:
     def windows(self) -> _Ranges:
         """The windows that are complete with this block, and were not with those before."""
         at, begins = integers(self.cells, AT), starts(self.cells, self.slide.together)
-        found = _windows(at, begins, self.slide, self.carried, self.before, self.ends)
+        runs = self._runs(at, begins)
+        carried = int(np.searchsorted(runs, self.carried))
+        found = _windows(at[runs], begins[runs], self.slide, carried, self.before, self.ends)
+        found = found.of(np.append(runs, len(at)))
         if self.slide.width is not None:
             chunk = integers(self.cells, CHUNK)[found.lo]
             found = found.where(found.start // self.slide.width == chunk)
@@ -198,6 +226,14 @@ class _Block:
             band = integers(self.cells, BAND)[found.lo]
             found = found.where(np.searchsorted(self.slide.bounds, found.start, "right") == band)
         return found
+
+    def _runs(self, at: Ints, begins: Bools) -> Ints:
+        """Where the rows of each instant begin."""
+        if self.slide.aggregates is None:
+            return np.arange(len(at))
+        first = begins.copy()
+        first[1:] |= at[1:] != at[:-1]
+        return np.flatnonzero(first)
 
 
 def _windows(at: Ints, begins: Bools, slide: Slide, carried: int, before: int, ends: bool) -> _Ranges:
@@ -241,37 +277,78 @@ def _told(block: _Block, windows: _Ranges, rows: int, room: int) -> Iterator[pa.
     if not len(windows):
         return
     schema = schema_of(cells.schema, slide)
-    columns = {state.name: contiguous(cells.column(state.name)) for state in slide.states}
-    growing: dict[str, Lists | Texts] = {
-        state.name: (Texts if state.op is Op.TEXT else Lists)(columns[state.name])
-        for state in slide.states
-        if grows(state.op)
-    }
-    sized = {
-        state.name: merged(state, columns[state.name], windows.lo, windows.hi)
-        for state in slide.states
-        if not grows(state.op)
-    }
-    for first, last in _slices(windows, growing, rows, room):
-        some = slice(first, last)
-        lo, hi, start = windows.lo[some], windows.hi[some], windows.start[some]
-        group = [cells.column(name).take(pa.array(lo)) for name in slide.group]
+    columns = _of_rows(block, windows) if slide.aggregates is not None else _of_cells(block, windows)
+    for first, last in _slices(columns, len(windows), rows, room):
+        start = windows.start[first:last]
+        group = [cells.column(name).take(pa.array(windows.lo[first:last])) for name in slide.group]
         bounds = [pa.array(start), pa.array(start + slide.size)]
-        states = [
-            growing[state.name].of(lo, hi) if state.name in growing else sized[state.name].slice(first, last - first)
-            for state in slide.states
-        ]
-        yield pa.RecordBatch.from_arrays([*group, *bounds, *states], schema=schema)
+        told = [column.between(first, last) for column in columns]
+        yield pa.RecordBatch.from_arrays([*group, *bounds, *told], schema=schema)
 
 
-def _slices(windows: _Ranges, growing: Mapping[str, Lists | Texts], rows: int, room: int) -> Iterator[tuple[int, int]]:
+@dataclass(frozen=True)
+class _Told:
+    """What is told of windows in a column: the values of those in [first, last), made when they are asked for, and the
+    `sizes` of values in memory where these are not all alike."""
+
+    between: Callable[[int, int], pa.Array]
+    sizes: Ints | None = None
+
+    @classmethod
+    def of_array(cls, values: pa.Array) -> _Told:
+        return cls(lambda first, last: values.slice(first, last - first))
+
+    @classmethod
+    def of_lists(cls, column: Texts | Lists | Collected, windows: _Ranges) -> _Told:
+        """What grows with a window."""
+        lo, hi = windows.lo, windows.hi
+        return cls(lambda first, last: column.of(lo[first:last], hi[first:last]), column.bytes_of(lo, hi))
+
+
+def _of_cells(block: _Block, windows: _Ranges) -> list[_Told]:
+    """The states of windows."""
+    found: list[_Told] = []
+    for state in block.slide.states:
+        column = contiguous(block.cells.column(state.name))
+        if grows(state.op):
+            found.append(_Told.of_lists((Texts if state.op is Op.TEXT else Lists)(column), windows))
+        else:
+            found.append(_Told.of_array(merged(state, column, windows.lo, windows.hi)))
+    return found
+
+
+def _of_rows(block: _Block, windows: _Ranges) -> list[_Told]:
+    """The aggregates of windows."""
+    ranges = Ranges(windows.lo, windows.hi, integers(block.cells, AT), starts(block.cells, block.slide.together))
+    return [_aggregate(one, block.cells, ranges, windows) for one in block.slide.aggregates or ()]
+
+
+def _aggregate(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges, windows: _Ranges) -> _Told:
+    if one.of is None or one.type is not ColumnType.STRING:
+        return _Told.of_array(aggregated(one, rows, ranges))
+    column = contiguous(rows.column(one.of))
+    if one.function is Function.COLLECT:
+        return _Told.of_lists(Collected(column, ranges), windows)
+    # A long value may be that of many windows, so it is chosen by its number, and copied when it is told.
+    numbers, again = ordered(column)
+    numbered = pa.array(numbers, mask=pc.is_null(column).to_numpy(zero_copy_only=False))
+    chosen = aggregated(one, pa.record_batch([numbered], [one.of]), ranges)
+    none = pc.is_null(chosen).to_numpy(zero_copy_only=False)
+    places = np.where(none, 0, values(chosen))
+    lengths = np.zeros(len(column), np.int64)
+    lengths[numbers] = pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    return _Told(lambda first, last: again(places[first:last], none[first:last]), np.where(none, 0, lengths[places]))
+
+
+def _slices(columns: Sequence[_Told], count: int, rows: int, room: int) -> Iterator[tuple[int, int]]:
     """Windows by batches: as many as there is room for, and one at least."""
-    sizes = np.zeros(len(windows) + 1, np.int64)
-    for column in growing.values():
-        sizes[1:] += column.bytes_of(windows.lo, windows.hi)
+    sizes = np.zeros(count + 1, np.int64)
+    for column in columns:
+        if column.sizes is not None:
+            sizes[1:] += column.sizes
     running, first = np.cumsum(sizes), 0
-    while first < len(windows):
+    while first < count:
         fitting = int(np.searchsorted(running, running[first] + room, "right")) - 1
-        last = min(len(windows), first + rows, max(first + 1, fitting))
+        last = min(count, first + rows, max(first + 1, fitting))
         yield first, last
         first = last

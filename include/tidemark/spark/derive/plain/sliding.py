@@ -16,13 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.projected import projected
-from tidemark.arrow.kernels.windows.cells import GROUP, cells_in_order, keys_in, types_of, windows_in_order
+from tidemark.arrow.kernels.windows.cells import GROUP, keys_in, windows_in_order
 from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding_in_order
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type
 from tidemark.definition.computation import Written
-from tidemark.definition.recipe import PlainCells, Slid
+from tidemark.definition.recipe import Aggregated, Slid
 from tidemark.definition.ways import Place
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
@@ -42,7 +42,7 @@ def sliding_built_plainly(views: Views) -> list[Written] | None:
     made = _made(views)
     if made is None:
         return None
-    of = (one.of for one in made.plain.taken if one.of is not None)
+    of = (one.of for one in made.plain if one.of is not None)
     return windows_built_here(views, made.rule, list(dict.fromkeys([*made.rule.by, made.rule.on, *of])), made.of_all)
 
 
@@ -55,7 +55,7 @@ def sliding_apart(views: Views) -> list[Written] | None:
         return None
     rule = made.rule
     together = leading(views.computation, rule.input, {name: name for name in rule.by})
-    used = [*rule.by, *(one.of for one in made.plain.taken if one.of is not None)]
+    used = [*rule.by, *(one.of for one in made.plain if one.of is not None)]
     found = written_apart(views, rule.input, together, rule.on, used, made.of_all, windows=2)
     if found is not None or not holds_nothing(views.computation):
         return found
@@ -77,13 +77,13 @@ class _Made:
     states."""
 
     rule: Slid
-    plain: PlainCells
+    plain: tuple[Aggregated, ...]
     due: Due
 
     def of_all(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """Of all rows of their keys, in order. Raises as the kernel does."""
         keys, at = keys_in(rows, self.rule.by), micros_of(rows.column(self.rule.on))
-        for some in windows_in_order(rows, keys.numbers, at, self.rule.kind, self.plain.taken):
+        for some in windows_in_order(rows, keys.numbers, at, self.rule.kind, self.plain):
             yield self.updates(keys.values.take(some.column(GROUP)).columns, some)
 
     def updates(self, keys: Sequence[pa.Array], windows: pa.RecordBatch) -> pa.RecordBatch:
@@ -94,26 +94,18 @@ class _Made:
         return pa.RecordBatch.from_pydict(columns)
 
 
-def shown(by: Mapping[str, pa.Array], windows: pa.RecordBatch, plain: PlainCells) -> dict[str, pa.Array]:
+def shown(by: Mapping[str, pa.Array], windows: pa.RecordBatch, plain: Sequence[Aggregated]) -> dict[str, pa.Array]:
     """The columns that the definition gives of windows with these values of `by`."""
     columns = {**by, WINDOW_START: windows.column(START), WINDOW_END: windows.column(END)}
-    columns |= {name: windows.column(state) for name, state in plain.told}
-    return columns | {name: _mean(windows, total, count) for name, total, count in plain.means}
-
-
-def _mean(windows: pa.RecordBatch, total: str, count: str) -> pa.Array:
-    """The float next to a total, divided by how many values it is of; null where there are none."""
-    many = integers(windows, count)
-    return pa.array(integers(windows, total).astype(np.float64) / np.maximum(many, 1), mask=many == 0)
+    return columns | {one.name: windows.column(one.name) for one in plain}
 
 
 def _through_a_shuffle(views: Views, made: _Made) -> list[Written] | None:
     """What executors wrote of rows that are brought together by chunk; None where something does not fit. Windows never
     go through the JVM."""
-    rule, taken = made.rule, made.plain.taken
-    states = tuple(one.state for one in taken)
-    slide = Slide(rule.by, rule.kind.size, states, rule.kind.clamp_start_at_zero, whole_width(rule))
-    columns = tuple(dict.fromkeys([*rule.by, *(one.of for one in taken if one.of is not None)]))
+    rule, kind = made.rule, made.rule.kind
+    slide = Slide(rule.by, kind.size, (), kind.clamp_start_at_zero, whole_width(rule), aggregates=made.plain)
+    columns = tuple(dict.fromkeys([*rule.by, *(one.of for one in made.plain if one.of is not None)]))
     recipe = views.computation.recipe
     projection = None if recipe is None else recipe.projection
     columns = columns if projection is None else projection.sources(columns)
@@ -121,7 +113,7 @@ def _through_a_shuffle(views: Views, made: _Made) -> list[Written] | None:
     def kernel(batches: Batches) -> Batches:
         counting = (projected(rows, projection) for rows in batches)
         try:
-            for windows in sliding_in_order(cells_in_order(counting, slide.together, taken), slide):
+            for windows in sliding_in_order(counting, slide):
                 yield made.updates([windows.column(name) for name in rule.by], windows)
         except ArithmeticError as error:
             raise InvalidUsage(str(error)) from None
@@ -145,7 +137,7 @@ def _rows_in_order(views: Views, rule: Slid, columns: Sequence[str]) -> DataFram
     return ordered.repartition(*together).sortWithinPartitions(*together, AT)
 
 
-def fits(views: Views, rule: Slid, plain: PlainCells) -> bool:
+def fits(views: Views, rule: Slid, plain: Sequence[Aggregated]) -> bool:
     """Whether the collection holds these columns, as they come, and in order of them; not on event times, where how
     often rows are there is another question."""
     if views.sees_event_times:
@@ -155,7 +147,6 @@ def fits(views: Views, rule: Slid, plain: PlainCells) -> bool:
     rows = pa.schema([(name, arrow_type(of)) for name, of in views.types_here(rule.input).items()])
     bound = pa.int64() if pa.types.is_int64(rows.field(rule.on).type) else pa.timestamp("us", "UTC")
     given = {name: rows.field(name).type for name in rule.by} | {WINDOW_START: bound, WINDOW_END: bound}
-    types = types_of(rows, plain.taken)
-    given |= {name: types[state] for name, state in plain.told} | {name: pa.float64() for name, *_ in plain.means}
+    given |= {one.name: arrow_type(one.type) for one in plain}
     held = {column.name: arrow_type(column.type) for column in stored(collection)}
     return held == given and [column.name for column in collection.key] == [*rule.by, WINDOW_START, WINDOW_END]

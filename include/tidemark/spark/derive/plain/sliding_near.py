@@ -22,7 +22,7 @@ from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type, key_scalars
-from tidemark.definition.recipe import PlainCells, Slid
+from tidemark.definition.recipe import Aggregated, Slid
 from tidemark.definition.ways import Place
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.windows import WINDOW_START
@@ -87,7 +87,7 @@ class _Near:
         return numbers_among(self.keys, rows.select(list(rule.by)))
 
 
-def _differing(views: Views, rule: Slid, plain: PlainCells, near: _Near) -> list[pa.RecordBatch] | None:
+def _differing(views: Views, rule: Slid, plain: Sequence[Aggregated], near: _Near) -> list[pa.RecordBatch] | None:
     """By what they differ; None where they, or what they are told of, are not little. Raises where something does not
     fit."""
     own = _own_near(views, rule, near)
@@ -100,10 +100,10 @@ def _differing(views: Views, rule: Slid, plain: PlainCells, near: _Near) -> list
     return left_of(views, as_updates(views, pa.Table.from_batches(windows)), own)
 
 
-def _windows(rows: pa.Table, rule: Slid, plain: PlainCells, near: _Near) -> Iterator[pa.RecordBatch]:
+def _windows(rows: pa.Table, rule: Slid, plain: Sequence[Aggregated], near: _Near) -> Iterator[pa.RecordBatch]:
     """The windows of rows that start where changes reach, as the definition gives them."""
     at, numbers = micros_of(rows.column(rule.on)), integers(rows, GROUP)
-    for windows in windows_in_order(rows, numbers, at, rule.kind, plain.taken):
+    for windows in windows_in_order(rows, numbers, at, rule.kind, plain):
         some = windows.filter(pa.array(in_regions(integers(windows, GROUP), integers(windows, START), near.starts)))
         keys = near.keys.take(some.column(GROUP)).columns
         yield pa.RecordBatch.from_pydict(shown(dict(zip(rule.by, keys, strict=True)), some, plain))
@@ -138,7 +138,7 @@ def _own_ranges(views: Views, near: _Near) -> Sequence[KeyRange]:
     return ranges_between(spans, views.groups(views.computation.name), MOST_RANGES)
 
 
-def _rows_near(views: Views, rule: Slid, plain: PlainCells, near: _Near) -> pa.Table | None:
+def _rows_near(views: Views, rule: Slid, plain: Sequence[Aggregated], near: _Near) -> pa.Table | None:
     """The rows of the input that lie where changes reach, in the columns that are needed, and GROUP, the numbers of
     their keys, each as often as it is there; None where they are not little, or one is there fewer times than none."""
     ranges = _ranges(views, rule, near)
@@ -146,7 +146,7 @@ def _rows_near(views: Views, rule: Slid, plain: PlainCells, near: _Near) -> pa.T
     held = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
     if held is None:
         return None
-    names = list(dict.fromkeys([rule.on, *(one.of for one in plain.taken if one.of)]))
+    names = list(dict.fromkeys([rule.on, *(one.of for one in plain if one.of)]))
     types = views.types_here(rule.input)
     schema = pa.schema([*((name, arrow_type(types[name])) for name in names), (GROUP, pa.int64())])
     found: list[pa.RecordBatch] = []

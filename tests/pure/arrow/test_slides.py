@@ -1,0 +1,119 @@
+"""Sliding windows of rows are those of the law, however rows come in batches, and in order of key and start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding, sliding_in_order
+from tidemark.definition.recipe import Aggregated
+from tidemark.model.collection import ColumnType
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.contents import Rule, contents
+from tidemark.model.window.evaluate import evaluate
+from tidemark.model.window.happened import Happened
+from tidemark.model.window.kind import Sliding
+
+pytestmark = pytest.mark.pure
+
+INT, FLOAT, TEXT = ColumnType.INT, ColumnType.FLOAT, ColumnType.STRING
+ASKED = (
+    Aggregated("rows", Function.COUNT, None, INT),
+    Aggregated("sum", Function.SUM, "n", INT),
+    Aggregated("floats", Function.SUM, "x", FLOAT),
+    Aggregated("first", Function.FIRST, "t", TEXT),
+    Aggregated("last", Function.LAST, "x", FLOAT),
+    Aggregated("all", Function.COLLECT, "t", TEXT),
+    Aggregated("kinds", Function.COUNT_DISTINCT, "t", INT),
+    Aggregated("median", Function.APPROX_QUANTILE, "n", FLOAT, at=0.5),
+)
+PLACES = {"n": 0, "x": 1, "t": 2}
+ROW = st.tuples(
+    st.sampled_from([None, "a", "b"]),
+    st.integers(-9, 30),
+    st.sampled_from([None, 0, 5, -(2**40)]),
+    st.sampled_from([None, 0.1, 0.2, 1e16, -1e16, math.nan]),
+    st.sampled_from([None, "", "x", "y"]),
+)
+Row = tuple[Any, ...]
+
+
+def law(rows: list[Row], kind: Sliding) -> list[Row]:
+    happened = [Happened((row[0] or "",), (place, row[2:]), row[1], 0) for place, row in enumerate(rows)]
+    found = []
+    for (key, window), held in contents(Rule(kind, clamp_start_at_zero=kind.clamp_start_at_zero), happened).items():
+        asked = [Aggregate(one.name, one.function, one.of or "", at=one.at) for one in ASKED]
+        values = evaluate(asked, held, lambda one, value: value[1][PLACES[one.of]], lambda *_: True)
+        found.append((key[0] or None, *window, *values))
+    return sorted(found, key=lambda row: (row[0] or "", row[1]))
+
+
+def canonical(rows: list[Row]) -> list[Row]:
+    return [tuple("NaN" if one != one else one for one in row) for row in rows]
+
+
+def cut(batch: pa.RecordBatch, sizes: list[int]) -> Iterator[pa.RecordBatch]:
+    first = 0
+    for size in [*sizes, batch.num_rows]:
+        yield batch.slice(first, size)
+        first = min(first + size, batch.num_rows)
+
+
+@given(st.lists(ROW, max_size=30), st.integers(0, 12), st.booleans(), st.lists(st.integers(0, 7), max_size=9))
+def test_they_are_those_of_the_law(rows: list[Row], size: int, clamp: bool, sizes: list[int]) -> None:
+    rows = sorted(rows, key=lambda row: (row[0] is not None, row[0] or "", row[1]))
+    columns = list(zip(*rows, strict=True)) or [()] * 5
+    types = [pa.string(), pa.int64(), pa.int64(), pa.float64(), pa.string()]
+    names = ["key", AT, "n", "x", "t"]
+    batch = pa.RecordBatch.from_arrays([pa.array(one, of) for one, of in zip(columns, types, strict=True)], names)
+    slide = Slide(("key",), size, clamp_start_at_zero=clamp, aggregates=ASKED)
+    found = [tuple(row.values()) for some in sliding_in_order(cut(batch, sizes), slide) for row in some.to_pylist()]
+    assert canonical(found) == canonical(law(rows, Sliding(size, clamp)))
+
+
+@given(st.lists(ROW, max_size=30), st.integers(0, 12), st.integers(0, 5), st.lists(st.integers(0, 7), max_size=9))
+def test_chunks_of_starts_are_all_windows_together(rows: list[Row], size: int, more: int, sizes: list[int]) -> None:
+    """A row is in the chunks whose windows it is in, or starts."""
+    width = size + 2 + more
+    placed = sorted(
+        {
+            (row[0] is not None, row[0] or "", chunk, row[1], place)
+            for place, row in enumerate(rows)
+            for chunk in ((row[1] - size) // width, (row[1] + 1) // width)
+        }
+    )
+    chosen = [rows[place] for *_, place in placed]
+    batch = pa.record_batch(
+        {
+            "key": pa.array([row[0] for row in chosen], pa.string()),
+            CHUNK: pa.array([chunk for _, _, chunk, _, _ in placed], pa.int64()),
+            AT: pa.array([row[1] for row in chosen], pa.int64()),
+            "n": pa.array([row[2] for row in chosen], pa.int64()),
+            "x": pa.array([row[3] for row in chosen], pa.float64()),
+            "t": pa.array([row[4] for row in chosen], pa.string()),
+        }
+    )
+    slide = Slide(("key",), size, width=width, aggregates=ASKED)
+    found = [tuple(row.values()) for some in sliding_in_order(cut(batch, sizes), slide) for row in some.to_pylist()]
+    assert canonical(found) == canonical(law(rows, Sliding(size)))
+    assert all(row[2] - row[1] == size for row in found), (START, END)
+
+
+def test_windows_that_share_a_long_value_come_some_at_a_time() -> None:
+    """All of them together would be as large as the value times the windows that it is in."""
+    asked = (Aggregated("most", Function.MAX, "t", TEXT), Aggregated("first", Function.FIRST, "t", TEXT))
+    texts = ["long" * 1000 if at == 0 else None if at % 3 else "x" for at in range(200)]
+    batch = pa.record_batch({AT: pa.array(range(200), pa.int64()), "t": texts})
+    slide = Slide((), 500, aggregates=asked)
+    found = list(sliding([batch], slide, room=20_000))
+    assert len(found) > 200 // 6, "five of the windows that have it fit"
+    assert max(some.column("most").nbytes + some.column("first").nbytes for some in found) < 25_000
+    rows = [row for some in found for row in some.to_pylist()]
+    assert {row["first"] for row in rows if row[START] <= 0} == {texts[0]}
+    assert sum(map(len, (row["first"] for row in rows))) > 20_000
