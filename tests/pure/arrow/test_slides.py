@@ -116,4 +116,4 @@ def test_windows_that_share_a_long_value_come_some_at_a_time() -> None:
     assert max(some.column("most").nbytes + some.column("first").nbytes for some in found) < 25_000
     rows = [row for some in found for row in some.to_pylist()]
     assert {row["first"] for row in rows if row[START] <= 0} == {texts[0]}
-    assert sum(map(len, (row["first"] for row in rows))) > 20_000
+    assert sum(len(row["first"] or "") for row in rows) > 800_000
