@@ -106,7 +106,8 @@ class Aggregated:
     """A column of groups: what a function tells of the values of the input's column `of` (None: `count`, of rows) that
     are not null, in its `type`: the least or greatest in Spark's order, a sum or mean that is exact and, of floats,
     rounded once; of sessions also the least of the first instant that has values, or the greatest of the last one. Of
-    no values all but counts are null, or 0 where they are `kept`, to be added to."""
+    no values all but counts are null, or 0 where they are `kept`, to be added to. With `in_parts` a sum of floats is a
+    list of floats that add up to it exactly."""
 
     name: str
     function: Function
@@ -114,6 +115,7 @@ class Aggregated:
     type: ValueType
     kept: bool = False
     at: float | None = None
+    in_parts: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.windows.float_sums import float_sums
+from tidemark.arrow.kernels.windows.float_sums import float_parts, float_sums, sums_of_parts
 
 pytestmark = pytest.mark.pure
 
@@ -43,6 +44,33 @@ def check(numbers: list[float | None], bounds: list[tuple[int, int]]) -> None:
     for (a, b), one in zip(ranges, found.tolist(), strict=True):
         wanted = summed([number for number in numbers[a:b] if number is not None])
         assert one == wanted or (math.isnan(one) and math.isnan(wanted)), numbers[a:b]
+
+
+def check_parts(numbers: list[float | None], sizes: list[int]) -> None:
+    """Sums of parts of some sizes are those of all."""
+    cuts = [0, *(min(len(numbers), sum(sizes[: at + 1])) for at in range(len(sizes))), len(numbers)]
+    lo, hi = np.array(cuts[:-1], np.int64), np.array(cuts[1:], np.int64)
+    parts = float_parts(pa.array(numbers, pa.float64()), lo, hi)
+    known = [any(one is not None for one in numbers[a:b]) for a, b in pairwise(cuts)]
+    assert parts.is_valid().to_pylist() == known
+    (found,) = sums_of_parts(parts, np.array([0]), np.array([len(parts)])).tolist()
+    wanted = summed([number for number in numbers if number is not None])
+    assert found == wanted or (math.isnan(found) and math.isnan(wanted)), numbers
+    each = sums_of_parts(parts.slice(1), np.arange(len(parts) - 1), np.arange(1, len(parts)))
+    assert repr(each.tolist()) == repr(float_sums(pa.array(numbers, pa.float64()), lo[1:], hi[1:]).tolist())
+
+
+SIZES = st.lists(st.integers(0, 9), max_size=6)
+
+
+@given(st.lists(st.one_of(st.none(), NEAR), max_size=40), SIZES)
+def test_parts_of_numbers_as_they_are_say_what_all_come_to(numbers: list[float | None], sizes: list[int]) -> None:
+    check_parts(numbers, sizes)
+
+
+@given(st.lists(st.one_of(st.none(), ANY), max_size=12), SIZES)
+def test_parts_of_any_numbers_say_what_all_come_to(numbers: list[float | None], sizes: list[int]) -> None:
+    check_parts(numbers, sizes)
 
 
 BOUNDS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=8)

@@ -13,7 +13,7 @@ from tidemark.arrow.kernels.grouped import grouped
 from tidemark.arrow.kernels.grouped_parts import merged_groups, parts_of
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.definition.recipe import Aggregated
-from tidemark.model.collection import ColumnType, DecimalType
+from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.window.aggregate import Function
 
 pytestmark = pytest.mark.pure
@@ -36,15 +36,19 @@ MERGED = (
     Aggregated("sum", Function.SUM, "n", INT),
     Aggregated("hidden", Function.SUM, "n", DecimalType(30, 0), kept=True),
     Aggregated("prices", Function.SUM, "p", DecimalType(15, 2)),
+    Aggregated("floats", Function.SUM, "x", FLOAT),
     Aggregated("mean", Function.AVG, "n", FLOAT),
+    Aggregated("mean_of_floats", Function.AVG, "x", FLOAT),
+    Aggregated("mean_price", Function.AVG, "p", DecimalType(9, 6)),
     Aggregated("least", Function.MIN, "x", FLOAT),
     Aggregated("last", Function.MAX, "t", TEXT),
 )
+TYPES: dict[str, ValueType] = {"n": INT, "x": FLOAT, "p": DecimalType(5, 2), "t": TEXT}
 ROW = st.tuples(
     st.sampled_from([None, "a", "b"]),
     st.sampled_from([None, True, False]),
     st.one_of(st.none(), st.integers(-(2**53), 2**53)),
-    st.sampled_from([None, 0.0, -0.0, float("nan"), float("inf"), 1.5]),
+    st.sampled_from([None, 0.0, -0.0, float("nan"), float("inf"), 0.1, 0.7, -1e16, 1e16, 1e300, 5e-324]),
     st.sampled_from([None, Decimal("1.25"), Decimal("-999.99")]),
     st.sampled_from([None, "", "x", "ü"]),
 )
@@ -57,10 +61,10 @@ def table(rows: list[tuple[object, ...]]) -> pa.Table:
 
 @given(st.lists(ROW, max_size=30), st.integers(1, 9))
 def test_groups_of_parts_are_those_of_all(rows: list[tuple[object, ...]], size: int) -> None:
-    parts = parts_of(MERGED, ["n"])
+    parts = parts_of(MERGED, TYPES)
     assert parts is not None
     some = [table(rows[first : first + size]) for first in range(0, len(rows), size)] or [table([])]
-    put = merged_groups(pa.Table.from_batches([grouped(one, KEYS, parts) for one in some]), KEYS, MERGED)
+    put = merged_groups(pa.Table.from_batches([grouped(one, KEYS, parts) for one in some]), KEYS, MERGED, TYPES)
     assert repr(put.to_pylist()) == repr(grouped(table(rows), KEYS, MERGED).to_pylist())
 
 
@@ -68,12 +72,13 @@ def test_groups_of_parts_are_those_of_all(rows: list[tuple[object, ...]], size: 
     "one",
     [
         Aggregated("a", Function.COUNT_DISTINCT, "t", INT),
-        Aggregated("a", Function.SUM, "x", FLOAT),
-        Aggregated("a", Function.AVG, "x", FLOAT),
+        Aggregated("a", Function.APPROX_QUANTILE, "n", FLOAT, at=0.5),
+        Aggregated("a", Function.COLLECT, "t", TEXT),
+        Aggregated("a", Function.FIRST, "t", TEXT),
     ],
 )
 def test_what_depends_on_how_rows_are_parted_has_no_parts(one: Aggregated) -> None:
-    assert parts_of((*MERGED, one), ["n"]) is None
+    assert parts_of((*MERGED, one), TYPES) is None
 
 
 def test_a_sum_is_refused_only_where_its_own_group_may_be_beyond() -> None:

@@ -5,22 +5,24 @@
              UA       9                     AA  n=1 delay=4
              UA | AA  1 | 4
 
-That comes to the same only for aggregates that do not depend on how rows were parted: counts, sums of whole numbers and
-decimals, means of whole numbers, the least and the greatest.
+That comes to the same only for aggregates that do not depend on how rows were parted: all but those that must see each
+value, which are counts of different ones, quantiles and collections. Means go on as sums and counts, sums of floats as
+lists that add up to them exactly (windows/float_sums.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.grouped import grouped
+from tidemark.arrow.kernels.windows.of_ranges import means
 from tidemark.arrow.rows.columns import integers
+from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Aggregated
-from tidemark.model.collection import ColumnType
+from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, ValueType
 from tidemark.model.window.aggregate import Function
 
 MERGED = {
@@ -34,40 +36,48 @@ _COUNT = "_count_of_{}"
 
 
 def can_be_merged(one: Aggregated) -> bool:
-    """Whether an aggregate of all rows is computed from those of any parts of them; means, which are not, are from the
-    sums and counts of parts."""
+    """Whether an aggregate of all rows is computed from those of any parts of them as they are shown."""
     return one.function in MERGED and (one.function is not Function.SUM or one.type is not ColumnType.FLOAT)
 
 
-def parts_of(aggregates: Sequence[Aggregated], of_whole_numbers: Sequence[str]) -> tuple[Aggregated, ...] | None:
-    """What to compute of each part, means only of columns `of_whole_numbers`; None where all rows cannot be computed
-    from that."""
+def parts_of(aggregates: Sequence[Aggregated], types: Mapping[str, ValueType]) -> tuple[Aggregated, ...] | None:
+    """What to compute of each part, of columns of these types; None where all rows cannot be computed from that."""
     found: list[Aggregated] = []
     for one in aggregates:
-        if one.function is Function.AVG and one.of in of_whole_numbers:
-            found.append(replace(one, function=Function.SUM, type=ColumnType.INT, kept=True))
+        if one.function is Function.AVG and one.of is not None:
+            found.append(_total(one, types[one.of]))
             found.append(Aggregated(_COUNT.format(one.name), Function.COUNT, one.of, ColumnType.INT))
-        elif can_be_merged(one):
-            found.append(one)
+        elif one.function in MERGED:
+            found.append(replace(one, in_parts=one.function is Function.SUM and one.type is ColumnType.FLOAT))
         else:
             return None
     return tuple(found)
 
 
-def merged_groups(parts: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregated]) -> pa.RecordBatch:
-    """The groups of all rows, of the groups of parts: as `grouped` gives them of the rows. Raises Overflowed where a
-    sum might not fit its type."""
-    kept = [
-        replace(one, function=MERGED[one.function], of=one.name)
-        for one in parts_of(aggregates, [one.of for one in aggregates if one.of]) or ()
-    ]
+def _total(mean: Aggregated, of: ValueType) -> Aggregated:
+    """What is divided for a mean."""
+    total = DecimalType(MAX_PRECISION, of.scale) if isinstance(of, DecimalType) else of
+    return replace(mean, function=Function.SUM, type=total, in_parts=of is ColumnType.FLOAT)
+
+
+def part_type(part: Aggregated) -> pa.DataType:
+    """The type of a column of parts."""
+    return pa.list_(pa.float64()) if part.in_parts else arrow_type(part.type)
+
+
+def merged_groups(
+    parts: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregated], types: Mapping[str, ValueType]
+) -> pa.RecordBatch:
+    """The groups of all rows, of the groups of parts: as `grouped` gives them of the rows, which have columns of these
+    types. Raises Overflowed where a sum might not fit its type."""
+    of_parts = parts_of(aggregates, types)
+    assert of_parts is not None, "there are no parts"
+    kept = [replace(one, function=MERGED[one.function], of=one.name, in_parts=False) for one in of_parts]
     found = grouped(parts, keys, kept)
     columns = [found.column(name) for name in keys]
     for one in aggregates:
-        if one.function is not Function.AVG:
-            columns.append(found.column(one.name))
-            continue
-        many = integers(found, _COUNT.format(one.name))
-        means = integers(found, one.name).astype(np.float64) / np.maximum(many, 1)
-        columns.append(pa.array(means, mask=many == 0))
+        told = found.column(one.name)
+        if one.function is Function.AVG:
+            told = means(one.type, told, integers(found, _COUNT.format(one.name)))
+        columns.append(told)
     return pa.RecordBatch.from_arrays(columns, [*keys, *(one.name for one in aggregates)])

@@ -4,6 +4,8 @@ A float is cut into limbs as definition/exact_sum.py says. Each limb has a runni
 of a range, also of one that overlaps others, is a difference per limb. Its 61 leading bits, the last of them set where
 any lower bit is, round to the nearest float as all bits would.
 
+What parts of rows come to goes on as a list of floats that add up to it exactly, of each limb one (`float_parts`).
+
     1e16, 1.0, -1e16     limbs of 2^0: 1e16 % 2^30, 1, …; sum of the range: 1, which is 1.0 (added up as floats: 0.0)
 """
 
@@ -38,19 +40,56 @@ _LEADING = 62
 def float_sums(column: pa.Array, lo: Ints, hi: Ints) -> Floats:
     """The sum of what is not null in each range [lo, hi) of a column of doubles; 0.0 where nothing is. A NaN, or both
     infinities, sum to NaN."""
+    numbers, fits = _numbers(column)
+    found = _rounded(_limbs(np.where(fits, numbers, 0.0), lo, hi))
+    if fits.all():
+        return found
+    others = _before(~fits)
+    for at in np.flatnonzero(others[hi] > others[lo]).tolist():
+        found[at] = _exactly(numbers[lo[at] : hi[at]].tolist())
+    return found
+
+
+def float_parts(column: pa.Array, lo: Ints, hi: Ints) -> pa.ListArray:
+    """Lists of floats that add up to the exact sum of what is not null in each range [lo, hi) of a column of doubles:
+    what limbs do not hold as it is. Null where nothing is."""
+    numbers, fits = _numbers(column)
+    negative, limbs = _magnitudes(_limbs(np.where(fits, numbers, 0.0), lo, hi))
+    each = np.stack([np.ldexp(limb.astype(np.float64), LOWEST_BIT + LIMB_BITS * at) for at, limb in enumerate(limbs)])
+    each = np.where(negative, -each, each).T
+    of, parts = np.nonzero(each)[0], each[each != 0]
+    others, before = np.flatnonzero(~fits), _before(~fits)
+    first, many = before[lo], before[hi] - before[lo]
+    if many.any():
+        places = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many) + np.repeat(first, many)
+        of, parts = np.append(of, np.repeat(np.arange(len(lo)), many)), np.append(parts, numbers[others[places]])
+        order = np.argsort(of, kind="stable")
+        of, parts = of[order], parts[order]
+    offsets = np.searchsorted(of, np.arange(len(lo) + 1))
+    none = pa.array(none_known(column, lo, hi))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(parts, pa.float64()), mask=none)
+
+
+def sums_of_parts(parts: pa.ListArray, lo: Ints, hi: Ints) -> Floats:
+    """The sum of what is in the lists of each range [lo, hi), as of their floats one by one."""
+    offsets = parts.offsets.to_numpy() - parts.offsets[0].as_py()
+    return float_sums(parts.flatten(), offsets[lo], offsets[hi])
+
+
+def _numbers(column: pa.Array) -> tuple[Floats, Bools]:
+    """Floats, nulls as 0.0, and which of them limbs hold."""
     known = valid(column)
     numbers = values(column) if known is None else np.where(known, values(column), 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
         small = np.abs(numbers) < 2.0**HIGHEST_BIT
-        fits = small & (np.fmod(np.where(small, numbers, 0.0), 2.0**LOWEST_BIT) == 0)
-    found = _rounded(_limbs(np.where(fits, numbers, 0.0), lo, hi))
-    if fits.all():
-        return found
-    others = np.zeros(len(numbers) + 1, np.int64)
-    np.cumsum(~fits, out=others[1:])
-    for at in np.flatnonzero(others[hi] > others[lo]).tolist():
-        found[at] = _exactly(numbers[lo[at] : hi[at]].tolist())
-    return found
+        return numbers, small & (np.fmod(np.where(small, numbers, 0.0), 2.0**LOWEST_BIT) == 0)
+
+
+def _before(true: Bools) -> Ints:
+    """How many are true before each row, and of all."""
+    counted = np.zeros(len(true) + 1, np.int64)
+    np.cumsum(true, out=counted[1:])
+    return counted
 
 
 def _limbs(numbers: Floats, lo: Ints, hi: Ints) -> list[Ints]:
@@ -76,10 +115,15 @@ def _carried(limbs: list[Ints]) -> list[Ints]:
     return limbs
 
 
+def _magnitudes(limbs: list[Ints]) -> tuple[Bools, list[Ints]]:
+    """Which are below 0, and the limbs of what they are without the sign."""
+    negative = np.asarray(limbs[-1] < 0)
+    return negative, _carried([np.where(negative, -limb, limb) for limb in limbs])
+
+
 def _rounded(limbs: list[Ints]) -> Floats:
     """The floats next to what limbs say."""
-    negative = limbs[-1] < 0
-    positive = _carried([np.where(negative, -limb, limb) for limb in limbs])
+    negative, positive = _magnitudes(limbs)
     table = np.stack([np.zeros_like(negative, np.int64), np.zeros_like(negative, np.int64), *positive])
     count = len(positive)
     nonzero = table[2:] != 0
@@ -117,6 +161,5 @@ def none_known(column: pa.Array, lo: Ints, hi: Ints) -> Bools:
     known = valid(column)
     if known is None:
         return np.asarray(hi == lo)
-    running = np.zeros(len(column) + 1, np.int64)
-    np.cumsum(known, out=running[1:])
-    return np.asarray(running[hi] == running[lo])
+    before = _before(known)
+    return np.asarray(before[hi] == before[lo])

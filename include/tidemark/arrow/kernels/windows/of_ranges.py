@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.windows.extremes import greatest, least
-from tidemark.arrow.kernels.windows.float_sums import Floats, float_sums, none_known
+from tidemark.arrow.kernels.windows.float_sums import Floats, float_parts, float_sums, none_known, sums_of_parts
 from tidemark.arrow.kernels.windows.merged import Texts
 from tidemark.arrow.kernels.windows.ranked import different, kth
 from tidemark.arrow.kernels.windows.sums import Overflowed, counts, sums
@@ -32,7 +32,7 @@ from tidemark.arrow.kernels.windows.values import ordered
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, valid, values
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Aggregated
-from tidemark.model.collection import DecimalType
+from tidemark.model.collection import DecimalType, ValueType
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.quantile import DIGITS
@@ -63,7 +63,8 @@ class Ranges:
 
 
 def aggregated(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> pa.Array:
-    """What an aggregate is of each range. Raises Overflowed where a sum might not fit its type."""
+    """What an aggregate is of each range; a sum also of sums that were told in parts. Raises Overflowed where a sum might
+    not fit its type."""
     lo, hi = ranges.lo, ranges.hi
     if one.of is None:
         return pa.array(hi - lo)
@@ -93,6 +94,10 @@ def aggregated(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> pa.Arra
 
 
 def _sum(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+    if one.in_parts:
+        return float_parts(column, lo, hi)
+    if pa.types.is_list(column.type):
+        return _floats(sums_of_parts(column, lo, hi), none_known(column, lo, hi))
     if pa.types.is_floating(column.type):
         return _floats(float_sums(column, lo, hi), none_known(column, lo, hi))
     found = _sums(column.cast(arrow_type(one.type)), lo, hi)
@@ -115,25 +120,24 @@ def _sums(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
 
 
 def _mean(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
-    """The float next to a sum, divided by how many values it is of; of decimals their quotient, rounded half up."""
     many = counts(valid(column), lo, hi)
     if isinstance(one.type, DecimalType):
-        return _decimal_means(one.type, column, lo, hi, many)
+        return means(one.type, sums(column.cast(pa.decimal128(38, column.type.scale)), lo, hi), many)
     if pa.types.is_floating(column.type):
-        totals = float_sums(column, lo, hi)
-    else:
-        totals = values(_sums(column, lo, hi).fill_null(0)).astype(np.float64)
-    return _floats(totals / np.maximum(many, 1), many == 0)
+        return means(one.type, pa.array(float_sums(column, lo, hi)), many)
+    return means(one.type, _sums(column, lo, hi), many)
 
 
-def _decimal_means(of: DecimalType, column: pa.Array, lo: Ints, hi: Ints, many: Ints) -> pa.Array:
-    """Quotients of the digits that the type has behind the point; of two as near the one that is further from 0."""
-    wide = pa.decimal128(38, column.type.scale)
-    totals = sums(column.cast(wide), lo, hi).to_pylist()
+def means(of: ValueType, totals: pa.Array, many: Ints) -> pa.Array:
+    """Totals divided by how many values they are of: the floats next to them; of decimals quotients of the digits that
+    the type has behind the point, of two as near the one that is further from 0."""
+    if not isinstance(of, DecimalType):
+        numbers = values(totals.fill_null(0)).astype(np.float64)
+        return _floats(numbers / np.maximum(many, 1), many == 0)
     found: list[Decimal | None] = []
     with localcontext(prec=_DIGITS):
-        for total, count in zip(totals, many.tolist(), strict=True):
-            if total is None:
+        for total, count in zip(totals.to_pylist(), many.tolist(), strict=True):
+            if not count:
                 found.append(None)
                 continue
             units = abs(int(total.scaleb(of.scale)))

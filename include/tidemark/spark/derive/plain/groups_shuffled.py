@@ -9,7 +9,7 @@ What does not fit is a row of its own that says so, as a task that raises would 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.grouped import grouped, groups_in
-from tidemark.arrow.kernels.grouped_parts import merged_groups, parts_of
+from tidemark.arrow.kernels.grouped_parts import merged_groups, part_type, parts_of
 from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.read import held_by
@@ -30,7 +30,7 @@ from tidemark.definition.recipe import Aggregated, ByKey, Grouped, Placed
 from tidemark.definition.ways import Place
 from tidemark.definition.windows.explained import most_of_all
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, ColumnType
+from tidemark.model.collection import Collection, ValueType
 from tidemark.model.expression import Projection
 from tidemark.plan.tasks import ReadTask
 from tidemark.spark import read
@@ -58,12 +58,12 @@ def groups_shuffled(views: Views, rule: ByKey, plain: Grouped, needed: Sequence[
     if there is None or not there.tasks:
         return None
     types = views.types_here(given.name)
-    of_whole = [name for name, of in types.items() if of is ColumnType.INT]
     recipe = computation.recipe
     placing = None if recipe is None else recipe.placed
     groups = _Groups(
         plain,
-        parts_of(plain.aggregates, of_whole),
+        parts_of(plain.aggregates, types),
+        types,
         tuple(needed),
         placing,
         there.projection,
@@ -74,7 +74,7 @@ def groups_shuffled(views: Views, rule: ByKey, plain: Grouped, needed: Sequence[
     fields = [(name, arrow_type(types[name])) for name in groups.columns]
     if groups.parts is not None:
         fields = [(name, arrow_type(types[name])) for name in plain.keys]
-        fields += [(one.name, arrow_type(one.type)) for one in groups.parts]
+        fields += [(one.name, part_type(one)) for one in groups.parts]
     schema = pa.schema([*fields, (_MISFIT, pa.bool_())])
     columns = there.columns
 
@@ -100,11 +100,12 @@ def groups_shuffled(views: Views, rule: ByKey, plain: Grouped, needed: Sequence[
 
 @dataclass(frozen=True)
 class _Groups:
-    """How rows, of which these `columns` are needed, become groups of parts of them (`parts` None: they stay rows), and
-    these all groups: of so many rows `at_once`, in so many bytes of `room`."""
+    """How rows of some `types`, of which these `columns` are needed, become groups of parts of them (`parts` None: they
+    stay rows), and these all groups: of so many rows `at_once`, in so many bytes of `room`."""
 
     plain: Grouped
     parts: tuple[Aggregated, ...] | None
+    types: Mapping[str, ValueType]
     columns: tuple[str, ...]
     placing: Placed | None
     projection: Projection | None
@@ -153,7 +154,7 @@ class _Groups:
                 if self.parts is None:
                     found = groups_in(rows, self.plain)
                 else:
-                    found = merged_groups(rows, self.plain.keys, self.plain.aggregates)
+                    found = merged_groups(rows, self.plain.keys, self.plain.aggregates, self.types)
                 yield sort(
                     updates_due(collection, self.due, pa.Table.from_batches([found]).rename_columns(list(shown))),
                     [column.name for column in collection.key],
