@@ -25,35 +25,45 @@ _MOST_JSON_SCALE = 6
 """Of decimals that are never written with an exponent."""
 
 
+def type_of(function: Function, of: ValueType) -> ValueType:
+    """The type of an aggregate of values of a type."""
+    match function:
+        case Function.COUNT | Function.COUNT_DISTINCT | Function.APPROX_DISTINCT:
+            return ColumnType.INT
+        case Function.MIN | Function.MAX | Function.FIRST | Function.LAST:
+            return of
+        case Function.COLLECT:
+            return ColumnType.STRING
+        case Function.SUM:
+            if not isinstance(of, DecimalType):
+                return of
+            return DecimalType(min(of.precision + SUM_DIGITS, MAX_PRECISION), of.scale)
+        case Function.AVG if isinstance(of, DecimalType):
+            return DecimalType(min(of.precision + _MORE_DIGITS, MAX_PRECISION), of.scale + _MORE_DIGITS)
+        case Function.AVG | Function.APPROX_QUANTILE:
+            return ColumnType.FLOAT
+
+
 def result_type(function: Function, of: ValueType) -> ValueType | None:
-    """The type of an aggregate of values of a type; None where Spark SQL computes it."""
-    decimal = isinstance(of, DecimalType)
+    """The same; None where Spark SQL computes it."""
+    decimal = of if isinstance(of, DecimalType) else None
     number, compared = of in (ColumnType.INT, ColumnType.FLOAT), decimal or of in _COMPARED
     match function:
         case Function.COUNT:
-            return ColumnType.INT
-        case Function.COUNT_DISTINCT if compared:
-            return ColumnType.INT
-        case Function.MIN | Function.MAX | Function.FIRST | Function.LAST if compared:
-            return of
-        case Function.AVG if number:
-            return ColumnType.FLOAT
-        case Function.SUM if number:
-            return of
-        case Function.APPROX_QUANTILE if number or decimal:
-            return ColumnType.FLOAT
-        case Function.COLLECT if of in _PLAIN_JSON:
-            return ColumnType.STRING
-    return _of_decimals(function, of) if isinstance(of, DecimalType) else None
+            exact = True
+        case Function.COUNT_DISTINCT | Function.MIN | Function.MAX | Function.FIRST | Function.LAST:
+            exact = bool(compared)
+        case Function.SUM | Function.AVG:
+            exact = number or (decimal is not None and _is_exact(function, decimal))
+        case Function.APPROX_QUANTILE:
+            exact = number or decimal is not None
+        case Function.COLLECT:
+            exact = of in _PLAIN_JSON or (decimal is not None and decimal.scale <= _MOST_JSON_SCALE)
+        case Function.APPROX_DISTINCT:
+            exact = False
+    return type_of(function, of) if exact else None
 
 
-def _of_decimals(function: Function, of: DecimalType) -> ValueType | None:
+def _is_exact(function: Function, of: DecimalType) -> bool:
     fits = of.precision + SUM_DIGITS <= MAX_PRECISION
-    match function:
-        case Function.SUM if fits:
-            return DecimalType(of.precision + SUM_DIGITS, of.scale)
-        case Function.AVG if fits and of.scale <= _MOST_SCALE:
-            return DecimalType(of.precision + _MORE_DIGITS, of.scale + _MORE_DIGITS)
-        case Function.COLLECT if of.scale <= _MOST_JSON_SCALE:
-            return ColumnType.STRING
-    return None
+    return fits and (function is Function.SUM or of.scale <= _MOST_SCALE)

@@ -107,7 +107,8 @@ class Aggregated:
     are not null, in its `type`: the least or greatest in Spark's order, a sum or mean that is exact and, of floats,
     rounded once; of sessions also the least of the first instant that has values, or the greatest of the last one. Of
     no values all but counts are null, or 0 where they are `kept`, to be added to. With `in_parts` a sum of floats is a
-    list of floats that add up to it exactly."""
+    list of floats that add up to it exactly. A collection is of the `texts` in
+    another column, where that has the values as JSON (None: of values that need no such column)."""
 
     name: str
     function: Function
@@ -116,6 +117,7 @@ class Aggregated:
     kept: bool = False
     at: float | None = None
     in_parts: bool = False
+    texts: str | None = None
 
 
 @dataclass(frozen=True)
@@ -163,18 +165,15 @@ class ByKey:
 
 @dataclass(frozen=True)
 class Slid:
-    """Sliding windows over the rows of one input, put together of *cells*, what is known of each instant.
+    """Sliding windows over the rows of one input.
 
     `by`: the input's columns by which windows are told apart; `on`: the one that says when a row happened.
     `rows`: a query over the view of the input, or of its changes under the input's name: those of its rows that are in
     windows, with the column AT.
-    `cells`: a query over what `rows` gives, under the input's name, that gives for each instant the values of `by` as
-    `k0`, `k1`, …, AT, and the `states`.
-    `windows`: a query over the view CELLED of windows, which has `k0`, `k1`, …, START and END in microseconds, and the
-    states of each, that gives the columns of the definition.
-    `for_a_while` (None: late rows count for ever): rows and cells have the column BAND, too, and cells are told apart
-    by it.
-    `plain`: the aggregates of projected rows, where kernels compute them.
+    `valued`: a query over what `rows` gives, under the input's name: the columns of `by`, AT, and those of which the
+    `aggregates` are, whose types Spark knows. `bound` is the type of the bounds of windows.
+    `for_a_while` (None: late rows count for ever): rows have the column BAND, too.
+    `plain`: the aggregates of rows that are projected without Spark, where they can be.
     """
 
     input: str
@@ -182,17 +181,28 @@ class Slid:
     on: str
     kind: Sliding
     rows: str
-    cells: str
-    states: tuple[State, ...]
-    windows: str
+    valued: str
+    aggregates: tuple[Valued, ...]
+    bound: ColumnType
     for_a_while: ForAWhile | None = None
     plain: tuple[Aggregated, ...] | None = None
 
 
 @dataclass(frozen=True)
+class Valued:
+    """An aggregate of a column of rows that Spark gives; with `texts` another one has the values as JSON."""
+
+    name: str
+    function: Function
+    of: str | None
+    at: float | None = None
+    texts: str | None = None
+
+
+@dataclass(frozen=True)
 class ForAWhile:
     """Sliding windows take late rows for `lateness` µs after they closed, which they do `grace` µs after their end.
-    `columns` are those that cells need of what `rows` gives, `by` among them."""
+    `columns` are those that are needed of what `rows` gives, `by` among them."""
 
     grace: int
     lateness: int

@@ -13,7 +13,7 @@ from tidemark.arrow.kernels.grouped import grouped
 from tidemark.arrow.kernels.grouped_parts import merged_groups, parts_of
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.definition.recipe import Aggregated
-from tidemark.model.collection import ColumnType, DecimalType, ValueType
+from tidemark.model.collection import ColumnType, DecimalType
 from tidemark.model.window.aggregate import Function
 
 pytestmark = pytest.mark.pure
@@ -43,7 +43,7 @@ MERGED = (
     Aggregated("least", Function.MIN, "x", FLOAT),
     Aggregated("last", Function.MAX, "t", TEXT),
 )
-TYPES: dict[str, ValueType] = {"n": INT, "x": FLOAT, "p": DecimalType(5, 2), "t": TEXT}
+TYPES = {of.name: of.type for of in SCHEMA}
 ROW = st.tuples(
     st.sampled_from([None, "a", "b"]),
     st.sampled_from([None, True, False]),
@@ -64,7 +64,7 @@ def test_groups_of_parts_are_those_of_all(rows: list[tuple[object, ...]], size: 
     parts = parts_of(MERGED, TYPES)
     assert parts is not None
     some = [table(rows[first : first + size]) for first in range(0, len(rows), size)] or [table([])]
-    put = merged_groups(pa.Table.from_batches([grouped(one, KEYS, parts) for one in some]), KEYS, MERGED, TYPES)
+    put = merged_groups(pa.Table.from_batches([grouped(one, KEYS, parts) for one in some]), KEYS, MERGED, parts)
     assert repr(put.to_pylist()) == repr(grouped(table(rows), KEYS, MERGED).to_pylist())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.windows.of_ranges import Ranges, aggregated
-from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.kernels.windows.sums import Overflowed, sums
 from tidemark.definition.recipe import Aggregated
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -97,3 +97,21 @@ def test_a_sum_is_refused_where_a_part_of_it_may_not_fit() -> None:
     assert aggregated(total, batch, Ranges(np.array([0, 3]), np.array([1, 4]), at, begins)).to_pylist() == [2**62, 1]
     with pytest.raises(Overflowed):
         aggregated(total, batch, Ranges(np.array([0]), np.array([3]), at, begins))
+
+
+@pytest.mark.parametrize(
+    ("of", "some", "sum_"),
+    [
+        (pa.int64(), [2**62, 2**62 - 1, 2**62, -(2**62)], 2**63 - 1),
+        (pa.decimal128(38, 0), [Decimal(10**38 - 1), Decimal(-(10**38) + 1), Decimal(1 - 10**38)], Decimal(1 - 10**38)),
+        (pa.decimal128(3, 1), [Decimal("99.9"), Decimal("-0.1"), Decimal("0.1")], Decimal("99.9")),
+    ],
+)
+def test_a_sum_that_fits_is_exact_and_one_that_does_not_is_told(of: pa.DataType, some: list[Any], sum_: Any) -> None:
+    column, none = pa.array([None, *some], of), np.array([0])
+    assert sums(column, none, np.array([len(some) + 1])).to_pylist() == [sum_]
+    assert sums(column, none, none + 1).to_pylist() == [None]
+    below = Context(prec=60).minus(some[0]) if isinstance(some[0], Decimal) else -some[0]
+    for one in (some[0], below):
+        with pytest.raises(Overflowed, match="beyond"):
+            sums(pa.array([one, one, one], of), none, np.array([3]))

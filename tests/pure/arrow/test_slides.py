@@ -23,16 +23,27 @@ from tidemark.model.window.kind import Sliding
 pytestmark = pytest.mark.pure
 
 INT, FLOAT, TEXT = ColumnType.INT, ColumnType.FLOAT, ColumnType.STRING
-ASKED = (
+PUT_TOGETHER = (
     Aggregated("rows", Function.COUNT, None, INT),
+    Aggregated("known", Function.COUNT, "t", INT),
     Aggregated("sum", Function.SUM, "n", INT),
+    Aggregated("mean", Function.AVG, "n", FLOAT),
     Aggregated("floats", Function.SUM, "x", FLOAT),
+    Aggregated("mean_of_floats", Function.AVG, "x", FLOAT),
+    Aggregated("least", Function.MIN, "t", TEXT),
+    Aggregated("most", Function.MAX, "x", FLOAT),
     Aggregated("first", Function.FIRST, "t", TEXT),
     Aggregated("last", Function.LAST, "x", FLOAT),
+)
+"""Aggregates of which rows at one instant are put together."""
+AS_THEY_ARE = (
+    *PUT_TOGETHER,
     Aggregated("all", Function.COLLECT, "t", TEXT),
     Aggregated("kinds", Function.COUNT_DISTINCT, "t", INT),
     Aggregated("median", Function.APPROX_QUANTILE, "n", FLOAT, at=0.5),
 )
+ASKED = st.sampled_from([PUT_TOGETHER, AS_THEY_ARE])
+Asked = tuple[Aggregated, ...]
 PLACES = {"n": 0, "x": 1, "t": 2}
 ROW = st.tuples(
     st.sampled_from([None, "a", "b"]),
@@ -44,11 +55,11 @@ ROW = st.tuples(
 Row = tuple[Any, ...]
 
 
-def law(rows: list[Row], kind: Sliding) -> list[Row]:
+def law(rows: list[Row], kind: Sliding, aggregates: Asked) -> list[Row]:
     happened = [Happened((row[0] or "",), (place, row[2:]), row[1], 0) for place, row in enumerate(rows)]
     found = []
     for (key, window), held in contents(Rule(kind, clamp_start_at_zero=kind.clamp_start_at_zero), happened).items():
-        asked = [Aggregate(one.name, one.function, one.of or "", at=one.at) for one in ASKED]
+        asked = [Aggregate(one.name, one.function, one.of or "", at=one.at) for one in aggregates]
         values = evaluate(asked, held, lambda one, value: value[1][PLACES[one.of]], lambda *_: True)
         found.append((key[0] or None, *window, *values))
     return sorted(found, key=lambda row: (row[0] or "", row[1]))
@@ -65,20 +76,24 @@ def cut(batch: pa.RecordBatch, sizes: list[int]) -> Iterator[pa.RecordBatch]:
         first = min(first + size, batch.num_rows)
 
 
-@given(st.lists(ROW, max_size=30), st.integers(0, 12), st.booleans(), st.lists(st.integers(0, 7), max_size=9))
-def test_they_are_those_of_the_law(rows: list[Row], size: int, clamp: bool, sizes: list[int]) -> None:
+@given(st.lists(ROW, max_size=30), st.integers(0, 12), st.booleans(), st.lists(st.integers(0, 7), max_size=9), ASKED)
+def test_they_are_those_of_the_law(rows: list[Row], size: int, clamp: bool, sizes: list[int], asked: Asked) -> None:
     rows = sorted(rows, key=lambda row: (row[0] is not None, row[0] or "", row[1]))
     columns = list(zip(*rows, strict=True)) or [()] * 5
     types = [pa.string(), pa.int64(), pa.int64(), pa.float64(), pa.string()]
     names = ["key", AT, "n", "x", "t"]
     batch = pa.RecordBatch.from_arrays([pa.array(one, of) for one, of in zip(columns, types, strict=True)], names)
-    slide = Slide(("key",), size, clamp_start_at_zero=clamp, aggregates=ASKED)
+    slide = Slide(("key",), size, asked, clamp)
     found = [tuple(row.values()) for some in sliding_in_order(cut(batch, sizes), slide) for row in some.to_pylist()]
-    assert canonical(found) == canonical(law(rows, Sliding(size, clamp)))
+    assert canonical(found) == canonical(law(rows, Sliding(size, clamp), asked))
 
 
-@given(st.lists(ROW, max_size=30), st.integers(0, 12), st.integers(0, 5), st.lists(st.integers(0, 7), max_size=9))
-def test_chunks_of_starts_are_all_windows_together(rows: list[Row], size: int, more: int, sizes: list[int]) -> None:
+@given(
+    st.lists(ROW, max_size=30), st.integers(0, 12), st.integers(0, 5), st.lists(st.integers(0, 7), max_size=9), ASKED
+)
+def test_chunks_of_starts_are_all_windows_together(
+    rows: list[Row], size: int, more: int, sizes: list[int], asked: Asked
+) -> None:
     """A row is in the chunks whose windows it is in, or starts."""
     width = size + 2 + more
     placed = sorted(
@@ -99,9 +114,9 @@ def test_chunks_of_starts_are_all_windows_together(rows: list[Row], size: int, m
             "t": pa.array([row[4] for row in chosen], pa.string()),
         }
     )
-    slide = Slide(("key",), size, width=width, aggregates=ASKED)
+    slide = Slide(("key",), size, asked, width=width)
     found = [tuple(row.values()) for some in sliding_in_order(cut(batch, sizes), slide) for row in some.to_pylist()]
-    assert canonical(found) == canonical(law(rows, Sliding(size)))
+    assert canonical(found) == canonical(law(rows, Sliding(size), asked))
     assert all(row[2] - row[1] == size for row in found), (START, END)
 
 
@@ -110,7 +125,7 @@ def test_windows_that_share_a_long_value_come_some_at_a_time() -> None:
     asked = (Aggregated("most", Function.MAX, "t", TEXT), Aggregated("first", Function.FIRST, "t", TEXT))
     texts = ["long" * 1000 if at == 0 else None if at % 3 else "x" for at in range(200)]
     batch = pa.record_batch({AT: pa.array(range(200), pa.int64()), "t": texts})
-    slide = Slide((), 500, aggregates=asked)
+    slide = Slide((), 500, asked)
     found = list(sliding([batch], slide, room=20_000))
     assert len(found) > 200 // 6, "five of the windows that have it fit"
     assert max(some.column("most").nbytes + some.column("first").nbytes for some in found) < 25_000

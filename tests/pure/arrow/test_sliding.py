@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from datetime import date
-from decimal import Context, Decimal
-from functools import reduce
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -17,38 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.windows.merged import grows, merged
 from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding, sliding_in_order
-from tidemark.arrow.kernels.windows.sums import Overflowed
-from tidemark.definition.recipe import BAND
-from tidemark.definition.state import Op, State
+from tidemark.definition.recipe import BAND, Aggregated
 from tidemark.errors import InvalidUsage
+from tidemark.model.collection import ColumnType
+from tidemark.model.window.aggregate import Function
 
-NAN = float("nan")
-EXACT = Context(prec=60)
-COLUMNS: dict[str, tuple[Op, pa.DataType, Callable[[Random], Any]]] = {
-    "n": (Op.ADD, pa.int64(), lambda draw: draw.randrange(-(2**40), 2**40)),
-    "large": (Op.ADD, pa.int64(), lambda draw: draw.randrange(-(2**59), 2**59)),
-    "total": (Op.ADD, pa.decimal128(38, 2), lambda draw: Decimal(f"{draw.randrange(-(10**36), 10**36)}e-2")),
-    "low": (Op.MIN, pa.int64(), lambda draw: draw.choice([None, -(2**63), 2**63 - 1, draw.randrange(9)])),
-    "high": (Op.MAX, pa.float64(), lambda draw: draw.choice([None, -0.0, 0.0, 1.5, -math.inf, math.inf, NAN])),
-    "least": (Op.MIN, pa.float64(), lambda draw: draw.choice([None, -1.5, 1.5, -math.inf, math.inf, NAN])),
-    "name": (Op.MAX, pa.string(), lambda draw: draw.choice([None, "", "a", "é", "aé", "\uffee", "\U0001f600"])),
-    "price": (Op.MIN, pa.decimal128(5, 1), lambda draw: draw.choice([None, Decimal(draw.randrange(-99, 99)) / 10])),
-    "day": (Op.MAX, pa.date32(), lambda draw: draw.choice([None, date.fromordinal(draw.randrange(1, 10**6))])),
-    "yes": (Op.MIN, pa.bool_(), lambda draw: draw.choice([None, True, False])),
-    "bits": (Op.BIT_OR, pa.int64(), lambda draw: draw.choice([None, draw.randrange(8)])),
-    "first": (Op.FIRST, pa.string(), lambda draw: draw.choice([None, "a", "b", ""])),
-    "last": (Op.LAST, pa.int64(), lambda draw: draw.choice([None, draw.randrange(9)])),
-    "text": (Op.TEXT, pa.string(), lambda draw: draw.choice([None, "a", "é", "aé", ""])),
-    "rest": (Op.CONCAT, pa.list_(pa.float64()), lambda draw: draw.choice([None, [], [draw.random()], [1.0, 0.5]])),
-    "kinds": (Op.DISTINCT, pa.list_(pa.string()), lambda draw: draw.choices("abc", k=draw.randrange(3))),
-    "numbers": (Op.DISTINCT, pa.list_(pa.float64()), lambda draw: draw.choices([0.0, -0.0, NAN, 2.0], k=2)),
-    "median": (Op.QUANTILE, pa.list_(pa.float64()), lambda draw: draw.choices([-3.0, 0.5, 7.0], k=draw.randrange(4))),
-}
-"""The op of each column of states, its type, and what makes one."""
-SCHEMA = pa.schema([("key", pa.string()), (AT, pa.int64()), *((name, of) for name, (_, of, _) in COLUMNS.items())])
-STATES = tuple(State(name, op, at=0.5) for name, (op, _, _) in COLUMNS.items())
+INT = ColumnType.INT
+ASKED = (Aggregated("rows", Function.COUNT, None, INT), Aggregated("last", Function.LAST, "n", INT))
+SCHEMA = pa.schema([("key", pa.string()), (AT, pa.int64()), ("n", pa.int64())])
 Cell = dict[str, Any]
 
 
@@ -67,39 +40,6 @@ def brute(cells: list[Cell], size: int, clamp: bool = False) -> dict[tuple[str, 
     return found
 
 
-def canonical(value: Any) -> Any:
-    return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value + 0 if value == 0 else value)
-
-
-def told(op: Op, cells: list[Any]) -> Any:
-    """What the states of cells, in order of time, come to."""
-    held = [one for one in cells if one is not None]
-    elements = [one for some in held if isinstance(some, list) for one in some]
-    match op:
-        case Op.CONCAT:
-            return elements
-        case Op.DISTINCT:
-            return len({canonical(one) for one in elements})
-        case Op.QUANTILE:
-            return sorted(elements)[math.ceil(len(elements) / 2) - 1] if elements else None
-    if not held:
-        return None
-    match op:
-        case Op.ADD:
-            return reduce(EXACT.add, held) if isinstance(held[0], Decimal) else sum(held)
-        case Op.MIN | Op.MAX:
-            least = min if op is Op.MIN else max
-            return least(held, key=lambda one: one.encode() if isinstance(one, str) else canonical(one))
-        case Op.BIT_OR:
-            return int(np.bitwise_or.reduce(held))
-        case Op.FIRST:
-            return held[0]
-        case Op.LAST:
-            return held[-1]
-        case Op.TEXT:
-            return ",".join(held)
-
-
 def batches(cells: list[Cell], each: int, schema: pa.Schema = SCHEMA) -> Iterator[pa.RecordBatch]:
     names = [name for name in ("key", CHUNK, BAND, AT) if name in schema.names]
     ordered = sorted(cells, key=lambda cell: [cell[name] for name in names])
@@ -109,12 +49,6 @@ def batches(cells: list[Cell], each: int, schema: pa.Schema = SCHEMA) -> Iterato
 
 def slid(cells: list[Cell], slide: Slide, each: int = 10_000, schema: pa.Schema = SCHEMA, **how: int) -> list[Cell]:
     return [row for batch in sliding(batches(cells, each, schema), slide, **how) for row in batch.to_pylist()]
-
-
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other)
-    return bool(one == other or (one != one and other != other))
 
 
 def check(cells: list[Cell], size: int, rows: list[Cell], clamp: bool = False) -> None:
@@ -127,40 +61,35 @@ def check_held(wanted: dict[tuple[str, int], list[Cell]], size: int, rows: list[
     for row in rows:
         inside = wanted[row["key"], row[START]]
         assert row[END] == row[START] + size
-        for name, (op, _, _) in COLUMNS.items():
-            assert same(row[name], told(op, [cell[name] for cell in inside])), (name, row, inside)
+        assert (row["rows"], row["last"]) == (len(inside), inside[-1]["n"])
 
 
 def drawn_cells(lowest: int) -> st.SearchStrategy[list[Cell]]:
-    def made(places: set[tuple[str, int]], seed: int) -> list[Cell]:
-        draw = Random(seed)
-        return [
-            {"key": key, AT: at, **{name: state(draw) for name, (_, _, state) in COLUMNS.items()}}
-            for key, at in sorted(places)
-        ]
+    def made(places: set[tuple[str, int]]) -> list[Cell]:
+        return [{"key": key, AT: at, "n": n} for n, (key, at) in enumerate(sorted(places))]
 
     places = st.sets(st.tuples(st.sampled_from("xy"), st.integers(lowest, 25)), min_size=1, max_size=12)
-    return st.builds(made, places, st.integers(0, 2**32))
+    return st.builds(made, places)
 
 
 @given(drawn_cells(-20), st.integers(0, 12), st.integers(1, 5))
 @settings(deadline=None, max_examples=60)
 def test_each_set_of_cells_is_one_window_whatever_batches_they_come_in(cells: list[Cell], size: int, each: int) -> None:
-    check(cells, size, slid(cells, Slide(("key",), size, STATES), each, rows=3, room=40))
+    check(cells, size, slid(cells, Slide(("key",), size, ASKED), each, rows=3, room=40))
 
 
 @given(drawn_cells(0), st.integers(0, 12), st.integers(1, 5))
 @settings(deadline=None, max_examples=40)
 def test_no_window_starts_below_zero_where_that_is_asked(cells: list[Cell], size: int, each: int) -> None:
-    slide = Slide(("key",), size, STATES, clamp_start_at_zero=True)
+    slide = Slide(("key",), size, ASKED, clamp_start_at_zero=True)
     below = [{**cells[0], AT: -3}, {**cells[0], AT: -1}]
     check(cells, size, slid([*below, *cells], slide, each), clamp=True)
 
 
 def test_batches_of_which_no_cell_is_in_a_window_leave_those_before_complete() -> None:
-    cells = [{**dict.fromkeys(COLUMNS), "key": "a", AT: at} for at in (5, 6, 9)]
+    cells = [{"n": at, "key": "a", AT: at} for at in (5, 6, 9)]
     below = [{**cells[0], "key": "b", AT: at} for at in (-9, -8, -7)]
-    check(cells, 3, slid([*cells, *below], Slide(("key",), 3, STATES, clamp_start_at_zero=True), 3), clamp=True)
+    check(cells, 3, slid([*cells, *below], Slide(("key",), 3, ASKED, clamp_start_at_zero=True), 3), clamp=True)
 
 
 @given(drawn_cells(-20), st.integers(0, 6), st.integers(0, 3), st.integers(1, 5), st.booleans())
@@ -176,18 +105,14 @@ def test_chunks_with_their_margins_tell_each_window_once(
         for chunk in range((cell[AT] - size) // width, (cell[AT] + 1) // width + 1)
     ]
     schema = pa.schema([SCHEMA.field("key"), (CHUNK, pa.int64()), *(SCHEMA.field(at) for at in range(1, len(SCHEMA)))])
-    rows = slid(chunked, Slide(("key",), size, STATES, clamp, width), each, schema)
+    rows = slid(chunked, Slide(("key",), size, ASKED, clamp, width), each, schema)
     check(cells, size, rows, clamp)
 
 
 @given(drawn_cells(-20), st.integers(0, 9), st.booleans(), st.integers(1, 5), st.booleans())
 @settings(deadline=None, max_examples=80)
 def test_windows_may_come_in_order(cells: list[Cell], size: int, chunks: bool, each: int, clamp: bool) -> None:
-    columns, width, fixed = (
-        list(SCHEMA),
-        size + 3 if chunks else None,
-        tuple(one for one in STATES if not grows(one.op)),
-    )
+    columns, width = list(SCHEMA), size + 3 if chunks else None
     if width is not None:
         columns.insert(1, pa.field(CHUNK, pa.int64()))
         lowest = 0 if clamp else -99
@@ -197,7 +122,7 @@ def test_windows_may_come_in_order(cells: list[Cell], size: int, chunks: bool, e
             for chunk in range((cell[AT] - size) // width, (cell[AT] + 1) // width + 1)
             if cell[AT] >= lowest
         ]
-    slide = Slide(("key",), size, fixed, clamp, width)
+    slide = Slide(("key",), size, ASKED, clamp, width)
     found = [
         row for some in sliding_in_order(batches(cells, each, pa.schema(columns)), slide) for row in some.to_pylist()
     ]
@@ -255,7 +180,7 @@ def test_bands_of_starts_tell_windows_of_cells_of_their_own(
             for cell in banded
             for chunk in range((cell[AT] - size) // width, (cell[AT] + 1) // width + 1)
         ]
-    slide = Slide(("key",), size, STATES, clamp, width, bounds)
+    slide = Slide(("key",), size, ASKED, clamp, width, bounds)
     check_held(wanted, size, slid(banded, slide, each, pa.schema(columns)))
 
 
@@ -286,25 +211,6 @@ def test_instants_and_sizes_may_be_far_apart() -> None:
         Slide((), -1, ())
 
 
-@pytest.mark.parametrize(
-    ("of", "cells", "sum_"),
-    [
-        (pa.int64(), [2**62, 2**62 - 1, 2**62, -(2**62)], 2**63 - 1),
-        (pa.decimal128(38, 0), [Decimal(10**38 - 1), Decimal(-(10**38) + 1), Decimal(1 - 10**38)], Decimal(1 - 10**38)),
-        (pa.decimal128(3, 1), [Decimal("99.9"), Decimal("-0.1"), Decimal("0.1")], Decimal("99.9")),
-    ],
-)
-def test_a_sum_that_fits_is_exact_and_one_that_does_not_is_told(of: pa.DataType, cells: list[Any], sum_: Any) -> None:
-    column, none = pa.array([None, *cells], of), np.array([0])
-    assert merged(State("n", Op.ADD), column, none, np.array([len(cells) + 1])).to_pylist() == [sum_]
-    assert merged(State("n", Op.ADD), column, none, none + 1).to_pylist() == [None]
-    below = EXACT.minus(cells[0]) if isinstance(cells[0], Decimal) else -cells[0]
-    for one in (cells[0], below):
-        twice = pa.array([one, one, one], of)
-        with pytest.raises(Overflowed, match="beyond"):
-            merged(State("n", Op.ADD), twice, none, np.array([3]))
-
-
 def test_what_is_carried_is_what_windows_reach_and_what_grows_is_told_in_small_batches() -> None:
     """A group of many cells comes in small blocks: none holds more than a few windows of it."""
     count, size = 20_000, 50
@@ -318,7 +224,12 @@ def test_what_is_carried_is_what_windows_reach_and_what_grows_is_told_in_small_b
             yield cells.slice(first, 100)
 
     rows, before = 0, pa.total_allocated_bytes()
-    for batch in sliding(stream(), Slide((), size, (State("text", Op.TEXT),)), rows=1000, room=100_000):
+    for batch in sliding(
+        stream(),
+        Slide((), size, (Aggregated("all", Function.COLLECT, "text", ColumnType.STRING),)),
+        rows=1000,
+        room=100_000,
+    ):
         assert batch.nbytes < 300_000
         rows += len(batch)
     assert rows == count + size, "each cell ends a window, and the last ones begin one"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 import sqlglot
 
 from tests.pure.definition.inputs import FLIGHTS
-from tidemark.definition.recipe import Aggregated, ForAWhile, InSessions, Recipe, Slid
+from tidemark.definition.recipe import Aggregated, ForAWhile, InSessions, Recipe, Slid, Valued
 from tidemark.definition.state import Op, State
+from tidemark.definition.windows.aggregated import aggregates_of_values
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType, DecimalType
@@ -35,36 +35,37 @@ def slid(*aggregates: Aggregate) -> Slid:
     return rule
 
 
-def test_what_several_aggregates_need_is_one_state() -> None:
+def test_what_aggregates_are_of_is_asked_of_spark_and_null_where_it_is_not_for_them() -> None:
     rule = slid(
-        Aggregate("mean", Function.AVG, "fare"),
+        Aggregate("rows", Function.COUNT),
+        Aggregate("late", Function.COUNT, where="Delay > 0"),
         Aggregate("known", Function.COUNT, "fare"),
-        Aggregate("total", Function.SUM, "fare"),
+        Aggregate("nines", Function.APPROX_QUANTILE, "ln(Delay)", where="id > 2", at=0.9),
+        Aggregate("different", Function.APPROX_DISTINCT, "id"),
     )
-    assert rule.states == (State("s0", Op.ADD), State("s1", Op.ADD))
-    shown = [part.strip() for part in re.findall(r"(?:SUM|COUNT)\(`flights`.`fare`\) AS `s\d`", rule.cells)]
-    assert shown == ["SUM(`flights`.`fare`) AS `s0`", "COUNT(`flights`.`fare`) AS `s1`"]
-    assert rule.windows.startswith("SELECT k0 AS `carrier`, timestamp_micros(_start) AS window_start")
+    assert rule.aggregates == (
+        Valued("rows", Function.COUNT, None),
+        Valued("late", Function.COUNT, "_v1"),
+        Valued("known", Function.COUNT, "_v2"),
+        Valued("nines", Function.APPROX_QUANTILE, "_v3", 0.9),
+        Valued("different", Function.COUNT_DISTINCT, "_v4"),
+    )
+    assert rule.valued == (
+        "SELECT `flights`.`carrier` AS `carrier`, `flights`.`_at` AS `_at`, "
+        "CASE WHEN (`flights`.`Delay` > 0) THEN true END AS `_v1`, "
+        "CASE WHEN (`flights`.`fare` IS NOT NULL) THEN true END AS `_v2`, "
+        "CASE WHEN `flights`.`id` > 2 THEN LN(`flights`.`Delay`) END AS `_v3`, "
+        "`flights`.`id` AS `_v4` FROM `flights`"
+    )
 
 
-@pytest.mark.parametrize(
-    ("aggregate", "ops"),
-    [
-        (Aggregate("a", Function.COUNT, where="Delay > 0"), [Op.ADD]),
-        (Aggregate("a", Function.AVG, "Delay"), [Op.ADD, Op.ADD]),
-        (Aggregate("a", Function.SUM, "miles"), [Op.CONCAT, Op.BIT_OR, *[Op.ADD] * 9]),
-        (Aggregate("a", Function.MIN, "carrier"), [Op.MIN]),
-        (Aggregate("a", Function.MAX, "miles"), [Op.MAX]),
-        (Aggregate("a", Function.FIRST, "tags"), [Op.FIRST]),
-        (Aggregate("a", Function.LAST, "tags", "id > 2"), [Op.LAST]),
-        (Aggregate("a", Function.COLLECT, "id"), [Op.TEXT]),
-        (Aggregate("a", Function.COUNT_DISTINCT, "id"), [Op.DISTINCT]),
-        (Aggregate("a", Function.APPROX_DISTINCT, "miles"), [Op.DISTINCT]),
-        (Aggregate("a", Function.APPROX_QUANTILE, "Delay", at=0.9), [Op.QUANTILE]),
-    ],
-)
-def test_each_function_is_states_of_instants(aggregate: Aggregate, ops: list[Op]) -> None:
-    assert [state.op for state in slid(aggregate).states] == ops
+def test_what_is_collected_has_its_text_beside_it() -> None:
+    rule = slid(Aggregate("all", Function.COLLECT, "miles"))
+    assert rule.aggregates == (Valued("all", Function.COLLECT, "_v0", texts="_t0"),)
+    assert "substring(to_json(array(`flights`.`miles`)), 2" in rule.valued
+    assert aggregates_of_values(rule.aggregates, {"_v0": ColumnType.FLOAT, "_t0": ColumnType.STRING}) == (
+        Aggregated("all", Function.COLLECT, "_v0", ColumnType.STRING, texts="_t0"),
+    )
 
 
 def plain(*aggregates: Aggregate, where: str = "", on: str = "at") -> tuple[Aggregated, ...] | None:
@@ -255,7 +256,7 @@ def test_they_are_computed_by_key_unless_all_is_asked_for() -> None:
     rule = for_a_while.windowed
     assert isinstance(rule, Slid)
     assert rule.for_a_while == ForAWhile(3, 0, ("carrier",)), "a count needs no column besides"
-    assert rule.cells.endswith("GROUP BY `flights`.`carrier`, `flights`.`_at`, `flights`.`_band`")
+    assert "`flights`.`_band` AS `_band`" in rule.valued
 
 
 def test_sessions_that_freeze_are_told_apart_by_where_they_end_too() -> None:

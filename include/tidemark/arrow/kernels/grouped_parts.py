@@ -22,7 +22,7 @@ from tidemark.arrow.kernels.windows.of_ranges import means
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Aggregated
-from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, ValueType
+from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType
 from tidemark.model.window.aggregate import Function
 
 MERGED = {
@@ -32,6 +32,8 @@ MERGED = {
     Function.MAX: Function.MAX,
 }
 """By what an aggregate of all rows is computed from those of parts of them."""
+_AT_AN_INSTANT = {Function.FIRST: Function.MIN, Function.LAST: Function.MAX}
+"""What the first and the last value are of rows at one instant."""
 _COUNT = "_count_of_{}"
 
 
@@ -40,8 +42,11 @@ def can_be_merged(one: Aggregated) -> bool:
     return one.function in MERGED and (one.function is not Function.SUM or one.type is not ColumnType.FLOAT)
 
 
-def parts_of(aggregates: Sequence[Aggregated], types: Mapping[str, ValueType]) -> tuple[Aggregated, ...] | None:
-    """What to compute of each part, of columns of these types; None where all rows cannot be computed from that."""
+def parts_of(
+    aggregates: Sequence[Aggregated], types: Mapping[str, pa.DataType], *, of_instants: bool = False
+) -> tuple[Aggregated, ...] | None:
+    """What to compute of each part, or of each instant of a part, of columns of these types; None where all rows cannot
+    be computed from that."""
     found: list[Aggregated] = []
     for one in aggregates:
         if one.function is Function.AVG and one.of is not None:
@@ -49,15 +54,40 @@ def parts_of(aggregates: Sequence[Aggregated], types: Mapping[str, ValueType]) -
             found.append(Aggregated(_COUNT.format(one.name), Function.COUNT, one.of, ColumnType.INT))
         elif one.function in MERGED:
             found.append(replace(one, in_parts=one.function is Function.SUM and one.type is ColumnType.FLOAT))
+        elif of_instants and one.function in _AT_AN_INSTANT:
+            found.append(replace(one, function=_AT_AN_INSTANT[one.function]))
         else:
             return None
     return tuple(found)
 
 
-def _total(mean: Aggregated, of: ValueType) -> Aggregated:
+def _total(mean: Aggregated, of: pa.DataType) -> Aggregated:
     """What is divided for a mean."""
-    total = DecimalType(MAX_PRECISION, of.scale) if isinstance(of, DecimalType) else of
-    return replace(mean, function=Function.SUM, type=total, in_parts=of is ColumnType.FLOAT)
+    if pa.types.is_decimal(of):
+        return replace(mean, function=Function.SUM, type=DecimalType(MAX_PRECISION, of.scale))
+    floating = pa.types.is_floating(of)
+    return replace(
+        mean, function=Function.SUM, type=ColumnType.FLOAT if floating else ColumnType.INT, in_parts=floating
+    )
+
+
+def merged_of(aggregates: Sequence[Aggregated], parts: Sequence[Aggregated]) -> tuple[Aggregated, ...]:
+    """What to compute of the columns of `parts`, which are those of these aggregates."""
+    in_order = {one.name: one.function for one in aggregates if one.function in _AT_AN_INSTANT}
+    return tuple(
+        replace(one, function=in_order.get(one.name) or MERGED[one.function], of=one.name, in_parts=False)
+        for one in parts
+    )
+
+
+def finals(found: pa.RecordBatch, aggregates: Sequence[Aggregated]) -> list[pa.Array]:
+    """The aggregates, of what was computed of their parts."""
+    return [
+        means(one.type, found.column(one.name), integers(found, _COUNT.format(one.name)))
+        if one.function is Function.AVG
+        else found.column(one.name)
+        for one in aggregates
+    ]
 
 
 def part_type(part: Aggregated) -> pa.DataType:
@@ -66,18 +96,10 @@ def part_type(part: Aggregated) -> pa.DataType:
 
 
 def merged_groups(
-    parts: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregated], types: Mapping[str, ValueType]
+    parts: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregated], of_parts: Sequence[Aggregated]
 ) -> pa.RecordBatch:
-    """The groups of all rows, of the groups of parts: as `grouped` gives them of the rows, which have columns of these
-    types. Raises Overflowed where a sum might not fit its type."""
-    of_parts = parts_of(aggregates, types)
-    assert of_parts is not None, "there are no parts"
-    kept = [replace(one, function=MERGED[one.function], of=one.name, in_parts=False) for one in of_parts]
-    found = grouped(parts, keys, kept)
-    columns = [found.column(name) for name in keys]
-    for one in aggregates:
-        told = found.column(one.name)
-        if one.function is Function.AVG:
-            told = means(one.type, told, integers(found, _COUNT.format(one.name)))
-        columns.append(told)
+    """The groups of all rows, of the groups of parts, which have `of_parts`: as `grouped` gives them of the rows.
+    Raises Overflowed where a sum might not fit its type."""
+    found = grouped(parts, keys, merged_of(aggregates, of_parts))
+    columns = [*(found.column(name) for name in keys), *finals(found, aggregates)]
     return pa.RecordBatch.from_arrays(columns, [*keys, *(one.name for one in aggregates)])

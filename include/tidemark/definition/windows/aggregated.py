@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from tidemark.definition.aggregated import GROUPED_BY, result_type
+from tidemark.definition.aggregated import GROUPED_BY, result_type, type_of
 from tidemark.definition.literals import LeftToSpark
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import Aggregated, Valued
 from tidemark.definition.windows.checked import Checked
 from tidemark.model.collection import ColumnType, ValueType
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -31,3 +31,18 @@ def _aggregated(one: Aggregate, types: Mapping[str, ValueType], sketches: bool) 
     if found is None:
         raise LeftToSpark(f"{one.name}: {one.function} of {types[one.of]}")
     return Aggregated(one.name, function, one.of, found, at=one.at)
+
+
+def aggregates_of_values(valued: Iterable[Valued], types: Mapping[str, ValueType]) -> tuple[Aggregated, ...]:
+    """The aggregates of columns of these types, which Spark gives."""
+    return tuple(
+        Aggregated(
+            one.name,
+            one.function,
+            one.of,
+            ColumnType.INT if one.of is None else type_of(one.function, types[one.of]),
+            at=one.at,
+            texts=one.texts,
+        )
+        for one in valued
+    )

@@ -16,7 +16,7 @@ from tidemark.definition.windows.aggregated import aggregates_of
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
 from tidemark.definition.windows.checked import Checked
-from tidemark.definition.windows.sliding import stated, windows_sql, with_micros
+from tidemark.definition.windows.stated import stated, windows_sql, with_micros
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.close import closes_at
 from tidemark.model.window.kind import Session

@@ -54,7 +54,7 @@ def windows_in_order(
         numbers, at, batch = numbers[order], at[order], batch.take(pa.array(order))
     columns = [pa.array(numbers), pa.array(at), *batch.columns]
     ordered = pa.RecordBatch.from_arrays(columns, [GROUP, AT, *names])
-    slide = Slide((GROUP,), kind.size, clamp_start_at_zero=kind.clamp_start_at_zero, aggregates=tuple(aggregates))
+    slide = Slide((GROUP,), kind.size, tuple(aggregates), kind.clamp_start_at_zero)
     yield from sliding_in_order((ordered.slice(at, _SLICE) for at in range(0, len(numbers), _SLICE)), slide)
 
 

@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.windows.extremes import greatest, least
 from tidemark.arrow.kernels.windows.float_sums import Floats, float_parts, float_sums, none_known, sums_of_parts
-from tidemark.arrow.kernels.windows.merged import Texts
 from tidemark.arrow.kernels.windows.ranked import different, kth
 from tidemark.arrow.kernels.windows.sums import Overflowed, counts, sums
+from tidemark.arrow.kernels.windows.texts import Texts
 from tidemark.arrow.kernels.windows.values import ordered
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, valid, values
 from tidemark.arrow.rows.schema import arrow_type
@@ -63,7 +63,7 @@ class Ranges:
 
 
 def aggregated(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> pa.Array:
-    """What an aggregate is of each range; a sum also of sums that were told in parts. Raises Overflowed where a sum might
+    """What an aggregate is of each range; a sum also of sums that were told in parts. Raises Overflowed where one might
     not fit its type."""
     lo, hi = ranges.lo, ranges.hi
     if one.of is None:
@@ -85,7 +85,7 @@ def aggregated(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> pa.Arra
         case Function.LAST:
             return _last(column, ranges)
         case Function.COLLECT:
-            return Collected(column, ranges).of(lo, hi)
+            return Collected.of_rows(one, rows, ranges).of(lo, hi)
         case Function.COUNT_DISTINCT | Function.APPROX_DISTINCT:
             found, first, last = _known(column, lo, hi)
             return pa.array(different(ordered(found)[0], first, last))
@@ -173,11 +173,19 @@ def _last(column: pa.Array, ranges: Ranges) -> pa.Array:
 class Collected:
     """JSON arrays of values in order of instants, and of values at one."""
 
-    def __init__(self, column: pa.Array, ranges: Ranges) -> None:
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+
+    @classmethod
+    def of_rows(cls, one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> Collected:
+        """What an aggregate collects of rows."""
+        assert one.of is not None, "there is nothing to collect"
+        column = contiguous(rows.column(one.of))
         number = np.zeros(len(column), np.int64)
         number[ranges.runs[1:]] = 1
-        order = np.lexsort((ordered(column)[0], np.cumsum(number)))
-        self._texts = Texts(_json_texts(column.take(pa.array(order))))
+        order = pa.array(np.lexsort((ordered(column)[0], np.cumsum(number))))
+        texts = _json_texts(column) if one.texts is None else rows.column(one.texts)
+        return cls(Texts(texts.take(order)))
 
     def bytes_of(self, lo: Ints, hi: Ints) -> Ints:
         """What the arrays of ranges take in memory."""

@@ -1,35 +1,40 @@
-"""Sliding windows over a stream of rows, or of cells: for each instant t of a group the window [t - size, t] that ends
-with it, and [t + 1, t + 1 + size] after it if that holds a row, each start once.
+"""Sliding windows over a stream of rows: for each instant t of a group the window [t - size, t] that ends with it, and
+[t + 1, t + 1 + size] after it if that holds a row, each start once.
 
-Rows come in order of group and instant; of cells, which have the states of an instant, each instant of a group once.
-Each window is a range of them, so its aggregates are computed of ranges (of_ranges.py), and no row is read again for
-each window that it is in. What is carried from one block to the next is what windows that are to come reach: no more
-than two windows hold. A block is as large as what was carried, so that each row is carried a few times.
+Rows come in order of group and instant. Each window is a range of them, so its aggregates are computed of ranges
+(of_ranges.py), and no row is read again for each window that it is in. Rows at one instant are put together first,
+where the aggregates have parts (grouped_parts.py): so many rows at few instants take little.
+
+    rows    at 1: 5, 7    at 2: 1    at 9: 4        size 3
+    parts   at 1: n=2 sum=12, at 2: n=1 sum=1, at 9: n=1 sum=4
+    windows [-2, 1] 2, 12   [-1, 2] 3, 13   [2, 5] 1, 1   [6, 9] 1, 4
+
+What is carried from one block to the next is what windows that are to come reach: no more than two windows hold. A
+block is as large as what was carried, so that each row is carried a few times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.windows.merged import Lists, Texts, grows, merged
+from tidemark.arrow.kernels.windows.at_instants import AtInstants, peeked
 from tidemark.arrow.kernels.windows.of_ranges import Collected, Ranges, aggregated
 from tidemark.arrow.kernels.windows.values import ordered
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import BAND, Aggregated
-from tidemark.definition.state import Op, State
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
 
 AT, CHUNK = "_at", "_chunk"
-"""The columns of cells that say at which instant, and for which chunk of starts, if windows are told by chunks."""
+"""The columns of rows that say at which instant, and for which chunk of starts, if windows are told by chunks."""
 START, END = "_start", "_end"
 """The columns of windows: both bounds belong to the window."""
 ROWS = 16_384
@@ -40,20 +45,18 @@ _FAR = 1 << 61
 
 @dataclass(frozen=True)
 class Slide:
-    """How to slide: cells are together where they are equal in `group`; the windows' `size`; whether none starts below
-    0 (then cells below 0 are in none). With a `width` cells have the column CHUNK, are together by it too, and of
-    chunk c the windows that start in [c * width, (c + 1) * width) are told: it must hold all cells from one before
-    these starts to `size` after them. With `bounds`, which ascend, the same holds of the column BAND: of band b those
-    are told that start at bounds[b - 1] or later, and before bounds[b]. With `aggregates` what comes are rows, and
-    windows have these; else it is cells, and windows have their `states`."""
+    """How to slide: rows are together where they are equal in `group`; the windows' `size`; whether none starts below 0
+    (then rows below 0 are in none). With a `width` rows have the column CHUNK, are together by it too, and of chunk c
+    the windows that start in [c * width, (c + 1) * width) are told: it must hold all rows from one before these starts
+    to `size` after them. With `bounds`, which ascend, the same holds of the column BAND: of band b those are told that
+    start at bounds[b - 1] or later, and before bounds[b]. Windows have the `aggregates` of their rows."""
 
     group: tuple[str, ...]
     size: int
-    states: tuple[State, ...] = ()
+    aggregates: tuple[Aggregated, ...] = ()
     clamp_start_at_zero: bool = False
     width: int | None = None
     bounds: tuple[int, ...] | None = None
-    aggregates: tuple[Aggregated, ...] | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.size < _FAR:
@@ -68,20 +71,51 @@ class Slide:
 def sliding(
     batches: Iterable[pa.RecordBatch], slide: Slide, *, rows: int = ROWS, room: int = ROOM
 ) -> Iterator[pa.RecordBatch]:
-    """The windows of a stream of cells: the columns of the group, START, END (int64), and the states of each.
+    """The windows of a stream of rows: the columns of the group, START, END (int64), and the aggregates of each.
 
     Raises InvalidUsage for an instant beyond 2^61, Overflowed (sums.py) for a sum that does not fit.
     """
-    for block in _blocks(batches, slide):
-        yield from _told(block, block.windows(), rows, room)
+    some = _Together.of(batches, slide)
+    for block in _blocks(some.rows, some.slide):
+        yield from map(some.shown, _told(block, block.windows(), rows, room))
 
 
 def sliding_in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[pa.RecordBatch]:
-    """The same in order of group and START, for states that do not grow with a window. What is in memory besides are
-    the windows that start within a window's size of the last cell: those to come may start between them."""
+    """The same in order of group and START. What is in memory besides are the windows that start within a window's size
+    of the last row: those to come may start between them."""
+    some = _Together.of(batches, slide)
+    yield from map(some.shown, _in_order(some.rows, some.slide))
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Rows that were put together, and how to slide over these."""
+
+    rows: Iterator[pa.RecordBatch]
+    slide: Slide
+    by: AtInstants | None
+
+    @classmethod
+    def of(cls, batches: Iterable[pa.RecordBatch], slide: Slide) -> _Together:
+        schema, stream = peeked(batches)
+        if schema is None:
+            return cls(stream, slide, None)
+        by = AtInstants.of(schema, [*slide.together, AT], slide.aggregates)
+        countable = (_countable(rows, slide) for rows in stream)
+        return cls(map(by.put_together, countable), replace(slide, aggregates=by.merged), by)
+
+    def shown(self, found: pa.RecordBatch) -> pa.RecordBatch:
+        """Windows with the aggregates that were asked for."""
+        assert self.by is not None
+        names = [*(name for name in self.slide.group), START, END]
+        columns = [*(found.column(name) for name in names), *self.by.finals(found)]
+        return pa.RecordBatch.from_arrays(columns, [*names, *(one.name for one in self.by.aggregates)])
+
+
+def _in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
     for block in _blocks(batches, slide):
-        windows, groups = block.windows(), np.cumsum(starts(block.cells, slide.together))
+        windows, groups = block.windows(), np.cumsum(starts(block.rows, slide.together))
         windows = windows.where(np.lexsort((windows.start, groups[windows.lo])))
         of, held = groups[windows.lo], sum(map(len, waiting))
         told = [*waiting, *_told(block, windows, len(windows) + 1, ROOM)]
@@ -89,14 +123,14 @@ def sliding_in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterato
         if not told:
             continue
         found = pa.concat_batches(told)
-        if held:  # they are of the group that the block begins with, as the cells are that were carried
+        if held:  # they are of the group that the block begins with, as the rows are that were carried
             begun = held + int(np.searchsorted(of, groups[0], "right"))
             first = np.argsort(integers(found, START)[:begun], kind="stable")
             found = found.take(pa.array(np.append(first, np.arange(begun, len(found)))))
         done = len(found)
         if not block.ends:
             last = 0 if groups[-1] == groups[0] else held + int(np.searchsorted(of, groups[-1], "left"))
-            upto = integers(block.cells, AT)[-1] - slide.size
+            upto = integers(block.rows, AT)[-1] - slide.size
             done = last + int(np.searchsorted(integers(found, START)[last:], upto, "left"))
             waiting = [found.slice(done)] if done < len(found) else []
         if done:
@@ -104,11 +138,10 @@ def sliding_in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterato
 
 
 def _blocks(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[_Block]:
-    """Cells as blocks, each with what its windows reach of those before."""
+    """Rows as blocks, each with what its windows reach of those before."""
     carried: pa.RecordBatch | None = None
     waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        some = _countable(batch, slide)
+    for some in batches:
         if not some.num_rows:  # what waits may be the last there is
             continue
         if waiting and sum(map(len, waiting)) >= (0 if carried is None else len(carried)):
@@ -124,30 +157,21 @@ def _blocks(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[_Block]
 
 
 def _at_an_instant(waiting: list[pa.RecordBatch], slide: Slide) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
-    """What comes before the last instant, and what is of it, as more may be: rows; each cell is all of its instant."""
-    if slide.aggregates is None:
-        return waiting, []
+    """What comes before the last instant, and what is of it, as more may be."""
     some = pa.concat_batches(waiting)
     last = int(np.flatnonzero(starts(some, [*slide.together, AT]))[-1])
     return [some.slice(0, last)] if last else [], [some.slice(last)]
 
 
-def schema_of(cells: pa.Schema, slide: Slide) -> pa.Schema:
-    """The columns of windows over cells with these columns."""
+def _schema_of(rows: pa.Schema, slide: Slide) -> pa.Schema:
+    """The columns of windows over rows with these columns."""
     bounds = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
-    states = [pa.field(state.name, _type_of(state, cells.field(state.name).type)) for state in slide.states]
-    states += [pa.field(one.name, arrow_type(one.type)) for one in slide.aggregates or ()]
-    return pa.schema([*(cells.field(name) for name in slide.group), *bounds, *states])
-
-
-def _type_of(state: State, of: pa.DataType) -> pa.DataType:
-    if state.op is Op.DISTINCT:
-        return pa.int64()
-    return of.value_type if state.op is Op.QUANTILE else of
+    told = [pa.field(one.name, arrow_type(one.type)) for one in slide.aggregates]
+    return pa.schema([*(rows.field(name) for name in slide.group), *bounds, *told])
 
 
 def _countable(batch: pa.RecordBatch, slide: Slide) -> pa.RecordBatch:
-    """The cells that are in any window. Raises InvalidUsage for an instant that is too far to be counted from."""
+    """The rows that are in any window. Raises InvalidUsage for an instant that is too far to be counted from."""
     at = integers(batch, AT)
     if len(at) and (int(at.min()) < -_FAR or int(at.max()) > _FAR):
         far = next(int(one) for one in at if not -_FAR <= one <= _FAR)
@@ -159,7 +183,7 @@ def _countable(batch: pa.RecordBatch, slide: Slide) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class _Ranges:
-    """Windows: the instant each starts at, and the range [lo, hi) of cells that it holds."""
+    """Windows: the instant each starts at, and the range [lo, hi) of rows that it holds."""
 
     start: Ints
     lo: Ints
@@ -185,10 +209,10 @@ def _together(some: Sequence[_Ranges]) -> _Ranges:
 
 @dataclass(frozen=True)
 class _Block:
-    """Cells of which the first `carried` were in a block before; their last was at `before`. Cells of its last group
-    are to come, unless it `ends` here."""
+    """Rows of which the first `carried` were in a block before; their last was at `before`. Rows of its last group are
+    to come, unless it `ends` here."""
 
-    cells: pa.RecordBatch
+    rows: pa.RecordBatch
     slide: Slide
     carried: int
     before: int
@@ -204,40 +228,38 @@ class _Block:
         return cls(pa.concat_batches([carried, *waiting]), slide, len(carried), before, ends)
 
     def reached(self) -> pa.RecordBatch:
-        """The cells that windows to come hold, or are told by: those of the last group, from one before the start of
-        the window that ends with its last cell."""
-        at = integers(self.cells, AT)
-        begins = int(np.flatnonzero(starts(self.cells, self.slide.together))[-1])
+        """The rows that windows to come hold, or are told by: those of the last group, from one before the start of the
+        window that ends with its last row."""
+        at = integers(self.rows, AT)
+        begins = int(np.flatnonzero(starts(self.rows, self.slide.together))[-1])
         first = begins + int(np.searchsorted(at[begins:], at[-1] - self.slide.size - 1, "left"))
         # A copy: a slice would keep all of the block.
-        return self.cells.take(pa.array(np.arange(first, len(at))))
+        return self.rows.take(pa.array(np.arange(first, len(at))))
 
     def windows(self) -> _Ranges:
         """The windows that are complete with this block, and were not with those before."""
-        at, begins = integers(self.cells, AT), starts(self.cells, self.slide.together)
+        at, begins = integers(self.rows, AT), starts(self.rows, self.slide.together)
         runs = self._runs(at, begins)
         carried = int(np.searchsorted(runs, self.carried))
         found = _windows(at[runs], begins[runs], self.slide, carried, self.before, self.ends)
         found = found.of(np.append(runs, len(at)))
         if self.slide.width is not None:
-            chunk = integers(self.cells, CHUNK)[found.lo]
+            chunk = integers(self.rows, CHUNK)[found.lo]
             found = found.where(found.start // self.slide.width == chunk)
         if self.slide.bounds is not None:
-            band = integers(self.cells, BAND)[found.lo]
+            band = integers(self.rows, BAND)[found.lo]
             found = found.where(np.searchsorted(self.slide.bounds, found.start, "right") == band)
         return found
 
     def _runs(self, at: Ints, begins: Bools) -> Ints:
         """Where the rows of each instant begin."""
-        if self.slide.aggregates is None:
-            return np.arange(len(at))
         first = begins.copy()
         first[1:] |= at[1:] != at[:-1]
         return np.flatnonzero(first)
 
 
 def _windows(at: Ints, begins: Bools, slide: Slide, carried: int, before: int, ends: bool) -> _Ranges:
-    """The windows of sorted cells at these instants, of which groups begin where `begins` says."""
+    """The windows of sorted instants, of which groups begin where `begins` says."""
     size, count, first = slide.size, len(at), np.flatnonzero(begins)
     step = np.empty(count, np.int64)
     step[1:] = np.minimum(at[1:] - at[:-1], size + 2)
@@ -247,7 +269,7 @@ def _windows(at: Ints, begins: Bools, slide: Slide, carried: int, before: int, e
         one = _windows(at[:cut], begins[:cut], slide, min(carried, cut), before, True)
         other = _windows(at[cut:], begins[cut:], slide, max(0, carried - cut), before, ends)
         return _together([one, other.moved(cut)])
-    # Places at which cells are as far from each other as in time, as long as a window reaches, and groups farther.
+    # Places at which instants are as far from each other as in time, as long as a window reaches, and groups farther.
     place = np.cumsum(step)
     every = np.arange(count)
     closed = np.ones(count, bool)
@@ -257,7 +279,7 @@ def _windows(at: Ints, begins: Bools, slide: Slide, carried: int, before: int, e
         (every >= carried) & ((at > size) if slide.clamp_start_at_zero else True)
     )
     hi = np.searchsorted(place, place + (1 + size), "right")
-    same = place[hi - 1] == place + (1 + size)  # as the window that ends with that cell
+    same = place[hi - 1] == place + (1 + size)  # as the window that ends with that instant
     right = _Ranges(at + 1, every + 1, hi).where(closed & (hi > every + 1) & ~same)
     if not slide.clamp_start_at_zero:
         return _together([left, right])
@@ -273,14 +295,13 @@ def _windows(at: Ints, begins: Bools, slide: Slide, carried: int, before: int, e
 
 def _told(block: _Block, windows: _Ranges, rows: int, room: int) -> Iterator[pa.RecordBatch]:
     """Windows of a block, some at a time."""
-    cells, slide = block.cells, block.slide
     if not len(windows):
         return
-    schema = schema_of(cells.schema, slide)
-    columns = _of_rows(block, windows) if slide.aggregates is not None else _of_cells(block, windows)
+    held, slide = block.rows, block.slide
+    schema, columns = _schema_of(held.schema, slide), _of_rows(block, windows)
     for first, last in _slices(columns, len(windows), rows, room):
         start = windows.start[first:last]
-        group = [cells.column(name).take(pa.array(windows.lo[first:last])) for name in slide.group]
+        group = [held.column(name).take(pa.array(windows.lo[first:last])) for name in slide.group]
         bounds = [pa.array(start), pa.array(start + slide.size)]
         told = [column.between(first, last) for column in columns]
         yield pa.RecordBatch.from_arrays([*group, *bounds, *told], schema=schema)
@@ -299,28 +320,16 @@ class _Told:
         return cls(lambda first, last: values.slice(first, last - first))
 
     @classmethod
-    def of_lists(cls, column: Texts | Lists | Collected, windows: _Ranges) -> _Told:
+    def of_lists(cls, column: Collected, windows: _Ranges) -> _Told:
         """What grows with a window."""
         lo, hi = windows.lo, windows.hi
         return cls(lambda first, last: column.of(lo[first:last], hi[first:last]), column.bytes_of(lo, hi))
 
 
-def _of_cells(block: _Block, windows: _Ranges) -> list[_Told]:
-    """The states of windows."""
-    found: list[_Told] = []
-    for state in block.slide.states:
-        column = contiguous(block.cells.column(state.name))
-        if grows(state.op):
-            found.append(_Told.of_lists((Texts if state.op is Op.TEXT else Lists)(column), windows))
-        else:
-            found.append(_Told.of_array(merged(state, column, windows.lo, windows.hi)))
-    return found
-
-
 def _of_rows(block: _Block, windows: _Ranges) -> list[_Told]:
     """The aggregates of windows."""
-    ranges = Ranges(windows.lo, windows.hi, integers(block.cells, AT), starts(block.cells, block.slide.together))
-    return [_aggregate(one, block.cells, ranges, windows) for one in block.slide.aggregates or ()]
+    ranges = Ranges(windows.lo, windows.hi, integers(block.rows, AT), starts(block.rows, block.slide.together))
+    return [_aggregate(one, block.rows, ranges, windows) for one in block.slide.aggregates]
 
 
 def _aggregate(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges, windows: _Ranges) -> _Told:
@@ -328,7 +337,7 @@ def _aggregate(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges, windows: _
         return _Told.of_array(aggregated(one, rows, ranges))
     column = contiguous(rows.column(one.of))
     if one.function is Function.COLLECT:
-        return _Told.of_lists(Collected(column, ranges), windows)
+        return _Told.of_lists(Collected.of_rows(one, rows, ranges), windows)
     # A long value may be that of many windows, so it is chosen by its number, and copied when it is told.
     numbers, again = ordered(column)
     numbered = pa.array(numbers, mask=pc.is_null(column).to_numpy(zero_copy_only=False))

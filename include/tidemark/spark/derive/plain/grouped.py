@@ -4,7 +4,7 @@ is read is grouped as the definition's query would; whatever is not as plain as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,7 +24,6 @@ from tidemark.definition.recipe import Aggregated, ByKey, Grouped, Placed
 from tidemark.definition.ways import Place
 from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import most_of_all
-from tidemark.model.collection import ValueType
 from tidemark.model.derived import Mode
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.plan.tasks import KeyRange
@@ -153,8 +152,8 @@ def _of_all_rows(views: Views, plain: Grouped) -> pa.RecordBatch | None:
     rule = views.computation.recipe and views.computation.recipe.placed
     on, windows = (rule.on, most_of_all(rule.kind)) if rule else (None, 1)
     types = views.types_here(given.name)
-    parts = parts_of(plain.aggregates, types)
-    held = _Held(plain, parts, types, _needed(plain), views.placed)
+    parts = parts_of(plain.aggregates, {name: arrow_type(of) for name, of in types.items()})
+    held = _Held(plain, parts, _needed(plain), views.placed)
     most = (LEAST_TASK_ROWS if parts is None else MOST_BUILT) // windows
     if not all_here(views, given.name, on=on, most=most, keep=held.keep):
         return None
@@ -167,7 +166,6 @@ class _Held:
 
     plain: Grouped
     parts: tuple[Aggregated, ...] | None
-    types: Mapping[str, ValueType]
     needed: list[str]
     placed: Callable[[pa.RecordBatch], pa.RecordBatch]
     _rows: list[pa.RecordBatch] = field(default_factory=list)
@@ -188,7 +186,7 @@ class _Held:
             return groups_in(rows, self.plain)
         if rows.num_rows or not self._groups:
             self._group(rows)
-        return merged_groups(pa.Table.from_batches(self._groups), self.plain.keys, self.plain.aggregates, self.types)
+        return merged_groups(pa.Table.from_batches(self._groups), self.plain.keys, self.plain.aggregates, self.parts)
 
     def _group(self, rows: pa.Table) -> None:
         self._groups.append(grouped(rows, self.plain.keys, self.parts or ()))

@@ -9,7 +9,7 @@ What does not fit is a row of its own that says so, as a task that raises would 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +30,7 @@ from tidemark.definition.recipe import Aggregated, ByKey, Grouped, Placed
 from tidemark.definition.ways import Place
 from tidemark.definition.windows.explained import most_of_all
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, ValueType
+from tidemark.model.collection import Collection
 from tidemark.model.expression import Projection
 from tidemark.plan.tasks import ReadTask
 from tidemark.spark import read
@@ -62,8 +62,7 @@ def groups_shuffled(views: Views, rule: ByKey, plain: Grouped, needed: Sequence[
     placing = None if recipe is None else recipe.placed
     groups = _Groups(
         plain,
-        parts_of(plain.aggregates, types),
-        types,
+        parts_of(plain.aggregates, {name: arrow_type(of) for name, of in types.items()}),
         tuple(needed),
         placing,
         there.projection,
@@ -100,12 +99,11 @@ def groups_shuffled(views: Views, rule: ByKey, plain: Grouped, needed: Sequence[
 
 @dataclass(frozen=True)
 class _Groups:
-    """How rows of some `types`, of which these `columns` are needed, become groups of parts of them (`parts` None: they
+    """How rows, of which these `columns` are needed, become groups of parts of them (`parts` None: they
     stay rows), and these all groups: of so many rows `at_once`, in so many bytes of `room`."""
 
     plain: Grouped
     parts: tuple[Aggregated, ...] | None
-    types: Mapping[str, ValueType]
     columns: tuple[str, ...]
     placing: Placed | None
     projection: Projection | None
@@ -154,7 +152,7 @@ class _Groups:
                 if self.parts is None:
                     found = groups_in(rows, self.plain)
                 else:
-                    found = merged_groups(rows, self.plain.keys, self.plain.aggregates, self.types)
+                    found = merged_groups(rows, self.plain.keys, self.plain.aggregates, self.parts)
                 yield sort(
                     updates_due(collection, self.due, pa.Table.from_batches([found]).rename_columns(list(shown))),
                     [column.name for column in collection.key],

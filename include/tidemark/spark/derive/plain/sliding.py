@@ -12,15 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.cells import GROUP, keys_in, windows_in_order
 from tidemark.arrow.kernels.windows.instants import micros_of
-from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding_in_order
+from tidemark.arrow.kernels.windows.sliding import END, START, sliding_in_order
 from tidemark.arrow.rows.columns import integers
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import Aggregated, Slid
 from tidemark.definition.ways import Place
@@ -32,8 +29,8 @@ from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.parts import Batches, written_in_order
 from tidemark.spark.derive.plain.apart import leading, written_apart
 from tidemark.spark.derive.plain.rows import windows_built_here
-from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows.sliding import in_order, placed, slide_of, valued
 
 
 def sliding_built_plainly(views: Views) -> list[Written] | None:
@@ -50,25 +47,30 @@ def sliding_apart(views: Views) -> list[Written] | None:
     """What executors wrote of all windows, or of those that changes reach; None where something does not fit. Where the
     columns `by` lead the input's key rows are read by these. Else, or where rows of one key are many, they go through
     one shuffle, where the collection holds nothing."""
-    made = _made(views)
-    if made is None:
+    rule, made = _rule(views), _made(views)
+    if made is not None:
+        together = leading(views.computation, made.rule.input, {name: name for name in made.rule.by})
+        used = [*made.rule.by, *(one.of for one in made.plain if one.of is not None)]
+        found = written_apart(views, made.rule.input, together, made.rule.on, used, made.of_all, windows=2)
+        if found is not None:
+            return found
+    if rule is None or rule.for_a_while is not None or not holds_nothing(views.computation):
         return None
-    rule = made.rule
-    together = leading(views.computation, rule.input, {name: name for name in rule.by})
-    used = [*rule.by, *(one.of for one in made.plain if one.of is not None)]
-    found = written_apart(views, rule.input, together, rule.on, used, made.of_all, windows=2)
-    if found is not None or not holds_nothing(views.computation):
-        return found
-    return _through_a_shuffle(views, made)
+    return _through_a_shuffle(views, rule)
+
+
+def _rule(views: Views) -> Slid | None:
+    """How sliding windows are computed; None for any others."""
+    recipe = views.computation.recipe
+    return recipe.windowed if recipe is not None and isinstance(recipe.windowed, Slid) else None
 
 
 def _made(views: Views) -> _Made | None:
-    """How windows are made that are plain; None for any others."""
-    computation = views.computation
-    rule = None if computation.recipe is None else computation.recipe.windowed
-    if not isinstance(rule, Slid) or rule.plain is None or not fits(views, rule, rule.plain):
+    """How windows are made of rows that are projected without Spark; None for any others."""
+    rule = _rule(views)
+    if rule is None or rule.plain is None or not fits(views, rule, rule.plain):
         return None
-    return _Made(rule, rule.plain, Due.of(computation))
+    return _Made(rule, rule.plain, Due.of(views.computation))
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,17 @@ class _Made:
         """Of all rows of their keys, in order. Raises as the kernel does."""
         keys, at = keys_in(rows, self.rule.by), micros_of(rows.column(self.rule.on))
         for some in windows_in_order(rows, keys.numbers, at, self.rule.kind, self.plain):
-            yield self.updates(keys.values.take(some.column(GROUP)).columns, some)
+            yield updates(self.rule, self.due, keys.values.take(some.column(GROUP)).columns, some, self.plain)
 
-    def updates(self, keys: Sequence[pa.Array], windows: pa.RecordBatch) -> pa.RecordBatch:
-        """Windows of some keys as updates, in the columns the definition gives."""
-        columns = shown(dict(zip(self.rule.by, keys, strict=True)), windows, self.plain)
-        at = pa.array(self.due.times(integers(windows, END)))
-        columns |= {TIME: at, EVENT_TIME: at, DIFF: pa.array(np.ones(len(at), np.int64))}
-        return pa.RecordBatch.from_pydict(columns)
+
+def updates(
+    rule: Slid, due: Due, keys: Sequence[pa.Array], windows: pa.RecordBatch, aggregates: Sequence[Aggregated]
+) -> pa.RecordBatch:
+    """Windows of some keys as updates, in the columns the definition gives."""
+    columns = shown(dict(zip(rule.by, keys, strict=True)), windows, aggregates)
+    at = pa.array(due.times(integers(windows, END)))
+    columns |= {TIME: at, EVENT_TIME: at, DIFF: pa.array(np.ones(len(at), np.int64))}
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def shown(by: Mapping[str, pa.Array], windows: pa.RecordBatch, plain: Sequence[Aggregated]) -> dict[str, pa.Array]:
@@ -100,26 +105,24 @@ def shown(by: Mapping[str, pa.Array], windows: pa.RecordBatch, plain: Sequence[A
     return columns | {one.name: windows.column(one.name) for one in plain}
 
 
-def _through_a_shuffle(views: Views, made: _Made) -> list[Written] | None:
+def _through_a_shuffle(views: Views, rule: Slid) -> list[Written] | None:
     """What executors wrote of rows that are brought together by chunk; None where something does not fit. Windows never
     go through the JVM."""
-    rule, kind = made.rule, made.rule.kind
-    slide = Slide(rule.by, kind.size, (), kind.clamp_start_at_zero, whole_width(rule), aggregates=made.plain)
-    columns = tuple(dict.fromkeys([*rule.by, *(one.of for one in made.plain if one.of is not None)]))
-    recipe = views.computation.recipe
-    projection = None if recipe is None else recipe.projection
-    columns = columns if projection is None else projection.sources(columns)
+    width, due = whole_width(rule), Due.of(views.computation)
+    rows = chunked(valued(views, rule, placed(views, rule)), earliest(rule), width)
+    slide = slide_of(views, rule, rows, width)
+    if not fits(views, rule, slide.aggregates):
+        return None
 
     def kernel(batches: Batches) -> Batches:
-        counting = (projected(rows, projection) for rows in batches)
         try:
-            for windows in sliding_in_order(counting, slide):
-                yield made.updates([windows.column(name) for name in rule.by], windows)
+            for windows in sliding_in_order(batches, slide):
+                yield updates(rule, due, [windows.column(name) for name in rule.by], windows, slide.aggregates)
         except ArithmeticError as error:
             raise InvalidUsage(str(error)) from None
 
     try:
-        found = written_in_order(_rows_in_order(views, rule, columns), views.computation, kernel)
+        found = written_in_order(in_order(rows, slide), views.computation, kernel)
     except InvalidUsage as why:
         views.declines(str(why))
         return None
@@ -127,26 +130,11 @@ def _through_a_shuffle(views: Views, made: _Made) -> list[Written] | None:
     return found
 
 
-def _rows_in_order(views: Views, rule: Slid, columns: Sequence[str]) -> DataFrame:
-    """The rows of the input that windows are of, with `columns` and AT, in their chunks: those of a key and a chunk
-    together, in order of both and of AT."""
-    rows = queried(views, {rule.input: views.held(rule.input)}, rule.rows)
-    rows = rows.select(*(F.col(f"`{name}`") for name in columns), AT)
-    together = [*(F.col(f"`{name}`") for name in rule.by), F.col(CHUNK)]
-    ordered = chunked(rows, earliest(rule), whole_width(rule))
-    return ordered.repartition(*together).sortWithinPartitions(*together, AT)
-
-
-def fits(views: Views, rule: Slid, plain: Sequence[Aggregated]) -> bool:
-    """Whether the collection holds these columns, as they come, and in order of them; not on event times, where how
-    often rows are there is another question."""
-    if views.sees_event_times:
-        return False
-    computation = views.computation
-    collection = computation.collection
-    rows = pa.schema([(name, arrow_type(of)) for name, of in views.types_here(rule.input).items()])
-    bound = pa.int64() if pa.types.is_int64(rows.field(rule.on).type) else pa.timestamp("us", "UTC")
-    given = {name: rows.field(name).type for name in rule.by} | {WINDOW_START: bound, WINDOW_END: bound}
-    given |= {one.name: arrow_type(one.type) for one in plain}
-    held = {column.name: arrow_type(column.type) for column in stored(collection)}
+def fits(views: Views, rule: Slid, aggregates: Sequence[Aggregated]) -> bool:
+    """Whether the collection holds these columns, as they come, and in order of them."""
+    collection = views.computation.collection
+    types = views.types_here(rule.input)
+    given = {name: types[name] for name in rule.by} | {WINDOW_START: rule.bound, WINDOW_END: rule.bound}
+    given |= {one.name: one.type for one in aggregates}
+    held = {column.name: column.type for column in stored(collection)}
     return held == given and [column.name for column in collection.key] == [*rule.by, WINDOW_START, WINDOW_END]

@@ -1,8 +1,8 @@
-"""Sliding windows by Spark: rows are first brought together by instant (cells), cells to chunks of time
-(spark/derive/chunks.py), and each chunk goes as Arrow through the kernel (arrow/kernels/windows/sliding.py).
+"""Sliding windows by Spark: it gives the values that aggregates are of, and brings rows together by chunk of time
+(spark/derive/chunks.py); each chunk goes as Arrow through the kernel (arrow/kernels/windows/sliding.py).
 
 For changes chunks are as narrow as can be, and those are computed anew in which a window starts that a changed instant
-can reach. Where late rows count for a while only, there are cells for each band of starts
+can reach. Where late rows count for a while only, rows are there for each band of starts
 (spark/derive/windows/bands.py), so that a band of a chunk is what goes through the kernel.
 """
 
@@ -19,11 +19,13 @@ from pyspark.sql import types as T
 
 from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding
 from tidemark.arrow.rows.columns import integers
-from tidemark.definition.recipe import CELLED, Slid
-from tidemark.definition.state import Op
-from tidemark.model.window.windows import WINDOW_START
+from tidemark.definition.recipe import Slid
+from tidemark.definition.windows.aggregated import aggregates_of_values
+from tidemark.model.collection import Column, ColumnType
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.chunks import WIDEST, chunked, earliest, whole_width
+from tidemark.spark.derive.columns import our_type, spark_type, value
 from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.little import Reached, numbered, own_touched
 from tidemark.spark.derive.queried import queried
@@ -38,13 +40,13 @@ _BUCKET = "_bucket"
 
 def all_windows(views: Views, rule: Slid) -> DataFrame:
     """The windows over all rows of the input."""
-    return windows_of(views, rule, _cells(views, rule, _placed(views, rule)))
+    return windows_of(views, rule, valued(views, rule, placed(views, rule)))
 
 
-def windows_of(views: Views, rule: Slid, cells: DataFrame) -> DataFrame:
-    """The windows over all cells there are."""
+def windows_of(views: Views, rule: Slid, rows: DataFrame) -> DataFrame:
+    """The windows over all rows there are, which are `valued`."""
     width = whole_width(rule)
-    return _windows(views, rule, chunked(cells, earliest(rule), width), width)
+    return _windows(views, rule, chunked(rows, earliest(rule), width), width)
 
 
 def touched_windows(views: Views, rule: Slid) -> Reached | None:
@@ -94,13 +96,12 @@ def windows_near(views: Views, rule: Slid, keys: Touched, count: int) -> DataFra
 def of_chunks(views: Views, rule: Slid, touched: Touched) -> DataFrame:
     """The windows that start in touched chunks, which are as narrow as can be."""
     width, chunk = rule.kind.size + 2, f"k{len(rule.by)}"
-    cells = _cells(views, rule, _near(views, rule, touched, chunk, width))
-    keys = [f"k{at}" for at in range(len(rule.by))]
-    return _windows(views, rule, touched.among(chunked(cells, earliest(rule), width), [*keys, CHUNK]), width)
+    rows = valued(views, rule, _near(views, rule, touched, chunk, width))
+    return _windows(views, rule, touched.among(chunked(rows, earliest(rule), width), [*rule.by, CHUNK]), width)
 
 
 def _near(views: Views, rule: Slid, touched: Touched, chunk: str, width: int) -> DataFrame:
-    """The rows of which touched chunks have cells: they are in these, the one before or the one after."""
+    """The rows that touched chunks hold: they are in these, the one before or the one after."""
     given, between = views.computation.input(rule.input), None
     ranges = touched.ranges(views, rule.input, given.state.collection, named(rule.by))
     if views.sees_event_times:
@@ -110,14 +111,14 @@ def _near(views: Views, rule: Slid, touched: Touched, chunk: str, width: int) ->
         few = np.unique(integers(touched.few, chunk)).astype(np.int64)
         gone = rule.for_a_while is not None
         ranges = ranges_when(given, rule.on, (few - 1) * width, (few + 2) * width - 1, gone=gone)
-    rows = _placed(views, rule, ranges, between).withColumn(_BUCKET, floored(AT, width))
+    rows = placed(views, rule, ranges, between).withColumn(_BUCKET, floored(AT, width))
     keys = [F.col(f"k{at}") for at in range(len(rule.by))]
     around = F.explode(F.array(*(F.col(chunk) + F.lit(by) for by in (-1, 0, 1))))
     buckets = touched.frame.select(*keys, around.alias(chunk)).distinct()
     return replace(touched, frame=buckets).among(rows, [*rule.by, _BUCKET]).drop(_BUCKET)
 
 
-def _placed(
+def placed(
     views: Views, rule: Slid, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None
 ) -> DataFrame:
     """The rows of the input that windows are of, at their instants; where they count for a while only, its updates."""
@@ -132,24 +133,47 @@ def asked(views: Views, rule: Slid, rows: DataFrame) -> DataFrame:
     return queried(views, {rule.input: told}, rule.rows)
 
 
-def _cells(views: Views, rule: Slid, placed: DataFrame) -> DataFrame:
-    rows = placed if rule.for_a_while is None else in_bands(views, rule, placed)
-    return queried(views, {rule.input: rows}, rule.cells)
+def valued(views: Views, rule: Slid, placed: DataFrame) -> DataFrame:
+    """The values that aggregates are of, of rows at their instants, in their bands."""
+    return values_of(views, rule, placed if rule.for_a_while is None else in_bands(views, rule, placed))
 
 
-def _windows(views: Views, rule: Slid, chunked: DataFrame, width: int) -> DataFrame:
-    keys = tuple(f"k{at}" for at in range(len(rule.by)))
+def values_of(views: Views, rule: Slid, rows: DataFrame) -> DataFrame:
+    """The same of rows that are in their bands already."""
+    frame = queried(views, {rule.input: rows}, rule.valued)
+    used = {name for one in rule.aggregates for name in (one.of, one.texts) if name is not None}
+    return frame.select(
+        *(
+            value(Column(name, our_type(name, frame.schema[name].dataType))) if name in used else F.col(f"`{name}`")
+            for name in frame.columns
+        )
+    )
+
+
+def slide_of(views: Views, rule: Slid, rows: DataFrame, width: int) -> Slide:
+    """How windows are made of rows in chunks of a width."""
+    used = {name for one in rule.aggregates for name in (one.of, one.texts) if name is not None}
+    types = {name: our_type(name, rows.schema[name].dataType) for name in used}
     bounds = None if rule.for_a_while is None else bands_of(views, rule).bounds
-    slide = Slide(keys, rule.kind.size, rule.states, rule.kind.clamp_start_at_zero, width, bounds)
-    ordered = chunked.repartition(*slide.together).sortWithinPartitions(*slide.together, AT)
-    types = {field.name: field.dataType for field in chunked.schema.fields}
-    fields = [T.StructField(name, types[name]) for name in keys]
+    aggregates = aggregates_of_values(rule.aggregates, types)
+    return Slide(rule.by, rule.kind.size, aggregates, rule.kind.clamp_start_at_zero, width, bounds)
+
+
+def in_order(rows: DataFrame, slide: Slide) -> DataFrame:
+    """Rows as a kernel takes them: those that are together in one partition, in order of their instants."""
+    together = [F.col(f"`{name}`") for name in slide.together]
+    return rows.repartition(*together).sortWithinPartitions(*together, AT)
+
+
+def _windows(views: Views, rule: Slid, rows: DataFrame, width: int) -> DataFrame:
+    slide = slide_of(views, rule, rows, width)
+    fields = [T.StructField(name, rows.schema[name].dataType) for name in rule.by]
     fields += [T.StructField(START, T.LongType()), T.StructField(END, T.LongType())]
-    for state in rule.states:
-        of = types[state.name]
-        if state.op in (Op.DISTINCT, Op.QUANTILE):
-            assert isinstance(of, T.ArrayType)
-            of = T.LongType() if state.op is Op.DISTINCT else of.elementType
-        fields.append(T.StructField(state.name, of))
-    found = through(ordered, lambda batches: sliding(batches, slide), T.StructType(fields))
-    return queried(views, {CELLED: found}, rule.windows)
+    fields += [T.StructField(one.name, spark_type(one.type)) for one in slide.aggregates]
+    found = through(in_order(rows, slide), lambda batches: sliding(batches, slide), T.StructType(fields))
+    bounds = {WINDOW_START: F.col(START), WINDOW_END: F.col(END)}
+    if rule.bound is ColumnType.TIMESTAMP:
+        bounds = {name: F.timestamp_micros(of) for name, of in bounds.items()}
+    own = [F.col(f"`{name}`") for name in rule.by]
+    told = [F.col(f"`{one.name}`") for one in rule.aggregates]
+    return found.select(*own, *(of.alias(name) for name, of in bounds.items()), *told)

@@ -35,7 +35,7 @@ from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.views import Views
 from tidemark.spark.derive.windows import bands, late_sessions, lost
 from tidemark.spark.derive.windows.sessions import all_sessions
-from tidemark.spark.derive.windows.sliding import all_windows, asked, windows_of
+from tidemark.spark.derive.windows.sliding import all_windows, asked, values_of, windows_of
 
 _HISTORY, _STATE = "_history", "_state"
 _STANDING = f"""aggregate({_HISTORY}, named_struct('n', 0L, 'arrived', 0L, 'grew', 0L), (was, one) -> named_struct(
@@ -138,10 +138,10 @@ def _of_bands(views: Counted, rule: Slid, told: DataFrame) -> tuple[DataFrame, D
     """The same of sliding windows that take late rows for a while only: a band's windows hold what counts in it."""
     updates = views.near()
     reaching = bands.reaching(views, rule, asked(views, rule, updates), [*views.columns, AT, TIME, DIFF])
-    cells = queried(views, {rule.input: views.there(reaching, AT, BAND)}, rule.cells)
+    rows = values_of(views, rule, views.there(reaching, AT, BAND))
     late = lost.late_for_each(views, rule, updates, told)
     total = F.col(ROWS_LATE_FOR_ALL) + F.col(ROWS_LATE_FOR_SOME)
-    return windows_of(views, rule, cells), late.withColumn(UPDATES_LATE, total)
+    return windows_of(views, rule, rows), late.withColumn(UPDATES_LATE, total)
 
 
 def _of_frozen_sessions(views: Counted, rule: InSessions, told: DataFrame) -> tuple[DataFrame, DataFrame]:
