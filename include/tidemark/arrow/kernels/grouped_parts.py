@@ -80,6 +80,12 @@ def merged_of(aggregates: Sequence[Aggregated], parts: Sequence[Aggregated]) -> 
     )
 
 
+def compacted_of(aggregates: Sequence[Aggregated], parts: Sequence[Aggregated]) -> tuple[Aggregated, ...]:
+    """What to compute of the columns of `parts`, so that what comes out are parts as they are."""
+    merged = merged_of(aggregates, parts)
+    return tuple(replace(one, in_parts=part.in_parts) for one, part in zip(merged, parts, strict=True))
+
+
 def finals(found: pa.RecordBatch, aggregates: Sequence[Aggregated]) -> list[pa.Array]:
     """The aggregates, of what was computed of their parts."""
     return [

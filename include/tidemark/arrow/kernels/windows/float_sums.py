@@ -72,8 +72,21 @@ def float_parts(column: pa.Array, lo: Ints, hi: Ints) -> pa.ListArray:
 
 def sums_of_parts(parts: pa.ListArray, lo: Ints, hi: Ints) -> Floats:
     """The sum of what is in the lists of each range [lo, hi), as of their floats one by one."""
-    offsets = parts.offsets.to_numpy() - parts.offsets[0].as_py()
+    offsets = _offsets(parts)
     return float_sums(parts.flatten(), offsets[lo], offsets[hi])
+
+
+def parts_of_parts(parts: pa.ListArray, lo: Ints, hi: Ints) -> pa.ListArray:
+    """Lists of floats that add up to what is in the lists of each range [lo, hi). Null where all of these are."""
+    offsets = _offsets(parts)
+    found = float_parts(parts.flatten(), offsets[lo], offsets[hi])
+    none = pa.array(none_known(parts, lo, hi))
+    return pa.ListArray.from_arrays(found.offsets, found.flatten(), mask=none)
+
+
+def _offsets(parts: pa.ListArray) -> Ints:
+    """Where each list begins among all their floats, and where the last one ends; a null one is empty."""
+    return np.asarray(parts.offsets.to_numpy() - parts.offsets[0].as_py())
 
 
 def _numbers(column: pa.Array) -> tuple[Floats, Bools]:

@@ -24,7 +24,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.windows.extremes import greatest, least
-from tidemark.arrow.kernels.windows.float_sums import Floats, float_parts, float_sums, none_known, sums_of_parts
+from tidemark.arrow.kernels.windows.float_sums import (
+    Floats,
+    float_parts,
+    float_sums,
+    none_known,
+    parts_of_parts,
+    sums_of_parts,
+)
 from tidemark.arrow.kernels.windows.ranked import different, kth
 from tidemark.arrow.kernels.windows.sums import Overflowed, counts, sums
 from tidemark.arrow.kernels.windows.texts import Texts
@@ -94,10 +101,12 @@ def aggregated(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> pa.Arra
 
 
 def _sum(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+    if pa.types.is_list(column.type):
+        if one.in_parts:
+            return parts_of_parts(column, lo, hi)
+        return _floats(sums_of_parts(column, lo, hi), none_known(column, lo, hi))
     if one.in_parts:
         return float_parts(column, lo, hi)
-    if pa.types.is_list(column.type):
-        return _floats(sums_of_parts(column, lo, hi), none_known(column, lo, hi))
     if pa.types.is_floating(column.type):
         return _floats(float_sums(column, lo, hi), none_known(column, lo, hi))
     found = _sums(column.cast(arrow_type(one.type)), lo, hi)

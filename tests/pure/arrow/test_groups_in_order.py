@@ -1,0 +1,80 @@
+"""Groups of a stream in order are those of all its rows, however rows come in batches; little is held of a long one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pure.arrow.test_slides import AS_THEY_ARE, PUT_TOGETHER, cut
+from tidemark.arrow.kernels.grouped import grouped
+from tidemark.arrow.kernels.groups_in_order import groups_in_order
+from tidemark.definition.recipe import Aggregated
+
+pytestmark = pytest.mark.pure
+
+SCHEMA = pa.schema(
+    [("key", pa.string()), ("at", pa.int64()), ("n", pa.int64()), ("x", pa.float64()), ("t", pa.string())]
+)
+ROW = st.tuples(
+    st.sampled_from([None, "a", "b"]),
+    st.integers(0, 9),
+    st.sampled_from([None, 0, 5, -(2**40)]),
+    st.sampled_from([None, 0.1, 0.2, 1e16, -1e16, 1e300, math.inf, math.nan]),
+    st.sampled_from([None, "", "x", "y"]),
+)
+
+
+@given(
+    st.lists(ROW, max_size=40),
+    st.lists(st.integers(0, 7), max_size=9),
+    st.sampled_from([1, 2, 5, 100]),
+    st.sampled_from([PUT_TOGETHER, AS_THEY_ARE]),
+    st.sampled_from([("key",), ()]),
+)
+def test_they_are_those_of_all_rows(
+    rows: list[tuple[Any, ...]], sizes: list[int], most: int, asked: tuple[Aggregated, ...], keys: tuple[str, ...]
+) -> None:
+    if not keys:
+        rows = [(None, *row[1:]) for row in rows]
+    rows = sorted(rows, key=lambda row: (row[0] is not None, row[0] or "", row[1]))
+    columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(column, of.type) for column, of in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
+    found = [
+        row for some in groups_in_order(cut(batch, sizes), keys, "at", asked, rows=most) for row in some.to_pylist()
+    ]
+    wanted = grouped(pa.Table.from_batches([batch]), ["key"], asked, batch.column("at").to_numpy())
+    if not keys:
+        wanted = wanted.drop_columns(["key"])
+    assert repr(found) == repr(wanted.to_pylist())
+
+
+def test_little_is_held_of_a_long_group() -> None:
+    count = 200_000
+    held = pa.record_batch(
+        {
+            "key": ["a"] * 1000,
+            "at": pa.array(range(1000), pa.int64()),
+            "n": pa.array(range(1000), pa.int64()),
+            "x": pa.array([0.1] * 1000, pa.float64()),
+            "t": ["x"] * 1000,
+        }
+    )
+    most, before = 0, pa.total_allocated_bytes()
+
+    def stream() -> Any:
+        nonlocal most
+        for first in range(0, count, 1000):
+            most = max(most, pa.total_allocated_bytes() - before)
+            yield held.set_column(1, "at", pa.array(range(first, first + 1000), pa.int64()))
+
+    (found,) = groups_in_order(stream(), ["key"], "at", PUT_TOGETHER, rows=2000)
+    assert found.column("rows").to_pylist() == [count]
+    assert found.column("floats").to_pylist() == [math.fsum([0.1] * count)]
+    assert most < 2_000_000
