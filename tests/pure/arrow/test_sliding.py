@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from random import Random
@@ -234,3 +235,22 @@ def test_what_is_carried_is_what_windows_reach_and_what_grows_is_told_in_small_b
         rows += len(batch)
     assert rows == count + size, "each cell ends a window, and the last ones begin one"
     assert most < 1_000_000 < cells.nbytes
+
+
+def test_of_many_rows_at_few_instants_little_is_held() -> None:
+    """A window of days holds all flights of these days, and yet no more than a row for each instant of a batch."""
+    asked = (*ASKED, Aggregated("sum", Function.SUM, "x", ColumnType.FLOAT))
+    days, each = 60, 5_000
+    columns: dict[str, Any] = {"n": pa.array(range(each), pa.int64()), "x": pa.array([0.1] * each, pa.float64())}
+    most, before = 0, pa.total_allocated_bytes()
+
+    def stream() -> Iterator[pa.RecordBatch]:
+        nonlocal most
+        for day in range(days):
+            most = max(most, pa.total_allocated_bytes() - before)
+            yield integers([day] * each, **columns)
+
+    found = pa.Table.from_batches(sliding(stream(), Slide((), 30, asked, clamp_start_at_zero=True))).to_pylist()
+    whole = next(row for row in found if row[START] == 3)
+    assert (whole["rows"], whole["last"], whole["sum"]) == (31 * each, each - 1, math.fsum([0.1] * 31 * each))
+    assert most < 500_000
