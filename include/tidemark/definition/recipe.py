@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tidemark.definition.state import State
 from tidemark.model.collection import Column, ColumnType, ValueType
 from tidemark.model.derived import Mode
 from tidemark.model.expression import Projection
@@ -32,8 +31,6 @@ LATE_FOR_ALL, LATE_FOR_SOME, LATE_UPDATES = "_late_for_all", "_late_for_some", "
 """How many rows came late, and for how many windows."""
 BAND = "_band"
 """The column of rows and cells that says of which windows they are, by where these start (model/window/bands.py)."""
-CELLED = "_windows"
-"""The view of windows that were put together of cells."""
 
 
 def changes_of(name: str) -> str:
@@ -214,29 +211,12 @@ class ForAWhile:
 
 
 @dataclass(frozen=True)
-class MergedCells:
-    """Windows told by the states of *cells*, here the rows of a stretch of time.
-
-    `cells`: a query over what `rows` gives, under the input's name, and the column `_bucket` with the number of the
-    stretch, that gives for each the values of `by` as `k0`, `k1`, …, `_bucket`, its `_first` and `_last` instant, and
-    the `states`, all of which aggregates of SQL put together.
-    `windows`: as of Slid.
-    """
-
-    cells: str
-    states: tuple[State, ...]
-    windows: str
-
-
-@dataclass(frozen=True)
 class InSessions:
-    """Sessions of the rows of one input; `by`, `on` and `rows` as of Slid. `windows`: a query over `columns` of what
-    `rows` gives and AT, under the input's name, with the column START, the microsecond at which the session of each
-    row begins. `merged`: how they are told by cells instead, where all aggregates can be. `plain`: what all aggregates
-    tell, where rows at hand need no query; `rows` are then all of which it is told when they happened and by what.
+    """Sessions of the rows of one input; `by`, `on`, `rows`, `valued`, `aggregates`, `bound` and `plain` as of Slid.
+    `columns` are those of the input that `valued` looks at.
 
     Of sessions that take late rows for a while only, one that ends at e takes none that is learned at e + `after` or
-    later, and `rows` is a query over the view of the input's updates; `windows` is over rows with END, too."""
+    later, `rows` is a query over the view of the input's updates, and `valued` over rows with START and END, too."""
 
     input: str
     by: tuple[str, ...]
@@ -244,8 +224,9 @@ class InSessions:
     kind: Session
     rows: str
     columns: tuple[str, ...]
-    windows: str
-    merged: MergedCells | None = None
+    valued: str
+    aggregates: tuple[Valued, ...]
+    bound: ColumnType
     after: int | None = None
     plain: tuple[Aggregated, ...] | None = None
 

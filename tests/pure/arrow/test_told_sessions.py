@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.test_grouped import AGGREGATES, COLUMNS, bits, plain
-from tidemark.arrow.kernels.told_sessions import can_be_merged, merged_sessions, told_sessions, whole_sessions
+from tidemark.arrow.kernels.told_sessions import can_be_merged, merged_sessions, sessions_in_order, told_sessions
 from tidemark.arrow.kernels.windows.cells import GROUP, keys_in
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.kernels.windows.sums import Overflowed
@@ -30,6 +30,7 @@ TOLD = (
     *(Aggregated(f"first_{name}", Function.FIRST, name, of) for name, (of, _, _) in COLUMNS.items()),
     *(Aggregated(f"last_{name}", Function.LAST, name, of) for name, (of, _, _) in COLUMNS.items()),
 )
+IN_PARTS = tuple(one for one in TOLD if one.function is not Function.COUNT_DISTINCT)
 SCHEMA = pa.schema(
     [
         ("kind", pa.int64()),
@@ -84,15 +85,18 @@ def test_sessions_come_in_order_and_are_what_the_law_says(rows: Rows, by: tuple[
     assert told(rows, by, kind) == law(rows, by, kind)
 
 
-@given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS, st.integers(1, 4), st.integers(1, 4))
-def test_rows_in_order_are_cut_where_no_session_is(
-    rows: Rows, by: tuple[str, ...], kind: Session, of_a_batch: int, least: int
+@given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS, st.integers(1, 4))
+def test_sessions_of_rows_in_order_are_told_as_they_come(
+    rows: Rows, by: tuple[str, ...], kind: Session, of_a_batch: int
 ) -> None:
     ordered = sorted(rows, key=lambda row: (*(row[name] for name in by), row["at"]))
     batches = pa.Table.from_pylist(ordered, SCHEMA).to_batches(max_chunksize=of_a_batch)
-    cut = [some.to_pylist() for some in whole_sessions(batches, by, "at", kind, rows=least, room=2**20)]
-    assert [row["at"] for some in cut for row in some] == [row["at"] for row in ordered]
-    assert [one for some in cut for one in told(some, by, kind)] == told(ordered, by, kind)
+    for asked in (TOLD, IN_PARTS):
+        names = [*by, START, END, *(one.name for one in asked)]
+        found = [row for some in sessions_in_order(batches, by, "at", kind, asked) for row in some.to_pylist()]
+        at = [(*by, START, END, *(one.name for one in TOLD)).index(name) for name in names]
+        wanted = [tuple(row[one] for one in at) for row in told(ordered, by, kind)]
+        assert [tuple(same(row[name]) for name in names) for row in found] == wanted
 
 
 def test_the_first_and_last_are_of_instants_that_have_values() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels import grouped_parts
+from tidemark.arrow.kernels.groups_in_order import groups_in_order
 from tidemark.arrow.kernels.windows.cells import GROUP, ascend
 from tidemark.arrow.kernels.windows.of_ranges import Ranges, aggregated
 from tidemark.arrow.kernels.windows.regions import begins
@@ -17,12 +18,13 @@ from tidemark.arrow.kernels.windows.sessions import START as BEGUN
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.rows.columns import Bools, Ints, integers, one_batch
-from tidemark.arrow.rows.cuts import wholes
-from tidemark.arrow.rows.order import starts
 from tidemark.definition.recipe import Aggregated
+from tidemark.model.collection import ColumnType
+from tidemark.model.window.aggregate import Function
 from tidemark.model.window.kind import Session
 
 _MOST = 2**63 - 1
+_LAST_AT = "_last_at"
 
 
 def told_sessions(
@@ -40,23 +42,34 @@ def told_sessions(
     found = _Found.of(numbers, at, kind)
     lo, hi = found.lo, found.hi
     start, last = found.begun[lo], at[hi - 1]
-    length = np.minimum(last - start + kind.gap, _MOST if kind.max_length is None else min(kind.max_length, _MOST))
-    columns = [pa.array(numbers[lo]), pa.array(start), pa.array(start + length)]
+    columns = [pa.array(numbers[lo]), pa.array(start), pa.array(start + _lengths(kind, last - start))]
     ranges = Ranges(lo, hi, at, begins_of(numbers))
     columns += [aggregated(one, batch, ranges) for one in aggregates]
     return pa.RecordBatch.from_arrays(columns, [GROUP, START, END, *(one.name for one in aggregates)])
 
 
-def whole_sessions(
-    batches: Iterable[pa.RecordBatch], by: Sequence[str], at: str, kind: Session, *, rows: int, room: int
+def sessions_in_order(
+    batches: Iterable[pa.RecordBatch], by: Sequence[str], at: str, kind: Session, aggregates: Sequence[Aggregated]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that come in order of `by` and of the instants `at`, `rows` of them or more at a time, such that no session
-    is cut. InvalidUsage where one takes more than `room` bytes, and for an instant beyond 2^61."""
+    """The sessions of a stream of rows in order of `by` and of the instants `at`: the columns of `by`, START, END and
+    the aggregates. However long one is, little is held of it where the aggregates have parts. Raises Overflowed where a
+    sum or an end might not fit, InvalidUsage for an instant beyond 2^61."""
+    if kind.gap > FAR:
+        raise Overflowed("the end of a session may be beyond 64 bits")
+    gaps = Gaps(tuple(by), kind.gap, kind.exact_gap_merges, kind.max_length)
+    cells = (rows.append_column(FIRST, rows.column(at)).append_column(LAST, rows.column(at)) for rows in batches)
+    asked = (*aggregates, Aggregated(_LAST_AT, Function.MAX, at, ColumnType.INT))
+    for found in groups_in_order(in_sessions(cells, gaps), [*by, BEGUN], at, asked):
+        begun = integers(found, BEGUN)
+        end = begun + _lengths(kind, integers(found, _LAST_AT) - begun)
+        columns = [*(found.column(name) for name in by), pa.array(begun), pa.array(end)]
+        columns += [found.column(one.name) for one in aggregates]
+        yield pa.RecordBatch.from_arrays(columns, [*by, START, END, *(one.name for one in aggregates)])
 
-    def last_begins(some: pa.RecordBatch) -> int:
-        return int(_Found.of(np.cumsum(starts(some, by)), integers(some, at), kind).lo[-1])
 
-    return wholes(batches, last_begins, rows=rows, room=room)
+def _lengths(kind: Session, held: Ints) -> Ints:
+    """How long sessions are whose rows are so far apart."""
+    return np.minimum(held + kind.gap, _MOST if kind.max_length is None else min(kind.max_length, _MOST))
 
 
 def can_be_merged(kind: Session, aggregates: Sequence[Aggregated]) -> bool:

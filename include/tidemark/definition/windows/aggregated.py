@@ -12,20 +12,20 @@ from tidemark.model.collection import ColumnType, ValueType
 from tidemark.model.window.aggregate import Aggregate, Function
 
 
-def aggregates_of(projected: Checked, *, sketches: bool = True) -> tuple[Aggregated, ...]:
-    """The aggregates of windows over projected rows; `approx_distinct` is exact where it is no sketch. Raises
-    LeftToSpark for one that Spark SQL computes."""
+def aggregates_of(projected: Checked) -> tuple[Aggregated, ...]:
+    """The aggregates of windows over projected rows; a count of different values is exact. Raises LeftToSpark for one
+    of values that Spark evaluates."""
     types: dict[str, ValueType] = {column.name: column.type for column in projected.shape.columns}
     for name in projected.windows.by:
         if types[name] not in GROUPED_BY:
             raise LeftToSpark(f"by: {name} is {types[name]}")
-    return tuple(_aggregated(one, types, sketches) for one, _, _ in projected.aggregates)
+    return tuple(_aggregated(one, types) for one, _, _ in projected.aggregates)
 
 
-def _aggregated(one: Aggregate, types: Mapping[str, ValueType], sketches: bool) -> Aggregated:
+def _aggregated(one: Aggregate, types: Mapping[str, ValueType]) -> Aggregated:
     if not one.of:
         return Aggregated(one.name, one.function, None, ColumnType.INT)
-    exact = one.function is Function.APPROX_DISTINCT and not sketches
+    exact = one.function is Function.APPROX_DISTINCT
     function = Function.COUNT_DISTINCT if exact else one.function
     found = result_type(function, types[one.of])
     if found is None:

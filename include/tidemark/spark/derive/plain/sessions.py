@@ -7,36 +7,33 @@ Whatever is not as plain as that, or does not fit, is left to the queries, which
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from tidemark.arrow.kernels.projected import projected
-from tidemark.arrow.kernels.told_sessions import told_sessions, whole_sessions
+from tidemark.arrow.kernels.told_sessions import sessions_in_order, told_sessions
 from tidemark.arrow.kernels.windows.cells import GROUP, keys_in
 from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.sessions import FAR
 from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.definition.computation import Written
-from tidemark.definition.recipe import InSessions
+from tidemark.definition.recipe import Aggregated, InSessions
 from tidemark.definition.ways import Place
 from tidemark.definition.windows.assigned import AT
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, ColumnType
-from tidemark.model.expression import Projection
+from tidemark.model.collection import Collection
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.difference import Due, stored
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.little import updates_due
 from tidemark.spark.derive.parts import Batches, written_in_order
-from tidemark.spark.derive.plain.apart import AT_ONCE, leading, written_apart
+from tidemark.spark.derive.plain.apart import leading, written_apart
 from tidemark.spark.derive.plain.rows import windows_built_here
 from tidemark.spark.derive.queried import queried
-from tidemark.spark.derive.touched import MOST_BYTES
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows.valued import aggregates_over, in_order, values_of
 
 
 def sessions_built_plainly(views: Views) -> list[Written] | None:
@@ -52,28 +49,32 @@ def sessions_apart(views: Views) -> list[Written] | None:
     """What executors wrote of all sessions, or of those that changes reach; None where something does not fit. Where
     the columns `by` lead the input's key rows are read by these. Else, or where rows of one key are many, they go
     through one shuffle, where the collection holds nothing."""
-    made = _made(views)
-    if made is None:
-        return None
-    rule = made.rule
-    together = leading(views.computation, rule.input, {name: name for name in rule.by})
-    used = [*rule.by, *(one.of for one in rule.plain or () if one.of is not None)]
-    found = written_apart(views, rule.input, together, rule.on, used, made.batches)
+    rule, made = _rule(views), _made(views)
+    if made is not None:
+        together = leading(views.computation, made.rule.input, {name: name for name in made.rule.by})
+        used = [*made.rule.by, *(one.of for one in made.rule.plain or () if one.of is not None)]
+        found = written_apart(views, made.rule.input, together, made.rule.on, used, made.batches)
+        if found is not None:
+            return found
     # All rows as one key are no work for several.
-    if found is not None or not rule.by or not holds_nothing(views.computation):
-        return found
-    return _through_a_shuffle(views, made)
+    if rule is None or not rule.by or rule.after is not None or not holds_nothing(views.computation):
+        return None
+    return _through_a_shuffle(views, rule)
+
+
+def _rule(views: Views) -> InSessions | None:
+    """How sessions are computed of which a collection is in order; None for any others."""
+    recipe, collection = views.computation.recipe, views.computation.collection
+    if recipe is None or not isinstance(recipe.windowed, InSessions):
+        return None
+    in_key_order = [column.name for column in collection.key] == [*recipe.windowed.by, WINDOW_START, WINDOW_END]
+    return recipe.windowed if in_key_order else None
 
 
 def _made(views: Views) -> Made | None:
-    """How sessions are made that are plain, in order of their key; None for any others."""
-    computation = views.computation
-    rule = None if computation.recipe is None else computation.recipe.windowed
-    if not isinstance(rule, InSessions) or not fits(views, rule):
-        return None
-    if [column.name for column in computation.collection.key] != [*rule.by, WINDOW_START, WINDOW_END]:
-        return None
-    return Made.by(views, rule)
+    """How sessions are made of rows that are projected without Spark, in order of their key; None for any others."""
+    rule = _rule(views)
+    return None if rule is None or not fits(views, rule) else Made.by(views, rule)
 
 
 @dataclass(frozen=True)
@@ -104,28 +105,29 @@ class Made:
 
     def updates(self, found: pa.RecordBatch | pa.Table, keys: pa.Table) -> pa.Table:
         """Of sessions as `told_sessions` has them, of some of the keys."""
-        plain = self.rule.plain or ()
-        columns = [column.take(found.column(GROUP)) for column in keys.columns]
-        columns += [found.column(name) for name in (START, END, *(one.name for one in plain))]
-        names = [*self.rule.by, WINDOW_START, WINDOW_END, *(one.name for one in plain)]
-        return updates_due(self.collection, self.due, pa.table(columns, names))
+        told = found if isinstance(found, pa.Table) else pa.Table.from_batches([found])
+        for name, column in zip(self.rule.by, keys.columns, strict=True):
+            told = told.append_column(name, column.take(told.column(GROUP)))
+        return updates(self.rule, self.collection, self.due, told, self.rule.plain or ())
 
 
-def _through_a_shuffle(views: Views, made: Made) -> list[Written] | None:
-    """What executors wrote of rows that are brought together by key; None where something does not fit."""
-    rule, recipe = made.rule, views.computation.recipe
-    projection = None if recipe is None else recipe.projection
+def _through_a_shuffle(views: Views, rule: InSessions) -> list[Written] | None:
+    """What executors wrote of rows that are brought together by key; None where something does not fit. Sessions never
+    go through the JVM."""
+    values = values_of(views, rule, queried(views, {rule.input: views.held(rule.input)}, rule.rows))
+    aggregates, due, collection = aggregates_over(rule, values), Due.of(views.computation), views.computation.collection
+    if not _holds(views, rule, aggregates):
+        return None
 
     def kernel(batches: Batches) -> Batches:
-        counting = (projected(rows, projection) for rows in batches)
         try:
-            for rows in whole_sessions(counting, rule.by, AT, rule.kind, rows=AT_ONCE, room=MOST_BYTES):
-                yield one_batch(made.of_all(pa.Table.from_batches([rows]), AT))
+            for found in sessions_in_order(batches, rule.by, AT, rule.kind, aggregates):
+                yield one_batch(updates(rule, collection, due, pa.Table.from_batches([found]), aggregates))
         except ArithmeticError as error:
             raise InvalidUsage(str(error)) from None
 
     try:
-        found = written_in_order(_rows_in_order(views, rule, projection), views.computation, kernel)
+        found = written_in_order(in_order(values, rule.by), views.computation, kernel)
     except InvalidUsage as why:
         views.declines(str(why))
         return None
@@ -133,23 +135,22 @@ def _through_a_shuffle(views: Views, made: Made) -> list[Written] | None:
     return found
 
 
-def _rows_in_order(views: Views, rule: InSessions, projection: Projection | None) -> DataFrame:
-    """The rows of the input that are in sessions, in the columns that are needed, with AT: those of a key together, in
-    order of their instants."""
-    columns = tuple(dict.fromkeys([*rule.by, *(one.of for one in rule.plain or () if one.of is not None)]))
-    columns = columns if projection is None else projection.sources(columns)
-    rows = queried(views, {rule.input: views.held(rule.input)}, rule.rows)
-    keys = [F.col(f"`{name}`") for name in rule.by]
-    told = rows.select(*(F.col(f"`{name}`") for name in columns), AT)
-    return told.repartition(*keys).sortWithinPartitions(*keys, AT)
+def updates(
+    rule: InSessions, collection: Collection, due: Due, found: pa.Table, aggregates: Sequence[Aggregated]
+) -> pa.Table:
+    """Sessions, with the columns of `by`, START and END, as updates of the collection."""
+    names = [one.name for one in aggregates]
+    told = found.select([*rule.by, START, END, *names])
+    return updates_due(collection, due, told.rename_columns([*rule.by, WINDOW_START, WINDOW_END, *names]))
 
 
 def fits(views: Views, rule: InSessions) -> bool:
-    """Whether sessions are plain, and the collection holds these columns, and as they come."""
-    if rule.plain is None or rule.kind.gap > FAR:
-        return False
+    """Whether sessions need no query, and the collection holds these columns, and as they come."""
+    return rule.plain is not None and rule.kind.gap <= FAR and _holds(views, rule, rule.plain)
+
+
+def _holds(views: Views, rule: InSessions, aggregates: Sequence[Aggregated]) -> bool:
     types = views.types_here(rule.input)
-    bound = ColumnType.INT if types[rule.on] is ColumnType.INT else ColumnType.TIMESTAMP
-    told = {name: types[name] for name in rule.by} | {WINDOW_START: bound, WINDOW_END: bound}
-    told |= {one.name: one.type for one in rule.plain}
+    told = {name: types[name] for name in rule.by} | {WINDOW_START: rule.bound, WINDOW_END: rule.bound}
+    told |= {one.name: one.type for one in aggregates}
     return told == {column.name: column.type for column in stored(views.computation.collection)}

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.arrow.kernels.projected import projected
-from tidemark.arrow.kernels.told_sessions import can_be_merged, merged_sessions, told_sessions, whole_sessions
+from tidemark.arrow.kernels.told_sessions import can_be_merged, merged_sessions, sessions_in_order, told_sessions
 from tidemark.arrow.kernels.windows.cells import GROUP
 from tidemark.arrow.kernels.windows.instants import micros_of
 from tidemark.arrow.kernels.windows.regions import Regions, in_regions
@@ -38,7 +38,7 @@ from tidemark.spark import read
 from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.little import left_of
 from tidemark.spark.derive.parts import Batches
-from tidemark.spark.derive.plain.apart import AT_ONCE, leading
+from tidemark.spark.derive.plain.apart import leading
 from tidemark.spark.derive.plain.changed import changed_here
 from tidemark.spark.derive.plain.near import NearHere, near_here
 from tidemark.spark.derive.plain.rows import Kept, placed_rows, repeated
@@ -146,14 +146,15 @@ def _of_parts(views: Views, rule: InSessions, near: NearHere, there: HeldApart) 
 
 def _through_a_shuffle(views: Views, rule: InSessions, near: NearHere, there: HeldApart) -> pa.Table | None:
     """The sessions of rows that are brought together by key; None where something does not fit."""
-    schema, told, tasks, kind = _schema(views, rule), _told_schema(rule), len(there.tasks), rule.kind
-    read_near, tell = _reading(schema, rule, near, there), _telling(rule, tasks)
+    schema, told, tasks = _schema(views, rule), _told_schema(rule), len(there.tasks)
+    read_near, kind, plain = _reading(schema, rule, near, there), rule.kind, rule.plain or ()
 
     def rows_near(store: ObjectStore, task: ReadTask) -> Batches:
         return _bounded(read_near(store, task), lambda rows: rows, schema, sys.maxsize)
 
     def sessions(batches: Batches) -> Batches:
-        return tell(whole_sessions(batches, [GROUP], AT, kind, rows=AT_ONCE, room=MOST_BYTES))
+        found = sessions_in_order(batches, [GROUP], AT, kind, plain)
+        return _bounded(found, lambda some: some, told, MOST_BYTES // tasks)
 
     rows = read.mapped(views.spark, there.url, schema, there.tasks, rows_near)
     ordered = rows.repartition(tasks, GROUP).sortWithinPartitions(GROUP, AT)

@@ -30,7 +30,8 @@ from tidemark.spark.derive.parts import Batches, written_in_order
 from tidemark.spark.derive.plain.apart import leading, written_apart
 from tidemark.spark.derive.plain.rows import windows_built_here
 from tidemark.spark.derive.views import Views
-from tidemark.spark.derive.windows.sliding import in_order, placed, slide_of, valued
+from tidemark.spark.derive.windows.sliding import placed, slide_of, valued
+from tidemark.spark.derive.windows.valued import in_order
 
 
 def sliding_built_plainly(views: Views) -> list[Written] | None:
@@ -122,7 +123,7 @@ def _through_a_shuffle(views: Views, rule: Slid) -> list[Written] | None:
             raise InvalidUsage(str(error)) from None
 
     try:
-        found = written_in_order(in_order(rows, slide), views.computation, kernel)
+        found = written_in_order(in_order(rows, slide.together), views.computation, kernel)
     except InvalidUsage as why:
         views.declines(str(why))
         return None

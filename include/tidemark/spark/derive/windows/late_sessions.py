@@ -31,6 +31,7 @@ from tidemark.spark.derive.timeline import floored, learned, micros
 from tidemark.spark.derive.touched import Touched, held_of, named, touched_of
 from tidemark.spark.derive.under_names import repeated
 from tidemark.spark.derive.views import Views
+from tidemark.spark.derive.windows.sessions import sessions_known
 from tidemark.spark.derive.windows.touched_sessions import FROM, UPTO, within
 
 _OF = "_of"
@@ -150,4 +151,4 @@ def _sessions(views: Views, rule: InSessions, told: DataFrame) -> DataFrame:
     columns = [F.col(f"`{name}`") for name in (*rule.columns, AT, START, END)]
     summed = told.where(F.col(START).isNotNull()).groupBy(*columns).agg(F.sum(DIFF).alias(DIFF))
     rows = repeated(summed.where(F.col(DIFF) != 0), rule.input, [*rule.by, START, END], DIFF)
-    return queried(views, {rule.input: rows}, rule.windows)
+    return sessions_known(views, rule, rows)

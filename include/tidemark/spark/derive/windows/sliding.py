@@ -15,17 +15,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding
+from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, Slide, sliding
 from tidemark.arrow.rows.columns import integers
 from tidemark.definition.recipe import Slid
-from tidemark.definition.windows.aggregated import aggregates_of_values
-from tidemark.model.collection import Column, ColumnType
-from tidemark.model.window.windows import WINDOW_END, WINDOW_START
+from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.chunks import WIDEST, chunked, earliest, whole_width
-from tidemark.spark.derive.columns import our_type, spark_type, value
 from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.little import Reached, numbered, own_touched
 from tidemark.spark.derive.queried import queried
@@ -34,6 +30,7 @@ from tidemark.spark.derive.timeline import floored, in_micros, micros
 from tidemark.spark.derive.touched import Touched, named, touched_of
 from tidemark.spark.derive.views import Views
 from tidemark.spark.derive.windows.bands import FROM, bands_of, counting, in_bands, with_learned
+from tidemark.spark.derive.windows.valued import aggregates_over, found_by, in_order, shown, values_of
 
 _BUCKET = "_bucket"
 
@@ -138,42 +135,14 @@ def valued(views: Views, rule: Slid, placed: DataFrame) -> DataFrame:
     return values_of(views, rule, placed if rule.for_a_while is None else in_bands(views, rule, placed))
 
 
-def values_of(views: Views, rule: Slid, rows: DataFrame) -> DataFrame:
-    """The same of rows that are in their bands already."""
-    frame = queried(views, {rule.input: rows}, rule.valued)
-    used = {name for one in rule.aggregates for name in (one.of, one.texts) if name is not None}
-    return frame.select(
-        *(
-            value(Column(name, our_type(name, frame.schema[name].dataType))) if name in used else F.col(f"`{name}`")
-            for name in frame.columns
-        )
-    )
-
-
-def slide_of(views: Views, rule: Slid, rows: DataFrame, width: int) -> Slide:
-    """How windows are made of rows in chunks of a width."""
-    used = {name for one in rule.aggregates for name in (one.of, one.texts) if name is not None}
-    types = {name: our_type(name, rows.schema[name].dataType) for name in used}
+def slide_of(views: Views, rule: Slid, values: DataFrame, width: int) -> Slide:
+    """How windows are made of values of rows in chunks of a width."""
     bounds = None if rule.for_a_while is None else bands_of(views, rule).bounds
-    aggregates = aggregates_of_values(rule.aggregates, types)
+    aggregates = aggregates_over(rule, values)
     return Slide(rule.by, rule.kind.size, aggregates, rule.kind.clamp_start_at_zero, width, bounds)
 
 
-def in_order(rows: DataFrame, slide: Slide) -> DataFrame:
-    """Rows as a kernel takes them: those that are together in one partition, in order of their instants."""
-    together = [F.col(f"`{name}`") for name in slide.together]
-    return rows.repartition(*together).sortWithinPartitions(*together, AT)
-
-
-def _windows(views: Views, rule: Slid, rows: DataFrame, width: int) -> DataFrame:
-    slide = slide_of(views, rule, rows, width)
-    fields = [T.StructField(name, rows.schema[name].dataType) for name in rule.by]
-    fields += [T.StructField(START, T.LongType()), T.StructField(END, T.LongType())]
-    fields += [T.StructField(one.name, spark_type(one.type)) for one in slide.aggregates]
-    found = through(in_order(rows, slide), lambda batches: sliding(batches, slide), T.StructType(fields))
-    bounds = {WINDOW_START: F.col(START), WINDOW_END: F.col(END)}
-    if rule.bound is ColumnType.TIMESTAMP:
-        bounds = {name: F.timestamp_micros(of) for name, of in bounds.items()}
-    own = [F.col(f"`{name}`") for name in rule.by]
-    told = [F.col(f"`{one.name}`") for one in rule.aggregates]
-    return found.select(*own, *(of.alias(name) for name, of in bounds.items()), *told)
+def _windows(views: Views, rule: Slid, values: DataFrame, width: int) -> DataFrame:
+    slide = slide_of(views, rule, values, width)
+    schema = found_by(rule, values, slide.aggregates)
+    return shown(rule, through(in_order(values, slide.together), lambda batches: sliding(batches, slide), schema))

@@ -34,8 +34,9 @@ from tidemark.spark.derive.null_safe import joined
 from tidemark.spark.derive.queried import queried
 from tidemark.spark.derive.views import Views
 from tidemark.spark.derive.windows import bands, late_sessions, lost
-from tidemark.spark.derive.windows.sessions import all_sessions
-from tidemark.spark.derive.windows.sliding import all_windows, asked, values_of, windows_of
+from tidemark.spark.derive.windows.sessions import all_sessions, sessions_known
+from tidemark.spark.derive.windows.sliding import all_windows, asked, windows_of
+from tidemark.spark.derive.windows.valued import values_of
 
 _HISTORY, _STATE = "_history", "_state"
 _STANDING = f"""aggregate({_HISTORY}, named_struct('n', 0L, 'arrived', 0L, 'grew', 0L), (was, one) -> named_struct(
@@ -150,4 +151,4 @@ def _of_frozen_sessions(views: Counted, rule: InSessions, told: DataFrame) -> tu
     rows = views.there(judged.where(F.col(START).isNotNull()), AT, START, END)
     late = late_sessions.late_for_each(views, rule, judged, told)
     numbers = {ROWS_LATE_FOR_ALL: F.col(UPDATES_LATE), ROWS_LATE_FOR_SOME: F.lit(0).cast("long")}
-    return queried(views, {rule.input: rows}, rule.windows), late.withColumns(numbers)
+    return sessions_known(views, rule, rows), late.withColumns(numbers)

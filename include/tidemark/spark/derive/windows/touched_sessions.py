@@ -18,7 +18,6 @@ from pyspark.sql import types as T
 from tidemark.arrow.rows.columns import integers
 from tidemark.definition.recipe import DIFF, InSessions
 from tidemark.definition.windows.assigned import AT
-from tidemark.definition.windows.sessions import BUCKET
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.footers import ranges_when
@@ -34,7 +33,9 @@ from tidemark.spark.read import LEAST_TASK_ROWS
 
 FROM, UPTO = "_from", "_upto"
 """The columns of regions, stretches of time of a key, that say at which instants they begin and end."""
-_CHANGED, _REACHED, _PART, _GROUP = "_changed", "_reached", "_part", "_group"
+_CHANGED, _REACHED, _PART = "_changed", "_reached", "_part"
+_OF_GAP = "_of_gap"
+"""The column that says which stretch of a gap's length a row is in."""
 
 
 def touched_sessions(views: Views, rule: InSessions) -> Reached | None:
@@ -152,8 +153,8 @@ def within(rows: DataFrame, regions: DataFrame, rule: InSessions, at: str) -> Da
     keys = keys_of(rule)
     stretches = F.sequence(floored(FROM, gap), floored(UPTO, gap))
     pieces = regions.select(*keys, FROM, UPTO, F.explode(stretches).alias("_of"))
-    placed = rows.withColumn("_where", F.expr(at)).withColumn(BUCKET, floored("_where", gap))
+    placed = rows.withColumn("_where", F.expr(at)).withColumn(_OF_GAP, floored("_where", gap))
     same = [placed[f"`{name}`"].eqNullSafe(pieces[key]) for name, key in zip(rule.by, keys, strict=True)]
-    near = reduce(lambda one, other: one & other, [placed[BUCKET] == pieces["_of"], *same])
+    near = reduce(lambda one, other: one & other, [placed[_OF_GAP] == pieces["_of"], *same])
     joined = placed.join(pieces, near & placed["_where"].between(pieces[FROM], pieces[UPTO]))
     return joined.select(*(placed[f"`{name}`"] for name in rows.columns))

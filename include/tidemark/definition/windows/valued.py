@@ -1,0 +1,56 @@
+"""The values that aggregates of windows are of, as SQL over single rows, which Spark evaluates in front of a kernel.
+
+count, sum(fare) where miles > 9      _v1 = CASE WHEN miles > 9 THEN fare END; count, sum(_v1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tidemark.definition.parse import parsed
+from tidemark.definition.recipe import Valued
+from tidemark.definition.windows.checked import Checked
+from tidemark.definition.windows.expressions import RowExpression
+from tidemark.model.window.aggregate import Aggregate, Function
+
+
+def valued_of(told: Checked, places: Sequence[str]) -> tuple[tuple[Valued, ...], str]:
+    """The aggregates, and the query over rows of the input that gives the columns that they are of, with those of `by`
+    and `places`, which say where a row is. A count of different values is exact."""
+    shown = {column: f"`{told.input}`.`{column}`" for column in (*told.windows.by, *places)}
+    found: list[Valued] = []
+    for number, (one, of, where) in enumerate(told.aggregates):
+        exact = one.function is Function.APPROX_DISTINCT
+        valued = Valued(one.name, Function.COUNT_DISTINCT if exact else one.function, None, one.at)
+        if of is not None or where is not None:
+            valued = replace(valued, of=f"_v{number}")
+            shown[valued.of or ""] = _value(one, of, where)
+        if of is not None and one.function is Function.COLLECT:
+            valued = replace(valued, texts=f"_t{number}")
+            shown[valued.texts or ""] = _text(of)
+        found.append(valued)
+    columns = ", ".join(f"{sql} AS `{name}`" for name, sql in shown.items())
+    return tuple(found), f"SELECT {columns} FROM `{told.input}`"
+
+
+def needed(told: Checked, valued: str) -> tuple[str, ...]:
+    """The columns of the input that a query for values looks at."""
+    used = {column.name for column in parsed(valued).find_all(exp.Column)}
+    return tuple(column.name for column in told.shape.columns if column.name in used)
+
+
+def _value(one: Aggregate, of: RowExpression | None, where: RowExpression | None) -> str:
+    """What an aggregate is of in a row: null where that is not for it."""
+    if of is None or one.function is Function.COUNT:
+        given = [f"({held})" for held in (of and f"{of.sql} IS NOT NULL", where and where.sql) if held]
+        return f"CASE WHEN {' AND '.join(given)} THEN true END"
+    return of.sql if where is None else f"CASE WHEN {where.sql} THEN {of.sql} END"
+
+
+def _text(of: RowExpression) -> str:
+    """A value as JSON."""
+    listed = f"to_json(array({of.sql}))"
+    return f"CASE WHEN ({of.sql}) IS NOT NULL THEN substring({listed}, 2, length({listed}) - 2) END"
