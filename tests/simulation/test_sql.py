@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -345,6 +345,30 @@ def test_an_interrupt_that_comes_before_the_query_has_begun_ends_it(monkeypatch:
     with pytest.raises(KeyboardInterrupt):
         database.run(endless)
     database.close()
+
+
+def test_an_interrupt_that_comes_while_the_query_is_handed_over_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    database, submit, begun = sql_database.Database(2**28), ThreadPoolExecutor.submit, threading.Event()
+
+    def endless() -> Any:
+        begun.set()
+        return database.connection.execute(
+            "SELECT count(*) FROM range(100000) a, range(100000) b, range(1000) c"
+        ).fetchall()
+
+    def interrupted(self: ThreadPoolExecutor, work: Callable[[], Any]) -> Any:
+        future = submit(self, work)
+        if work is endless:
+            begun.wait()
+            raise KeyboardInterrupt
+        return future
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        database.run(endless)
+    database.close()
+    assert time.monotonic() - start < 60
 
 
 def test_nothing_is_left_behind(sea: Sea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,7 +185,7 @@ def test_a_run_without_executors_says_so_and_goes_on_when_there_is_one(
             line = next(line for line in running.stdout if line.startswith("no executor for "))
             assert f"{cluster.master} has 0 of 2 cores and 0 of 2,048 MiB free on 2 workers" in line
             assert "asks for up to 1 cores, by executors of 1 cores and 1,024 MiB" in line
-            assert "are held by slowly (2)" in line
+            assert "are used by slowly (2)" in line
             os.killpg(greedy.pid, signal.SIGKILL)
             said(running)
     finally:

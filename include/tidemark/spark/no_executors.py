@@ -18,7 +18,7 @@ def advice(master: str, conf: Mapping[str, str], state: MasterState | None, why:
     >>> conf = {"spark.cores.max": "1", "spark.executor.cores": "1", "spark.executor.memory": "1024m"}
     >>> print(advice("spark://m:7077", conf, state, "", "app-1"))
     spark://m:7077 has 0 of 2 cores and 0 of 2,048 MiB free on 1 workers. This run (app-1) asks for up to 1 cores, \
-by executors of 1 cores and 1,024 MiB. The others are held by tidemark resident (2). The run goes on when one of these \
+by executors of 1 cores and 1,024 MiB. The others are used by tidemark resident (2). The run goes on when one of these \
 ends; or end one, add workers, or give each a smaller share (spark.cores.max).
     """
     cores, heap = int(conf.get("spark.executor.cores", "1")), mebibytes(conf.get("spark.executor.memory", DEFAULT_HEAP))

@@ -100,7 +100,7 @@ CONF = {"spark.cores.max": "2", "spark.executor.cores": "1", "spark.executor.mem
         (cluster(), "has no worker alive"),
         (cluster((2, 1024)), "No worker is as large as one of its executors"),
         (cluster((2, 4096)), "There is room for one: either it is starting, or executors end at once"),
-        (MasterState((Worker(2, 1, 4096, 0),), (Application("a", 1), Application("b", 0))), "are held by a (1)."),
+        (MasterState((Worker(2, 1, 4096, 0),), (Application("a", 1), Application("b", 0))), "are used by a (1)."),
         (None, "does not say what is free (it is away)"),
     ],
 )

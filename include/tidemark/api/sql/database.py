@@ -62,15 +62,12 @@ class Database:
             raise InvalidUsage(f"{kind} is not asked here: only SELECT reads, and nothing else is allowed")
 
     def run(self, work: Callable[[], T]) -> T:
-        """What a piece of work on the connection gives. An interrupt ends it: DuckDB itself does not look for one."""
-        future = self._pool.submit(work)
+        """What a piece of work on the connection gives. An interrupt ends it, also one that comes while it is begun:
+        DuckDB itself does not look for one."""
         try:
-            return future.result()
+            return self._pool.submit(work).result()
         except KeyboardInterrupt:
-            # More than once: DuckDB forgets one that comes before its query has begun.
-            while not future.done():
-                self.connection.interrupt()
-                wait([future], timeout=0.1)
+            _stop(self.connection, self._pool)
             raise
 
     def close(self) -> None:
@@ -78,7 +75,20 @@ class Database:
         self._closed()
 
 
+def _stop(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor) -> None:
+    """End what the one thread of a pool does on a connection."""
+    try:
+        idle = pool.submit(lambda: None)
+    except RuntimeError:  # the process ends, and its threads have
+        return
+    # More than once: DuckDB forgets an interrupt that comes before its query has begun.
+    while not idle.done():
+        connection.interrupt()
+        wait([idle], timeout=0.1)
+
+
 def _close(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor, folder: str) -> None:
+    _stop(connection, pool)
     pool.shutdown()
     connection.close()
     shutil.rmtree(folder, ignore_errors=True)

@@ -91,7 +91,7 @@ def _keys_in_order(rows: pa.Table, by: Sequence[str]) -> Iterator[pa.Table]:
     ordered = sort(rows, by) if by else one_batch(rows)
     begins = np.flatnonzero(starts(ordered, by)) if by else np.zeros(1, np.int64)
     ends = np.append(begins[1:], ordered.num_rows)
-    if (most := int((ends - begins).max())) > ONE_KEY:
+    if (most := int((ends - begins).max(initial=0))) > ONE_KEY:
         raise InvalidUsage(f"{most:,} rows of one key; this process computes windows of up to {ONE_KEY:,}")
     first = 0
     for end in ends.tolist():
