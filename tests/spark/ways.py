@@ -11,7 +11,6 @@ import pytest
 
 from tidemark.spark.derive import by_key, computer
 from tidemark.spark.derive.plain import apart, groups_shuffled, rows
-from tidemark.spark.derive.plain import sessions as plain_sessions
 from tidemark.spark.derive.windows import lying
 
 BUILT_HERE = ("sliding_built_plainly", "groups_built_plainly", "sessions_built_plainly")
@@ -35,7 +34,7 @@ def by_executors(at_once: int = 2**17) -> Iterator[None]:
     """Neither the driver nor queries compute anything; executors look at so many rows together."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "LITTLE_BYTES", -1)
-        for module in (apart, plain_sessions, groups_shuffled):
+        for module in (apart, groups_shuffled):
             patch.setattr(module, "AT_ONCE", at_once)
         for module in (by_key, lying):
             patch.setattr(module, "learned_here", lambda *_: None)

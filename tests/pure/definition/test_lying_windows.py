@@ -59,6 +59,9 @@ def test_what_aggregates_are_of_is_asked_of_spark_and_null_where_it_is_not_for_t
 
 
 def test_what_is_collected_has_its_text_beside_it() -> None:
+    """And as that is null where it is not for the aggregate."""
+    some = slid(Aggregate("some", Function.COLLECT, "miles", "id > 2"))
+    assert "CASE WHEN (`flights`.`id` > 2) AND (`flights`.`miles`) IS NOT NULL THEN substring(" in some.valued
     rule = slid(Aggregate("all", Function.COLLECT, "miles"))
     assert rule.aggregates == (Valued("all", Function.COLLECT, "_v0", texts="_t0"),)
     assert "substring(to_json(array(`flights`.`miles`)), 2" in rule.valued

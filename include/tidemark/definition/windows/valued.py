@@ -30,7 +30,7 @@ def valued_of(told: Checked, places: Sequence[str]) -> tuple[tuple[Valued, ...],
             shown[valued.of or ""] = _value(one, of, where)
         if of is not None and one.function is Function.COLLECT:
             valued = replace(valued, texts=f"_t{number}")
-            shown[valued.texts or ""] = _text(of)
+            shown[valued.texts or ""] = _text(of, where)
         found.append(valued)
     columns = ", ".join(f"{sql} AS `{name}`" for name, sql in shown.items())
     return tuple(found), f"SELECT {columns} FROM `{told.input}`"
@@ -50,7 +50,8 @@ def _value(one: Aggregate, of: RowExpression | None, where: RowExpression | None
     return of.sql if where is None else f"CASE WHEN {where.sql} THEN {of.sql} END"
 
 
-def _text(of: RowExpression) -> str:
-    """A value as JSON."""
+def _text(of: RowExpression, where: RowExpression | None) -> str:
+    """A value as JSON; null where the value is, or is not for the aggregate."""
     listed = f"to_json(array({of.sql}))"
-    return f"CASE WHEN ({of.sql}) IS NOT NULL THEN substring({listed}, 2, length({listed}) - 2) END"
+    given = f"({of.sql}) IS NOT NULL" if where is None else f"({where.sql}) AND ({of.sql}) IS NOT NULL"
+    return f"CASE WHEN {given} THEN substring({listed}, 2, length({listed}) - 2) END"
