@@ -80,8 +80,6 @@ LEFT = {
     "other_rows": Windows((), "t", Sliding(9), ALL[:1], where="upper(note) > 'A'", early=True),
     "other_values": Windows((), "t", Sliding(9), (Aggregate("total", Function.SUM, "ascii(note)"),), early=True),
     "conditions": Windows((), "t", Sliding(9), (Aggregate("some", Function.COUNT, "n", "ln(n) > 2"),), early=True),
-    "means": Windows((), "t", Sliding(9), (Aggregate("mean", Function.AVG, "price"),), early=True),
-    "texts": Windows((), "t", Sliding(9), (Aggregate("last", Function.MAX, "note"),), early=True),
     "for_a_while": Windows((), "t", Sliding(9), ALL[:1], max_lateness=5),
 }
 

@@ -58,7 +58,7 @@ def counted(one: Deriving) -> dict[Any, int]:
 
 
 @contextmanager
-def many(at_once: int = 2**17, **limits: int) -> Iterator[pytest.MonkeyPatch]:
+def many(**limits: int) -> Iterator[pytest.MonkeyPatch]:
     """All rows are more than the driver looks at; executors look at so many together."""
     with pytest.MonkeyPatch.context() as patch:
         for name, limit in ({"LOOKED_AT_ROWS": 0, **limits}).items():

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidemark.jobs import app
 from tidemark.spark.derive import by_key, computer, parts
-from tidemark.spark.derive.plain import apart, rows, sessions
+from tidemark.spark.derive.plain import apart, rows
 from tidemark.spark.derive.windows import lying
 
 Kernel = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -65,8 +65,7 @@ def _hit(who: str, driver: int) -> None:
 def main(argv: list[str]) -> int:
     who, root, collection, marks = argv
     rows.LITTLE_BYTES = -1  # nothing is little
-    for module in (apart, sessions):
-        module.AT_ONCE = FEW  # type: ignore[attr-defined]
+    apart.AT_ONCE = FEW
     computer.whole = None  # type: ignore[assignment]  # nor is anything left to the queries
     for module in (by_key, lying):
         module.learned_here = lambda *_: None  # type: ignore[attr-defined]
