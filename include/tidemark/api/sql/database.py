@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -35,7 +36,7 @@ class Database:
             "allow_community_extensions": "false",
         }
         self.connection = duckdb.connect(":memory:", config=settings)
-        self._pool = ThreadPoolExecutor(1)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=folder)
         self._closed = weakref.finalize(self, _close, self.connection, self._pool, folder)
 
     def hold(self, tables: Mapping[str, ds.Dataset]) -> None:
@@ -88,8 +89,11 @@ def _stop(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor) -> No
 
 
 def _close(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor, folder: str) -> None:
-    _stop(connection, pool)
-    pool.shutdown()
+    # Its own thread may be the last to let go of a database; it does nothing else then, and cannot wait for itself.
+    others = not threading.current_thread().name.startswith(folder)
+    if others:
+        _stop(connection, pool)
+    pool.shutdown(wait=others)
     connection.close()
     shutil.rmtree(folder, ignore_errors=True)
 
