@@ -78,10 +78,7 @@ class Database:
 
 def _stop(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor) -> None:
     """End what the one thread of a pool does on a connection."""
-    try:
-        idle = pool.submit(lambda: None)
-    except RuntimeError:  # the process ends, and its threads have
-        return
+    idle = pool.submit(lambda: None)
     # More than once: DuckDB forgets an interrupt that comes before its query has begun.
     while not idle.done():
         connection.interrupt()
@@ -89,11 +86,13 @@ def _stop(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor) -> No
 
 
 def _close(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor, folder: str) -> None:
+    """Also where a collection of garbage calls it, in the midst of anything: no lock that others hold is taken."""
+    pool.shutdown(wait=False, cancel_futures=True)
     # Its own thread may be the last to let go of a database; it does nothing else then, and cannot wait for itself.
-    others = not threading.current_thread().name.startswith(folder)
-    if others:
-        _stop(connection, pool)
-    pool.shutdown(wait=others)
+    own = threading.current_thread()
+    while working := [one for one in threading.enumerate() if one.name.startswith(folder) and one is not own]:
+        connection.interrupt()
+        working[0].join(timeout=0.1)
     connection.close()
     shutil.rmtree(folder, ignore_errors=True)
 
