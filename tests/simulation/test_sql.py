@@ -371,6 +371,15 @@ def test_an_interrupt_that_comes_while_the_query_is_handed_over_ends_it(monkeypa
     assert time.monotonic() - start < 60
 
 
+def test_a_database_may_be_let_go_of_by_its_own_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where an answer was read, and is forgotten before the thread has forgotten what it read."""
+    made: Callable[..., str] = sql_database.tempfile.mkdtemp
+    monkeypatch.setattr(sql_database.tempfile, "mkdtemp", lambda **given: made(dir=tmp_path, **given))
+    database = sql_database.Database(2**28)
+    database.run(database.close)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_is_left_behind(sea: Sea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "spilled"
     folder.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -35,7 +36,7 @@ class Database:
             "allow_community_extensions": "false",
         }
         self.connection = duckdb.connect(":memory:", config=settings)
-        self._pool = ThreadPoolExecutor(1)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=folder)
         self._closed = weakref.finalize(self, _close, self.connection, self._pool, folder)
 
     def hold(self, tables: Mapping[str, ds.Dataset]) -> None:
@@ -77,10 +78,7 @@ class Database:
 
 def _stop(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor) -> None:
     """End what the one thread of a pool does on a connection."""
-    try:
-        idle = pool.submit(lambda: None)
-    except RuntimeError:  # the process ends, and its threads have
-        return
+    idle = pool.submit(lambda: None)
     # More than once: DuckDB forgets an interrupt that comes before its query has begun.
     while not idle.done():
         connection.interrupt()
@@ -88,8 +86,13 @@ def _stop(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor) -> No
 
 
 def _close(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor, folder: str) -> None:
-    _stop(connection, pool)
-    pool.shutdown()
+    """Also where a collection of garbage calls it, in the midst of anything: no lock that others hold is taken."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    # Its own thread may be the last to let go of a database; it does nothing else then, and cannot wait for itself.
+    own = threading.current_thread()
+    while working := [one for one in threading.enumerate() if one.name.startswith(folder) and one is not own]:
+        connection.interrupt()
+        working[0].join(timeout=0.1)
     connection.close()
     shutil.rmtree(folder, ignore_errors=True)
 
