@@ -19,6 +19,7 @@ from tests.spark.test_lying_windows import updates_of
 from tests.spark.test_plain_growth import into_the_trace
 from tests.spark.test_plain_sessions import ALL, COUNT, SAME, SOME, deriving, sale, sold_on
 from tests.spark.ways import refused
+from tidemark.definition.ways import Place
 from tidemark.errors import TidemarkError
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -122,7 +123,8 @@ def test_what_comes_to_more_than_there_is_room_for_is_left_to_the_queries(
     asked, learned = list[str](), lying.learned
     with many(MOST_BYTES=8) as patch:
         patch.setattr(lying, "learned", lambda views, rule: asked.append(name) or learned(views, rule))
-        assert correct(each["there"].job())["mode"] == "by_key"
+        told = correct(each["there"].job())
+    assert (told["mode"], told["way"]["place"]) == ("by_key", Place.QUERIES), "wherever it was begun"
     assert asked == [name]
     assert repr(updates_of(each["there"].job())) == repr(updates_of(each["here"].job())) != "[]"
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from tidemark.definition.computation import Computation, Computed, Differing, Input, Written
 from tidemark.definition.recipe import DIFF, Recipe
+from tidemark.definition.ways import Place
 from tidemark.definition.windows.checked import checked
 from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.collection import Column
@@ -142,10 +143,13 @@ def _written(views: Views) -> list[Written]:
 def _unless_inexact(views: Views, way: Callable[[Views], Result | None]) -> Result | None:
     """What a way gives; None where it cannot compute a value exactly, of which Spark says then what it is."""
     try:
-        return way(views)
+        found = way(views)
     except ArithmeticError as why:
         views.declines(str(why))
-        return None
+        found = None
+    if found is None:
+        views.place = Place.QUERIES  # wherever it was begun
+    return found
 
 
 def _builds_few(views: Views) -> bool:

@@ -66,7 +66,6 @@ def sessions_touched(views: Views, rule: InSessions) -> list[pa.RecordBatch] | N
     if found is None:
         found = _told_apart(views, rule, near, ranges)
     if found is None:
-        views.place = Place.QUERIES
         views.declines("sessions near what changed do not fit")
         return None
     views.unplaced = unplaced
