@@ -60,26 +60,26 @@ def counted(one: Deriving) -> dict[Any, int]:
 
 @contextmanager
 def many(**limits: int) -> Iterator[pytest.MonkeyPatch]:
-    """All rows are more than the driver looks at; executors look at so many together."""
+    """All rows are more than the driver looks at."""
     with pytest.MonkeyPatch.context() as patch:
         for name, limit in ({"LOOKED_AT_ROWS": 0, **limits}).items():
             patch.setattr(sessions_near, name, limit)
         yield patch
 
 
-@pytest.mark.parametrize("at_once", [7, 2**17])
+@pytest.mark.parametrize("seed", [7, 2**17])
 @pytest.mark.parametrize("name", [*PARTS, *SHUFFLED])
-def test_what_executors_tell_is_what_the_driver_does(spark: Any, tmp_path: Path, name: str, at_once: int) -> None:
+def test_what_executors_tell_is_what_the_driver_does(spark: Any, tmp_path: Path, name: str, seed: int) -> None:
     """Of four days, each by what it changes: rows that come, go, and move to other sessions."""
     text, windows = (PARTS | SHUFFLED)[name]
-    made, chance, there = Made(tmp_path, text), random.Random(f"{name} {at_once}"), list[Row]()
+    made, chance, there = Made(tmp_path, text), random.Random(f"{name} {seed}"), list[Row]()
     each: dict[str, Deriving] = {}
     for day in range(1, 5):
         there = sold_on(made, chance, day, there)
         if day == 1:
             each = {one: deriving(made, spark, one, windows) for one in ("here", "there")}
         told = refreshed(each["here"], here=True)
-        with many(at_once) as patch:
+        with many() as patch:
             if day > 1:
                 patch.setattr(lying, "learned", refused)
                 patch.setattr(sessions_near, "_through_a_shuffle" if name in PARTS else "_of_parts", refused)
