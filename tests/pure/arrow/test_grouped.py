@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.grouped import grouped
-from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.kernels.aggregates.groups import grouped
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.definition.recipe import Aggregated
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.window.aggregate import Function

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.test_slides import AS_THEY_ARE, PUT_TOGETHER, cut
-from tidemark.arrow.kernels.grouped import grouped
-from tidemark.arrow.kernels.groups_in_order import groups_in_order
+from tidemark.arrow.kernels.aggregates.groups import grouped
+from tidemark.arrow.kernels.aggregates.groups_in_order import groups_in_order
 from tidemark.definition.recipe import Aggregated
 
 pytestmark = pytest.mark.pure

@@ -8,8 +8,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.arrow.kernels.windows.sliding import AT, CHUNK
+from tidemark.arrow.kernels.windows.sliding import CHUNK
 from tidemark.definition.recipe import Slid
+from tidemark.definition.windows.assigned import AT
 from tidemark.spark.derive.timeline import floored
 
 WIDEST = 1 << 61

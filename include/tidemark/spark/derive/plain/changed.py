@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tidemark.arrow.kernels.windows.instants import micros_of
-from tidemark.arrow.kernels.windows.sessions import check_near
+from tidemark.arrow.kernels.aggregates.instants import micros_of
+from tidemark.arrow.kernels.windows.gaps import check_near
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, arrow_type
 from tidemark.definition.recipe import InSessions, Slid

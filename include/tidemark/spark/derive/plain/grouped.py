@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.grouped import grouped, groups_in
-from tidemark.arrow.kernels.grouped_parts import merged_groups, parts_of
+from tidemark.arrow.kernels.aggregates.groups import grouped, groups_in
+from tidemark.arrow.kernels.aggregates.parts import merged_groups, parts_of
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.windows.placed import placed
-from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.order import sort

@@ -2,8 +2,8 @@
 does not lead the input's key, or where they are no windows.
 
 Each task groups what it reads, and only groups go through the shuffle, where the aggregates can be put together
-(arrow/kernels/grouped_parts.py); rows else, in the columns that are needed. An example: the flights of a year by origin
-and hour are 336,776 rows and 50,000 groups; a task that reads a day sends 2,000 groups on, of 900 rows.
+(arrow/kernels/aggregates/parts.py); rows else, in the columns that are needed. An example: the flights of a year by
+origin and hour are 336,776 rows and 50,000 groups; a task that reads a day sends 2,000 groups on, of 900 rows.
 
 What does not fit is a row of its own that says so, as a task that raises would be tried again."""
 
@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from tidemark.arrow.kernels.grouped import grouped, groups_in
-from tidemark.arrow.kernels.grouped_parts import merged_groups, part_type, parts_of
+from tidemark.arrow.kernels.aggregates.groups import grouped, groups_in
+from tidemark.arrow.kernels.aggregates.parts import merged_groups, part_type, parts_of
 from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.read import held_by

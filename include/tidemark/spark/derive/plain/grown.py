@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.schema import DIFF, arrow_type
 from tidemark.definition.recipe import Added, Averaged, ByKey, Plain

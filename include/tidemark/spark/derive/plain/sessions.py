@@ -12,16 +12,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidemark.arrow.kernels.told_sessions import sessions_in_order, told_sessions
-from tidemark.arrow.kernels.windows.cells import GROUP, keys_in
-from tidemark.arrow.kernels.windows.instants import micros_of
-from tidemark.arrow.kernels.windows.sessions import FAR
-from tidemark.arrow.kernels.windows.sliding import END, START
+from tidemark.arrow.kernels.aggregates.instants import micros_of
+from tidemark.arrow.kernels.windows.gaps import FAR
+from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
+from tidemark.arrow.kernels.windows.sessions import sessions_in_order, sessions_of
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import Aggregated, InSessions
 from tidemark.definition.ways import Place
-from tidemark.definition.windows.assigned import AT
+from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
@@ -91,20 +90,20 @@ class Made:
         return cls(rule, views.computation.collection, Due.of(views.computation))
 
     def batches(self, rows: pa.Table) -> Batches:
-        """Of all rows of their keys. Raises as `told_sessions`."""
+        """Of all rows of their keys. Raises as `sessions_of`."""
         yield from self.of_all(rows, self.rule.on).to_batches()
 
     def of_all(self, rows: pa.Table, on: str) -> pa.Table:
-        """Of all rows of their keys, whose instants are in the column `on`. Raises as `told_sessions`."""
+        """Of all rows of their keys, whose instants are in the column `on`. Raises as `sessions_of`."""
         keys = keys_in(rows, self.rule.by)
         return self.of(rows, micros_of(rows.column(on)), keys.numbers, pa.Table.from_batches([keys.values]))
 
     def of(self, rows: pa.Table, at: Ints, numbers: Ints, keys: pa.Table) -> pa.Table:
         """Of rows that have some of the keys, which `numbers` say. Raises the same."""
-        return self.updates(told_sessions(rows, numbers, at, self.rule.kind, self.rule.plain or ()), keys)
+        return self.updates(sessions_of(rows, numbers, at, self.rule.kind, self.rule.plain or ()), keys)
 
     def updates(self, found: pa.RecordBatch | pa.Table, keys: pa.Table) -> pa.Table:
-        """Of sessions as `told_sessions` has them, of some of the keys."""
+        """Of sessions as `sessions_of` has them, of some of the keys."""
         told = found if isinstance(found, pa.Table) else pa.Table.from_batches([found])
         for name, column in zip(self.rule.by, keys.columns, strict=True):
             told = told.append_column(name, column.take(told.column(GROUP)))

@@ -18,19 +18,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from tidemark.arrow.kernels.aggregates.instants import micros_of
 from tidemark.arrow.kernels.projected import projected
-from tidemark.arrow.kernels.told_sessions import can_be_merged, merged_sessions, sessions_in_order, told_sessions
-from tidemark.arrow.kernels.windows.cells import GROUP
-from tidemark.arrow.kernels.windows.instants import micros_of
+from tidemark.arrow.kernels.windows.keys import GROUP
 from tidemark.arrow.kernels.windows.regions import Regions, in_regions
-from tidemark.arrow.kernels.windows.sliding import END, START
+from tidemark.arrow.kernels.windows.sessions import can_be_merged, merged_sessions, sessions_in_order, sessions_of
 from tidemark.arrow.read import MULTIPLICITY, held_by
 from tidemark.arrow.rows.columns import Ints, integers, one_batch
 from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Aggregated, InSessions
 from tidemark.definition.ways import Place
-from tidemark.definition.windows.assigned import AT
+from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.kind import Session
 from tidemark.plan.tasks import KeyRange, ReadTask
@@ -181,7 +180,7 @@ def _telling(rule: InSessions, tasks: int) -> Callable[[Batches], Batches]:
 
 
 def _sessions(rows: pa.RecordBatch, kind: Session, plain: Sequence[Aggregated]) -> pa.RecordBatch:
-    return told_sessions(pa.Table.from_batches([rows]), integers(rows, GROUP), integers(rows, AT), kind, plain)
+    return sessions_of(pa.Table.from_batches([rows]), integers(rows, GROUP), integers(rows, AT), kind, plain)
 
 
 def _each_as_often(near: Iterable[tuple[int, pa.RecordBatch]], schema: pa.Schema) -> Batches:
@@ -224,7 +223,7 @@ def _schema(views: Views, rule: InSessions) -> pa.Schema:
 
 
 def _told_schema(rule: InSessions) -> pa.Schema:
-    """Sessions, as `told_sessions` has them."""
+    """Sessions, as `sessions_of` has them."""
     told = [(one.name, arrow_type(one.type)) for one in rule.plain or ()]
     return pa.schema([*((name, pa.int64()) for name in (GROUP, START, END)), *told])
 

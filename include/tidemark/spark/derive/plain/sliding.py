@@ -13,14 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.windows.cells import GROUP, keys_in, windows_in_order
-from tidemark.arrow.kernels.windows.instants import micros_of
-from tidemark.arrow.kernels.windows.sliding import END, START, sliding_in_order
+from tidemark.arrow.kernels.aggregates.instants import micros_of
+from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
+from tidemark.arrow.kernels.windows.sliding import sliding_in_order, sliding_of
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
 from tidemark.definition.computation import Written
 from tidemark.definition.recipe import Aggregated, Slid
 from tidemark.definition.ways import Place
+from tidemark.definition.windows.assigned import END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.chunks import chunked, earliest, whole_width
@@ -86,7 +87,7 @@ class _Made:
     def of_all(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """Of all rows of their keys, in order. Raises as the kernel does."""
         keys, at = keys_in(rows, self.rule.by), micros_of(rows.column(self.rule.on))
-        for some in windows_in_order(rows, keys.numbers, at, self.rule.kind, self.plain):
+        for some in sliding_of(rows, keys.numbers, at, self.rule.kind, self.plain):
             yield updates(self.rule, self.due, keys.values.take(some.column(GROUP)).columns, some, self.plain)
 
 

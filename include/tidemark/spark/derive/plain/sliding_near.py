@@ -13,17 +13,18 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from tidemark.arrow.kernels.windows.cells import GROUP, keys_in, windows_in_order
-from tidemark.arrow.kernels.windows.instants import micros_of
+from tidemark.arrow.kernels.aggregates.instants import micros_of
+from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
 from tidemark.arrow.kernels.windows.reached import rows_around, starts_reached
 from tidemark.arrow.kernels.windows.regions import Regions, in_regions
-from tidemark.arrow.kernels.windows.sliding import START
+from tidemark.arrow.kernels.windows.sliding import sliding_of
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type, key_scalars
 from tidemark.definition.recipe import Aggregated, Slid
 from tidemark.definition.ways import Place
+from tidemark.definition.windows.assigned import START
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.ranges import ranges_between
@@ -103,7 +104,7 @@ def _differing(views: Views, rule: Slid, plain: Sequence[Aggregated], near: _Nea
 def _windows(rows: pa.Table, rule: Slid, plain: Sequence[Aggregated], near: _Near) -> Iterator[pa.RecordBatch]:
     """The windows of rows that start where changes reach, as the definition gives them."""
     at, numbers = micros_of(rows.column(rule.on)), integers(rows, GROUP)
-    for windows in windows_in_order(rows, numbers, at, rule.kind, plain):
+    for windows in sliding_of(rows, numbers, at, rule.kind, plain):
         some = windows.filter(pa.array(in_regions(integers(windows, GROUP), integers(windows, START), near.starts)))
         keys = near.keys.take(some.column(GROUP)).columns
         yield pa.RecordBatch.from_pydict(shown(dict(zip(rule.by, keys, strict=True)), some, plain))

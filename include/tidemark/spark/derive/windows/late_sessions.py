@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from tidemark.arrow.kernels.windows.gaps import Gaps
 from tidemark.arrow.kernels.windows.late_sessions import LAST, LATE, STRETCH, Lasting, judged_updates
-from tidemark.arrow.kernels.windows.sessions import Gaps
 from tidemark.definition.recipe import DIFF, LEARNED, InSessions
 from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.model.window.kind import Session

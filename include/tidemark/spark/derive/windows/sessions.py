@@ -1,5 +1,5 @@
 """Sessions by Spark: it gives the values that aggregates are of, and brings the rows of a key together in order of
-their instants; the kernel tells sessions of them as they come (arrow/kernels/told_sessions.py)."""
+their instants; the kernel tells sessions of them as they come (arrow/kernels/windows/sessions.py)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 
-from tidemark.arrow.kernels.groups_in_order import groups_in_order
-from tidemark.arrow.kernels.told_sessions import sessions_in_order
+from tidemark.arrow.kernels.aggregates.groups_in_order import groups_in_order
+from tidemark.arrow.kernels.windows.sessions import sessions_in_order
 from tidemark.definition.recipe import InSessions
 from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.plan.tasks import KeyRange

@@ -16,9 +16,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, Slide, sliding
+from tidemark.arrow.kernels.windows.sliding import CHUNK, Slide, sliding
 from tidemark.arrow.rows.columns import integers
 from tidemark.definition.recipe import Slid
+from tidemark.definition.windows.assigned import AT
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.chunks import WIDEST, chunked, earliest, whole_width

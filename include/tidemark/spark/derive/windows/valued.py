@@ -8,10 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidemark.arrow.kernels.windows.sliding import END, START
 from tidemark.definition.recipe import Aggregated, InSessions, Slid
 from tidemark.definition.windows.aggregated import aggregates_of_values
-from tidemark.definition.windows.assigned import AT
+from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.columns import our_type, spark_type, value

@@ -1,4 +1,4 @@
-"""Groups of rows in memory: ranges of rows that are equal in their keys (windows/of_ranges.py)."""
+"""Groups of rows in memory: ranges of rows that are equal in their keys (ranges.py)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.windows.instants import micros_of
-from tidemark.arrow.kernels.windows.of_ranges import Ranges, aggregated
+from tidemark.arrow.kernels.aggregates.instants import micros_of
+from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
 from tidemark.arrow.rows.columns import Ints, integers, one_batch
 from tidemark.arrow.rows.order import sort, starts
 from tidemark.definition.recipe import Aggregated, Grouped

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.rows.columns import Ints, contiguous, values
 
 DAY = 86_400_000_000

@@ -1,4 +1,4 @@
-"""Rows at one instant, put together, where the aggregates have parts (grouped_parts.py): what is left to slide over is
+"""Rows at one instant, put together, where the aggregates have parts (parts.py): what is left to slide over is
 about as many rows as there are instants."""
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.grouped_parts import finals, merged_of, parts_of
-from tidemark.arrow.kernels.windows.of_ranges import Ranges, aggregated
+from tidemark.arrow.kernels.aggregates.parts import finals, merged_of, parts_of
+from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
 from tidemark.arrow.rows.columns import contiguous
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import arrow_type

@@ -7,7 +7,7 @@
 
 That comes to the same only for aggregates that do not depend on how rows were parted: all but those that must see each
 value, which are counts of different ones, quantiles and collections. Means go on as sums and counts, sums of floats as
-lists that add up to them exactly (windows/float_sums.py).
+lists that add up to them exactly (float_sums.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tidemark.arrow.kernels.grouped import grouped
-from tidemark.arrow.kernels.windows.of_ranges import means
+from tidemark.arrow.kernels.aggregates.groups import grouped
+from tidemark.arrow.kernels.aggregates.ranges import means
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Aggregated

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidemark.arrow.kernels.windows import cells
-from tidemark.arrow.kernels.windows.cells import GROUP, keys_in, windows_in_order
-from tidemark.arrow.kernels.windows.sliding import END, START
-from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
+from tidemark.arrow.kernels.windows import sliding
+from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
+from tidemark.arrow.kernels.windows.sliding import sliding_of
 from tidemark.definition.aggregated import result_type
 from tidemark.definition.recipe import Aggregated
+from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import ColumnType, DecimalType
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.evaluate import window_rows
@@ -69,7 +70,7 @@ def told(rows: pa.Table, by: tuple[str, ...], kind: Sliding) -> list[tuple[Any, 
     """The windows in the order they come in."""
     keys = keys_in(rows, by)
     found: list[tuple[Any, ...]] = []
-    for windows in windows_in_order(rows, keys.numbers, rows.column("at").to_numpy(), kind, COMPUTED):
+    for windows in sliding_of(rows, keys.numbers, rows.column("at").to_numpy(), kind, COMPUTED):
         of = keys.values.take(windows.column(GROUP)).to_pylist() if by else [{}] * windows.num_rows
         columns = [windows.column(name).to_pylist() for name in (START, END, *(one.name for one in COMPUTED))]
         found += [(*key.values(), *values) for key, *values in zip(of, *columns, strict=True)]
@@ -91,7 +92,7 @@ def test_windows_come_in_order_and_are_what_the_law_says(
     by: tuple[str, ...], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = Random(seed)
-    monkeypatch.setattr(cells, "_SLICE", chance.choice([1, 3, 7, 1000]))
+    monkeypatch.setattr(sliding, "_SLICE", chance.choice([1, 3, 7, 1000]))
     kind = Sliding(chance.choice([0, 1, 6, 40, 10**6]), clamp_start_at_zero=chance.random() < 0.5)
     rows = rows_of(chance, chance.choice([1, 2, 30, 80]), chance.choice([2, 20, 200]))
     if chance.random() < 0.5 and by:  # as they come where these lead the key
@@ -116,7 +117,7 @@ def test_values_far_apart_do_not_mix_keys() -> None:
 def test_a_sum_of_rows_at_one_instant_that_does_not_fit_is_refused() -> None:
     rows = pa.Table.from_pylist([{"b": 1, "a": "", "n": 2**62, "price": None, "at": 5}] * 2, SCHEMA)
     with pytest.raises(Overflowed, match="64 bits"):
-        list(windows_in_order(rows, np.zeros(2, np.int64), np.full(2, 5), Sliding(1), COMPUTED))
+        list(sliding_of(rows, np.zeros(2, np.int64), np.full(2, 5), Sliding(1), COMPUTED))
 
 
 def test_a_sum_of_decimals_has_more_digits_than_they_have() -> None:

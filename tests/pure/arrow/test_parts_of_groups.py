@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.grouped import grouped
-from tidemark.arrow.kernels.grouped_parts import merged_groups, parts_of
-from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.kernels.aggregates.groups import grouped
+from tidemark.arrow.kernels.aggregates.parts import merged_groups, parts_of
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.definition.recipe import Aggregated
 from tidemark.model.collection import ColumnType, DecimalType
 from tidemark.model.window.aggregate import Function

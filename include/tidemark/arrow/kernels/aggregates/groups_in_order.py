@@ -1,5 +1,5 @@
 """Groups of a stream of rows that come in order of their keys and instants: however many rows a group has, little is
-held of it where the aggregates have parts (grouped_parts.py).
+held of it where the aggregates have parts (parts.py).
 
     rows    a at 1: 5    a at 2: 7 | a at 2: 1    a at 3: 2 | b at 1: 4
     held    a at 1: n=1 sum=5, a at 2: n=1 sum=7
@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.grouped_parts import compacted_of
-from tidemark.arrow.kernels.windows.at_instants import AtInstants, peeked
-from tidemark.arrow.kernels.windows.of_ranges import Ranges, aggregated
+from tidemark.arrow.kernels.aggregates.at_instants import AtInstants, peeked
+from tidemark.arrow.kernels.aggregates.parts import compacted_of
+from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.order import starts
 from tidemark.definition.recipe import Aggregated

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.windows.extremes import greatest, least
-from tidemark.arrow.kernels.windows.float_sums import (
+from tidemark.arrow.kernels.aggregates.extremes import greatest, least
+from tidemark.arrow.kernels.aggregates.float_sums import (
     Floats,
     float_parts,
     float_sums,
@@ -32,10 +32,10 @@ from tidemark.arrow.kernels.windows.float_sums import (
     parts_of_parts,
     sums_of_parts,
 )
-from tidemark.arrow.kernels.windows.ranked import different, kth
-from tidemark.arrow.kernels.windows.sums import Overflowed, counts, sums
-from tidemark.arrow.kernels.windows.texts import Texts
-from tidemark.arrow.kernels.windows.values import ordered
+from tidemark.arrow.kernels.aggregates.ranked import different, kth
+from tidemark.arrow.kernels.aggregates.sums import Overflowed, counts, sums
+from tidemark.arrow.kernels.aggregates.texts import Texts
+from tidemark.arrow.kernels.aggregates.values import ordered
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, valid, values
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Aggregated

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.windows.of_ranges import Ranges, aggregated
-from tidemark.arrow.kernels.windows.sums import Overflowed, sums
+from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
+from tidemark.arrow.kernels.aggregates.sums import Overflowed, sums
 from tidemark.definition.recipe import Aggregated
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.window.aggregate import Aggregate, Function

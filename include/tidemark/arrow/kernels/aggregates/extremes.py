@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.windows.sums import counts
-from tidemark.arrow.kernels.windows.values import ordered
+from tidemark.arrow.kernels.aggregates.sums import counts
+from tidemark.arrow.kernels.aggregates.values import ordered
 from tidemark.arrow.rows.columns import Ints, valid, values
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
