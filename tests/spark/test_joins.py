@@ -12,7 +12,7 @@ from tests.spark.support import Made
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import UPDATES, UPSERT, Row, at_rest, drawn, land, refreshed, taken_back
 from tidemark.model.derived import Definition, Derived, Refresh
-from tidemark.spark.derive import by_key, joins
+from tidemark.spark.derive.queries import by_key, joins
 
 pytestmark = pytest.mark.spark
 

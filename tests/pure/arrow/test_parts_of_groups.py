@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.aggregates.groups import grouped
+from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.aggregates.parts import merged_groups, parts_of
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.definition.recipe import Aggregated
@@ -64,8 +64,8 @@ def test_groups_of_parts_are_those_of_all(rows: list[tuple[object, ...]], size: 
     parts = parts_of(MERGED, TYPES)
     assert parts is not None
     some = [table(rows[first : first + size]) for first in range(0, len(rows), size)] or [table([])]
-    put = merged_groups(pa.Table.from_batches([grouped(one, KEYS, parts) for one in some]), KEYS, MERGED, parts)
-    assert repr(put.to_pylist()) == repr(grouped(table(rows), KEYS, MERGED).to_pylist())
+    put = merged_groups(pa.Table.from_batches([groups_by(one, KEYS, parts) for one in some]), KEYS, MERGED, parts)
+    assert repr(put.to_pylist()) == repr(groups_by(table(rows), KEYS, MERGED).to_pylist())
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,6 @@ def test_what_depends_on_how_rows_are_parted_has_no_parts(one: Aggregated) -> No
 def test_a_sum_is_refused_only_where_its_own_group_may_be_beyond() -> None:
     total = (Aggregated("sum", Function.SUM, "n", INT),)
     far = [(key, None, number, None, None, None) for key, number in (("a", 2**61), ("b", 2**61), ("c", -(2**61)))]
-    assert grouped(table(far), KEYS, total).column("sum").to_pylist() == [2**61, 2**61, -(2**61)]
+    assert groups_by(table(far), KEYS, total).column("sum").to_pylist() == [2**61, 2**61, -(2**61)]
     with pytest.raises(Overflowed):
-        grouped(table([far[0]] * 4), KEYS, total)
+        groups_by(table([far[0]] * 4), KEYS, total)

@@ -16,7 +16,7 @@ from tidemark.definition.recipe import Aggregated, Grouped
 _AT = "_at_of_rows"
 
 
-def grouped(
+def groups_by(
     rows: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregated], at: Ints | None = None
 ) -> pa.RecordBatch:
     """One row for each group of rows that are equal in `keys`, in order of these: the keys, null a value, and the
@@ -37,5 +37,5 @@ def grouped(
 
 
 def groups_in(rows: pa.Table, rule: Grouped) -> pa.RecordBatch:
-    """The groups of rows by a rule. Raises as `grouped`."""
-    return grouped(rows, rule.keys, rule.aggregates, None if rule.on is None else micros_of(rows.column(rule.on)))
+    """The groups of rows by a rule. Raises as `groups_by`."""
+    return groups_by(rows, rule.keys, rule.aggregates, None if rule.on is None else micros_of(rows.column(rule.on)))

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tidemark.arrow.kernels.aggregates.groups import grouped
+from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.aggregates.ranges import means
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import arrow_type
@@ -104,8 +104,8 @@ def part_type(part: Aggregated) -> pa.DataType:
 def merged_groups(
     parts: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregated], of_parts: Sequence[Aggregated]
 ) -> pa.RecordBatch:
-    """The groups of all rows, of the groups of parts, which have `of_parts`: as `grouped` gives them of the rows.
+    """The groups of all rows, of the groups of parts, which have `of_parts`: as `groups_by` gives them of the rows.
     Raises Overflowed where a sum might not fit its type."""
-    found = grouped(parts, keys, merged_of(aggregates, of_parts))
+    found = groups_by(parts, keys, merged_of(aggregates, of_parts))
     columns = [*(found.column(name) for name in keys), *finals(found, aggregates)]
     return pa.RecordBatch.from_arrays(columns, [*keys, *(one.name for one in aggregates)])
