@@ -11,9 +11,9 @@
     place            which place takes the computation: this process, executors, or queries; by size only
     computer         the whole, as jobs ask for it
 
-A worked example: `delays_by_hour` groups 2,000,000 flights by origin and hour, where they are not cancelled.
+A worked example: `delays_by_hour` groups 2,000,000 flights by origin and hour, without those that were cancelled.
 
-1. Its recipe has a projection (the condition, the hour of a time) and `Grouped`: keys, aggregates. `place.kind_of` finds
+1. Its recipe has a projection (the condition, the hour of a time) and `Grouped`: keys, aggregates. `place.kind_of` says
    `kinds.groups.Groups`.
 2. The first build: `place.here` asks Groups for a gathering. 2,000,000 flights are read batch by batch, each batch is
    projected and grouped, and the groups of batches are put together: some 90,000 groups are held, and no flights.
