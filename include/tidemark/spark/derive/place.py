@@ -28,6 +28,7 @@ from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.here.rows import all_here
 from tidemark.spark.derive.kind import Kind
 from tidemark.spark.derive.kinds.groups import Groups
+from tidemark.spark.derive.kinds.joins import Joins
 from tidemark.spark.derive.kinds.sessions import Sessions
 from tidemark.spark.derive.kinds.sliding import SlidingWindows
 from tidemark.spark.derive.parts import written, written_here, written_in_order
@@ -36,7 +37,7 @@ from tidemark.spark.derive.settings import IN_ONE_TASK, with_settings
 from tidemark.spark.derive.views import Views
 
 Found = tuple[Place, list[Written]]
-KINDS: tuple[type[Kind], ...] = (Groups, SlidingWindows, Sessions)
+KINDS: tuple[type[Kind], ...] = (Groups, SlidingWindows, Sessions, Joins)
 """The kinds that have kernels."""
 
 
