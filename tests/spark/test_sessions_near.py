@@ -133,7 +133,7 @@ def test_what_comes_to_more_than_there_is_room_for_is_left_to_the_queries(
     ("rows", "said"),
     [
         ([row(7, good=True, sold=3, change=-1)], "holds a row of key"),
-        ([row(number, good=True, sold=3, whole=2**62) for number in (1, 2)], "overflow"),
+        ([row(number, good=True, sold=3, whole=2**62) for number in (1, 2)], "beyond 64 bits"),
     ],
 )
 @pytest.mark.parametrize("more", [(), (FIRST,)], ids=["by parts", "by a shuffle"])

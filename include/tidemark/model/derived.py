@@ -18,8 +18,6 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.window.aggregate import Function
-from tidemark.model.window.kind import Session
 from tidemark.model.window.lateness import NOT_LATE, Lateness
 from tidemark.model.window.windows import Windows
 
@@ -45,8 +43,6 @@ class Mode(StrEnum):
 _NULL_IS_A_VALUE = "windows by null"
 """What is said besides of windows that are by columns: until format 3 a row where one of these is null was in none, so
 what was computed then must be computed anew."""
-_DISTINCT_IS_EXACT = "exact counts of sessions"
-"""What is said besides of sessions with `approx_distinct`, which was a sketch until 0.6."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +73,6 @@ class Definition:
             said.append(asdict(self.windows))
             if self.windows.by:
                 said.append(_NULL_IS_A_VALUE)
-            functions = {one.function for one in self.windows.aggregates}
-            if isinstance(self.windows.kind, Session) and Function.APPROX_DISTINCT in functions:
-                said.append(_DISTINCT_IS_EXACT)
         text = json.dumps(said, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -6,11 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidemark.model.collection import Collection
+from tidemark.model.derived import Derived
+from tidemark.model.window.aggregate import Function
+from tidemark.model.window.kind import Session
 from tidemark.plan.arrivals import judged_by
 from tidemark.plan.event_times import reads_event_times
 
 _ON_EVENT_TIMES = ".event_time"
 """What the record of a definition has behind it if its windows are on event times."""
+_EXACT = ".exact"
+"""What it has behind that if `approx_distinct` is exact where it was a sketch until 0.6: in sessions."""
 _JUDGED_BY = ".judged by "
 """What it has behind that, before a schedule, if in which window a row counts follows from that."""
 
@@ -21,7 +26,15 @@ def computed_as(collection: Collection, inputs: Sequence[Collection]) -> str:
     over = any(reads_event_times(collection.derived, given) for given in inputs)
     schedules = [schedule for given in inputs if (schedule := judged_by(collection.derived, given))]
     by = "".join(f"{_JUDGED_BY}{schedule}" for schedule in schedules)
-    return collection.computed_as + (_ON_EVENT_TIMES if over else "") + by
+    exact = _EXACT if _counts_exactly(collection.derived) else ""
+    return collection.computed_as + (_ON_EVENT_TIMES if over else "") + exact + by
+
+
+def _counts_exactly(derived: Derived) -> bool:
+    windows = derived.definition.windows
+    if windows is None or not isinstance(windows.kind, Session):
+        return False
+    return any(one.function is Function.APPROX_DISTINCT for one in windows.aggregates)
 
 
 def differs(recorded: str, collection: Collection, inputs: Sequence[Collection]) -> str:
@@ -34,6 +47,9 @@ def differs(recorded: str, collection: Collection, inputs: Sequence[Collection])
     known, what = (said.partition(_JUDGED_BY)[0] for said in (recorded, wanted))
     if known == what:
         return "its input has another schedule, by which rows are late"
+    known, what = (said.removesuffix(_EXACT) for said in (known, what))
+    if known == what:
+        return "approx_distinct in sessions is exact now"
     if known.removesuffix(_ON_EVENT_TIMES) == what.removesuffix(_ON_EVENT_TIMES):
         return "a column event_time came or went"
     return "it is kept in other columns"

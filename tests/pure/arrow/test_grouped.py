@@ -177,12 +177,14 @@ def test_columns_are_of_the_types_they_are_to_have() -> None:
     ]
 
 
-def test_what_might_not_fit_in_some_order_is_not_told() -> None:
-    """The whole fits, but the sum of the first two does not."""
+def test_a_sum_is_refused_where_it_does_not_fit_and_not_where_a_part_of_it_does_not() -> None:
+    """Of the first group the whole fits, but the sum of the first two does not."""
     rows = pa.table({"k": [1, 1, 1], "x": [MOST, 1, -1]})
+    total = Aggregated("total", Function.SUM, "x", INT)
+    assert groups_by(rows, ["k"], [total]).to_pylist() == [{"k": 1, "total": MOST}]
     for function, of in ((Function.SUM, INT), (Function.AVG, FLOAT)):
         with pytest.raises(Overflowed):
-            groups_by(rows, ["k"], [Aggregated("total", function, "x", of)])
+            groups_by(rows.slice(0, 2), ["k"], [Aggregated("total", function, "x", of)])
     most = groups_by(rows, ["k"], [Aggregated("most", Function.MAX, "x", INT)])
     assert most.to_pylist() == [{"k": 1, "most": MOST}]
 

@@ -90,13 +90,14 @@ def test_rows_are_counted_without_a_column() -> None:
     assert aggregated(Aggregated("a", Function.COUNT, None, INT), batch, ranges).to_pylist() == [2, 2]
 
 
-def test_a_sum_is_refused_where_a_part_of_it_may_not_fit() -> None:
+def test_a_sum_is_refused_where_it_does_not_fit_and_not_where_a_part_of_it_does_not() -> None:
     batch = pa.record_batch({"n": pa.array([2**62, 2**62, -(2**62), 1])})
     total = Aggregated("a", Function.SUM, "n", INT)
     at, begins = np.arange(4), np.array([True, False, False, False])
-    assert aggregated(total, batch, Ranges(np.array([0, 3]), np.array([1, 4]), at, begins)).to_pylist() == [2**62, 1]
+    lo, hi = np.array([0, 3, 0]), np.array([1, 4, 3])
+    assert aggregated(total, batch, Ranges(lo, hi, at, begins)).to_pylist() == [2**62, 1, 2**62]
     with pytest.raises(Overflowed):
-        aggregated(total, batch, Ranges(np.array([0]), np.array([3]), at, begins))
+        aggregated(total, batch, Ranges(np.array([0]), np.array([2]), at, begins))
 
 
 @pytest.mark.parametrize(

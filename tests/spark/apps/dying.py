@@ -63,7 +63,7 @@ def _hit(who: str, driver: int) -> None:
 
 def main(argv: list[str]) -> int:
     who, root, collection, marks = argv
-    place.PLACES = (place.key_ranges,)  # nothing is little, nor is anything left to the queries
+    place.PLACES = (place.key_ranges, place.shuffle)  # nothing is little, nor is anything left to the queries
     place.by_queries = None  # type: ignore[assignment]
     key_ranges.AT_ONCE = FEW
     parts._writer = _dying(who, marks, os.getpid(), parts._writer)  # type: ignore[assignment]

@@ -33,21 +33,18 @@ from tidemark.arrow.kernels.aggregates.float_sums import (
     sums_of_parts,
 )
 from tidemark.arrow.kernels.aggregates.ranked import different, kth
-from tidemark.arrow.kernels.aggregates.sums import Overflowed, counts, sums
+from tidemark.arrow.kernels.aggregates.sums import counts, sums
 from tidemark.arrow.kernels.aggregates.texts import Texts
 from tidemark.arrow.kernels.aggregates.values import ordered
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, valid, values
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Aggregated
 from tidemark.model.collection import DecimalType, ValueType
-from tidemark.model.instant import MAX_TIME
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.quantile import DIGITS
 
 _DIGITS = 100
 """More than any total of decimals has, in units of its mean."""
-_MOST_SIZE = 2.0**62
-"""Of numbers that come to less, all taken for positive ones, no sum of some is beyond 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +67,8 @@ class Ranges:
 
 
 def aggregated(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> pa.Array:
-    """What an aggregate is of each range; a sum also of sums that were told in parts. Raises Overflowed where one might
-    not fit its type."""
+    """What an aggregate is of each range; a sum also of sums that were told in parts. Raises Overflowed where one does
+    not fit its type: Spark may stop at a part of a sum that does not, though the whole does."""
     lo, hi = ranges.lo, ranges.hi
     if one.of is None:
         return pa.array(hi - lo)
@@ -109,23 +106,8 @@ def _sum(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
         return float_parts(column, lo, hi)
     if pa.types.is_floating(column.type):
         return _floats(float_sums(column, lo, hi), none_known(column, lo, hi))
-    found = _sums(column.cast(arrow_type(one.type)), lo, hi)
+    found = sums(column.cast(arrow_type(one.type)), lo, hi)
     return found.fill_null(0) if one.kept else found
-
-
-def _sums(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
-    """Of whole numbers and decimals. Spark stops where a part of a sum does not fit, though the whole may: so what
-    might not fit in some order is refused."""
-    if pa.types.is_decimal(column.type):
-        return sums(column, lo, hi)
-    known = valid(column)
-    whole = values(column) if known is None else np.where(known, values(column), 0)
-    most = max(abs(int(whole.min())), abs(int(whole.max()))) if len(whole) else 0
-    if most * len(whole) > MAX_TIME and most * int((hi - lo).max(initial=0)) > _MOST_SIZE:
-        sizes = float_sums(pa.array(np.abs(whole.astype(np.float64))), lo, hi)
-        if sizes.max(initial=0.0) > _MOST_SIZE:
-            raise Overflowed("a sum of whole numbers may be beyond 64 bits")
-    return sums(column, lo, hi)
 
 
 def _mean(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
@@ -134,7 +116,7 @@ def _mean(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
         return means(one.type, sums(column.cast(pa.decimal128(38, column.type.scale)), lo, hi), many)
     if pa.types.is_floating(column.type):
         return means(one.type, pa.array(float_sums(column, lo, hi)), many)
-    return means(one.type, _sums(column, lo, hi), many)
+    return means(one.type, sums(column, lo, hi), many)
 
 
 def means(of: ValueType, totals: pa.Array, many: Ints) -> pa.Array:
