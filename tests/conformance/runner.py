@@ -53,6 +53,8 @@ class Outcome:
     by_the_law: tuple[str, ...] = ()
     law_only: bool = False
     """Whether production answered nothing of it."""
+    computed: bool = False
+    """Whether production computed windows for it."""
 
 
 def outcome(case: Case) -> Outcome:
@@ -66,7 +68,7 @@ def outcome(case: Case) -> Outcome:
             adapter(case.content)
         except Exception as error:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return Outcome(reason, tuple(who.law_only), bool(who.law_only) and not who.production)
+    return Outcome(reason, tuple(who.law_only), bool(who.law_only) and not who.production, who.computed)
 
 
 def failure(case: Case) -> str | None:

@@ -49,9 +49,11 @@ class LawOnly(Exception):
 
 @dataclass
 class Asked:
-    """Who answered while a case ran: production, or the law alone, and why."""
+    """Who answered while a case ran: production, which may have `computed` something or only have read a file; or the
+    law alone, and why."""
 
     production: bool = False
+    computed: bool = False
     law_only: list[str] = field(default_factory=list)
 
 
@@ -69,10 +71,11 @@ def asked() -> Iterator[Asked]:
         _ASKED.reset(token)
 
 
-def by_production() -> None:
-    """Production answered."""
+def by_production(*, computed: bool = True) -> None:
+    """Production answered: it computed windows, or it only read the file that declares them."""
     if told := _ASKED.get(None):
         told.production = True
+        told.computed |= computed
 
 
 def by_the_law(why: str) -> None:

@@ -59,6 +59,12 @@ def late_for_sessions(declared: Derived, rows: tuple[Happened, ...]) -> tuple[in
     return tuple(sorted(row["record"] for row in told for _ in range(row[late_sessions.LATE])))
 
 
+def forget() -> None:
+    """Let go of what was computed."""
+    for remembered in (windows_for_a_while, late_for_sessions):
+        remembered.cache_clear()
+
+
 def _plain(declared: Derived) -> tuple[Aggregated, ...]:
     """The aggregates, of columns of the input."""
     rule = recipe_of(_for_ever(declared)).windowed

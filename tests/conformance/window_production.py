@@ -61,6 +61,12 @@ def refreshed(declared: Derived, before: Iterable[Happened], more: Iterable[Happ
     return [*map(list, _refreshed(declared, tuple(before), tuple(more)))]
 
 
+def forget() -> None:
+    """Let go of what was computed."""
+    for remembered in (_windows, _refreshed):
+        remembered.cache_clear()
+
+
 def recipe_of(declared: Derived) -> Recipe:
     """How production computes what is declared."""
     assert declared.definition.windows is not None
