@@ -11,12 +11,12 @@ from tests.conformance.fields import check_known
 from tests.conformance.window_answers import answered, unordered, windows_by_production
 from tests.conformance.window_declared import LawOnly
 from tests.conformance.window_words import KIND_FIELDS, Case, bounds_of, happened, rule_of, told_of
+from tests.oracles.law.panes import Pane, Panes, Trigger
 from tidemark.model.window.contents import Rule, rows_by_window
 from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.happened import consolidated
 from tidemark.model.window.kind import Session
 from tidemark.model.window.lateness import Judged, judge
-from tidemark.model.window.panes import Pane, Panes, Trigger
 from tidemark.model.window.windows import Late
 
 FIELDS = {

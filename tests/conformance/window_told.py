@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.conformance.window_answers import all_windows
 from tests.conformance.window_words import Case, check_windows, compare, happened
+from tests.oracles.law.told import Id, Told
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Session
-from tidemark.model.window.told import Id, Told
 
 
 class Stream:

@@ -26,6 +26,7 @@ from tests.conformance.window_words import (
     kind_of,
     rule_of,
 )
+from tests.oracles.law.told import delta
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Derived
 from tidemark.model.window.bounds import Window
@@ -34,7 +35,6 @@ from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.kind import Hopping, Session, Tumbling, WindowKind
 from tidemark.model.window.lateness import behind, judge, lateness
 from tidemark.model.window.sessions import merged, session_of
-from tidemark.model.window.told import delta
 from tidemark.model.window.windows import Late
 
 RECORDS = {

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.oracles.law.told import delta
 from tests.pure.model.window import brute
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.bounds import earliest_after, earliest_from, windows_at
@@ -17,7 +18,6 @@ from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
 from tidemark.model.window.sliding import sliding_windows, starts_touched
-from tidemark.model.window.told import delta
 
 instants = st.integers(-25, 30)
 rows = st.lists(
