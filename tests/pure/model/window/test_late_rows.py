@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.window_retention import least_retention, require_retention
+from tests.oracles.law.records import on_time
 from tests.oracles.law.told import Told
 from tests.pure.model.window import brute
 from tests.pure.model.window.test_window_kinds import by_law, kinds, the_long_way
@@ -21,7 +22,7 @@ from tidemark.model.window.close import (
     end_exclusive,
     is_closed,
 )
-from tidemark.model.window.contents import Rule, contents, on_time
+from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Cumulate, Hopping, Session, Sliding, Tumbling
