@@ -94,6 +94,47 @@ def test_a_field_that_is_not_known_is_named(case: Case):
         del holder["sea_level"]
 
 
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "numbers": (
+        "sliding",
+        {
+            "size": 10,
+            "records": [{"key": 1, "value": 1.5, "time": 0}, {"key": 1, "value": 2.25, "time": 4}],
+            "windows": [
+                {"key": 1, "start": -10, "end": 0, "sum": 1.5, "count": 1, "values": [1.5]},
+                {"key": 1, "start": -6, "end": 4, "sum": 3.75, "values": [1.5, 2.25]},
+                {"key": 1, "start": 1, "end": 11, "values": [2.25]},
+            ],
+        },
+    ),
+    "no keys": (
+        "session",
+        {
+            **{"gap": 5, "grace": 0, "records": [{"key": None, "value": "x", "time": 3}]},
+            **{"sessions": [], "stream_time": None, "dropped_records": [0]},
+        },
+    ),
+    "no records": ("tumbling", {"size": 10, "records": [], "windows": []}),
+    "only more": (
+        "retractions",
+        {
+            **{"kind": "cumulate", "max_size": 6, "step": 2, "updates": []},
+            "then": [{"key": "k", "value": "1", "time": 3, "diff": 1}],
+            "state_before": [],
+            "state_after": [{"key": "k", "start": 0, "end": 4}, {"key": "k", "start": 0, "end": 6}],
+        },
+    ),
+}
+"""Cases that vectors may hold, too."""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_cases_are_answered_by_production(name: str):
+    kind, content = OTHERS[name]
+    found = outcome(Case("other.json", kind, name, content))
+    assert (found.failure, found.computed, found.by_the_law) == (None, True, ())
+
+
 TRIGGER = "no collection file declares a trigger"
 PANES = "no collection file has a window tell only what it did not tell before"
 CLAMPED = "no collection file says that aligned windows do not start below 0"

@@ -57,7 +57,7 @@ def before_and_after(rule: Rule, before: Sequence[Happened], more: Sequence[Happ
         every = [*before, *more]
         if any(count < 0 for count in consolidated(every).values()):
             raise LawOnly("production refuses rows that are there fewer times than none")
-        learned = [row._replace(learned=0) for row in before], [row._replace(learned=1) for row in more]
+        learned = [[_as_held(row)._replace(learned=at) for row in some] for at, some in enumerate((before, more))]
         told = refreshed(declared(rule, early=True), *learned)
         return [[_named(rule, one, every) for one in state] for state in told]
 
@@ -86,7 +86,7 @@ def late_records(rule: Rule, rows: Sequence[Happened]) -> list[int]:
         one = declared(_as_declared(rule, rows))
         if not is_for_a_while(one) or not isinstance(rule.kind, Session):
             raise LawOnly("Spark SQL counts the late rows of other windows than sessions")
-        return [*late_for_sessions(one, tuple(rows))]
+        return [*late_for_sessions(one, tuple(map(_as_held, rows)))]
 
     return answered(by_law, by_production, note=False)
 
@@ -115,7 +115,21 @@ def unordered(rows: Sequence[Any]) -> Counter[str]:
     return Counter(map(str, rows))
 
 
+def _texts(rows: Iterable[Happened]) -> dict[str, Any]:
+    """Keys and values by their texts, as which the input holds them."""
+    found: dict[str, Any] = {}
+    for value in (value for row in rows for value in (row.key, row.value) if value is not None):
+        if type(found.setdefault(str(value), value)) is not type(value):
+            raise LawOnly(f"{value} is a text and a number")
+    return found
+
+
+def _as_held(row: Happened) -> Happened:
+    return row if row.key is None else row._replace(key=str(row.key))
+
+
 def _told(one: Derived, rows: Sequence[Happened], close: int) -> Sequence[Told]:
+    rows = [*map(_as_held, rows)]
     if is_for_a_while(one):
         return windows_for_a_while(one, tuple(rows))
     return windows(one, [row._replace(learned=0) for row in rows], close)
@@ -135,8 +149,8 @@ def _as_declared(rule: Rule, rows: Sequence[Happened]) -> Rule:
 
 def _named(rule: Rule, one: Told, rows: Iterable[Happened]) -> dict[str, Any]:
     """A window by the vectors' names. Values are as they came, and are added up where they are numbers."""
-    came = {str(row.value): row.value for row in rows}
+    came = _texts(rows)
     values = sorted((came[text] for text in json.loads(one.told[4])), key=str)
     count, total, first, last, _ = one.told
     told = (count, total if numbers(values) else None, first, last, values)
-    return named(rule.kind, one.key, Window(one.start, one.end), told)
+    return named(rule.kind, came[one.key], Window(one.start, one.end), told)

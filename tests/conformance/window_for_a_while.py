@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.conformance.window_production import Told, recipe_of, told_in, updates_of
+from tests.conformance.window_production import Told, input_of, recipe_of, told_in, updates_of
 from tidemark.arrow.kernels.groups_in_order import groups_in_order
 from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows import late_sessions, sliding
@@ -23,6 +23,7 @@ from tidemark.arrow.kernels.windows.sessions import Gaps
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import DIFF, TIME
 from tidemark.definition.recipe import BAND, Aggregated, InSessions, Slid
+from tidemark.model.collection import Collection
 from tidemark.model.derived import Derived
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.judged import Judging
@@ -40,12 +41,12 @@ def is_for_a_while(declared: Derived) -> bool:
 @lru_cache(maxsize=4096)
 def windows_for_a_while(declared: Derived, rows: tuple[Happened, ...]) -> tuple[Told, ...]:
     """The windows of rows, each of which counts as learned at the time it says."""
-    rule = recipe_of(declared).windowed
+    rule, given = recipe_of(declared).windowed, input_of(rows)
     assert rule is not None
-    updates = _in_windows(declared, rows)
+    updates, plain = _in_windows(declared, rows), _plain(declared, given)
     if not updates.num_rows:
         return ()
-    found = _slid(rule, updates, _plain(declared)) if isinstance(rule, Slid) else _met(rule, updates, _plain(declared))
+    found = _slid(rule, updates, plain) if isinstance(rule, Slid) else _met(rule, updates, plain)
     start, end = sliding.START, sliding.END
     return tuple(Told(row["key"], row[start], row[end], told_in(row)) for some in found for row in some.to_pylist())
 
@@ -65,9 +66,9 @@ def forget() -> None:
         remembered.cache_clear()
 
 
-def _plain(declared: Derived) -> tuple[Aggregated, ...]:
+def _plain(declared: Derived, given: Collection) -> tuple[Aggregated, ...]:
     """The aggregates, of columns of the input."""
-    rule = recipe_of(_for_ever(declared)).windowed
+    rule = recipe_of(_for_ever(declared), given).windowed
     assert rule is not None
     assert rule.plain is not None
     return rule.plain
@@ -83,9 +84,8 @@ def _for_ever(declared: Derived) -> Derived:
 
 def _in_windows(declared: Derived, rows: Sequence[Happened]) -> pa.RecordBatch:
     """The rows that are in windows, as updates, with AT, in order of key and instant."""
-    updates = projected(
-        updates_of([row for row in rows if row.at is not None]), recipe_of(_for_ever(declared)).projection
-    )
+    there, given = [row for row in rows if row.at is not None], input_of(rows)
+    updates = projected(updates_of(there, given), recipe_of(_for_ever(declared), given).projection)
     return sort(updates.append_column(sliding.AT, updates.column("time")), ["key", sliding.AT])
 
 

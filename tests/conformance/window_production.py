@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple, NoReturn
@@ -37,7 +38,8 @@ ROWS = Collection(
     Landed(Source("*", Format.JSONL, Envelope.UPDATES)),
 )
 """The input: which record a row is of, when it happened, its key, and its value, as a number too where it is one."""
-TYPES = {"count": INT, "sum": INT, "min_time": INT, "max_time": INT, "values": TEXT}
+OF_FLOATS = replace(ROWS, value=(*ROWS.value[:2], Column("number", ColumnType.FLOAT)))
+TYPES = {"count": INT, "min_time": INT, "max_time": INT, "values": TEXT}
 
 
 class Told(NamedTuple):
@@ -67,15 +69,20 @@ def forget() -> None:
         remembered.cache_clear()
 
 
-def recipe_of(declared: Derived) -> Recipe:
-    """How production computes what is declared."""
+def recipe_of(declared: Derived, given: Collection = ROWS) -> Recipe:
+    """How production computes what is declared, of an input."""
     assert declared.definition.windows is not None
-    return analysed_windows(declared.definition.windows, shape_of(ROWS.name, ROWS), declared.refresh)
+    return analysed_windows(declared.definition.windows, shape_of(given.name, given), declared.refresh)
+
+
+def input_of(rows: Iterable[Happened]) -> Collection:
+    """The input that holds rows: its numbers are floats where one is."""
+    return OF_FLOATS if any(isinstance(row.value, float) for row in rows) else ROWS
 
 
 @lru_cache(maxsize=4096)
 def _windows(declared: Derived, rows: tuple[Happened, ...], upper: int) -> tuple[Told, ...]:
-    with _World(declared) as world:
+    with _World(declared, input_of(rows)) as world:
         world.compute(rows, max(upper, 1))
         return tuple(world.held())
 
@@ -84,7 +91,7 @@ def _windows(declared: Derived, rows: tuple[Happened, ...], upper: int) -> tuple
 def _refreshed(
     declared: Derived, before: tuple[Happened, ...], more: tuple[Happened, ...]
 ) -> tuple[tuple[Told, ...], ...]:
-    with _World(declared) as world:
+    with _World(declared, input_of((*before, *more))) as world:
         world.compute(before, 1)
         held = tuple(world.held())
         world.compute((*before, *more), 2)
@@ -96,12 +103,13 @@ class _World:
 
     _numbers = count(1)
 
-    def __init__(self, declared: Derived) -> None:
-        self.recipe = recipe_of(declared)
+    def __init__(self, declared: Derived, given: Collection) -> None:
+        self.given, self.recipe = given, recipe_of(declared, given)
         if not kernel_of(self.recipe):
             raise LawOnly(f"Spark SQL computes it: {self.recipe.left_to_spark}")
         self.urls = tuple(f"memory://windows{next(self._numbers)}/{name}" for name in ("rows", "windows"))
         types: dict[str, Any] = {"key": TEXT, "window_start": INT, "window_end": INT, **TYPES}
+        types["sum"] = given.column("number").type
         columns = [Column(name, types[name]) for name in self.recipe.columns]
         value, hidden = tuple(columns[3:]), self.recipe.hidden
         self.state = Arrangement(Collection("windows", tuple(columns[:3]), value, declared, hidden=hidden))
@@ -117,7 +125,7 @@ class _World:
     def compute(self, rows: Sequence[Happened], upper: int) -> None:
         """Bring the collection to what is defined of the rows, those of them that are new by what changed."""
         before = self.state.seal
-        given = Input(ROWS.name, self.urls[0], self._input(rows, upper), upper, before or None)
+        given = Input(ROWS.name, self.urls[0], self._read(rows, upper), upper, before or None)
         mode = self.recipe.mode if before else Mode.WHOLE
         prefix, derived = f"data/{upper}", self.state.collection.derived
         asked = Computation(
@@ -142,34 +150,40 @@ class _World:
         assert all(many in (0, 1) for many in sums.values()), f"windows that are not there once: {sums}"
         return (told._replace(time=times[told]) for told, many in sums.items() if many)
 
-    def _input(self, rows: Sequence[Happened], upper: int) -> Arrangement:
-        prefix = f"data/{upper}"
-        parts = _write(self.urls[0], ROWS, prefix, updates_of(rows))
+    def _read(self, rows: Sequence[Happened], upper: int) -> Arrangement:
+        """The input's state, which holds the rows."""
+        parts = _write(self.urls[0], self.given, f"data/{upper}", updates_of(rows, self.given))
         description = Description(0, upper)
-        some = TraceBatch("rows", description, 0, *_sizes(parts), parts, len(parts), _retractions(parts))
-        return Arrangement(ROWS, upper, upper, trace=(some,))
+        some = TraceBatch("rows", description, 0, 0, 0, 0)
+        if parts:
+            some = TraceBatch("rows", description, 0, *_sizes(parts), parts, len(parts), _retractions(parts))
+        return Arrangement(self.given, upper, upper, trace=(some,))
 
 
 def _no_spark() -> NoReturn:
     raise LawOnly("production asks Spark for it")
 
 
-def updates_of(rows: Sequence[Happened]) -> pa.RecordBatch:
-    """Rows as updates of the input."""
+def updates_of(rows: Sequence[Happened], given: Collection) -> pa.RecordBatch:
+    """Rows as updates of an input."""
     cells = [(row.batch, row.at, row.key, *_shown(row.value), row.learned, row.learned, row.diff) for row in rows]
-    schema, names = updates_schema(ROWS), ("record", "time", "key", "value", "number", TIME, EVENT_TIME, DIFF)
+    schema, names = updates_schema(given), ("record", "time", "key", "value", "number", TIME, EVENT_TIME, DIFF)
     columns = {name: [row[at] for row in cells] for at, name in enumerate(names)}
     arrays = [pa.array(columns[name], schema.field(name).type) for name in schema.names]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _shown(value: Any) -> tuple[str | None, int | None]:
+def _shown(value: Any) -> tuple[str | None, float | None]:
     """A value as text, and as a number if it is one."""
+    if isinstance(value, float):
+        return str(value), value
     text = None if value is None else str(value)
     return text, int(text) if text is not None and text.lstrip("-").isdigit() else None
 
 
 def _write(url: str, collection: Collection, prefix: str, rows: pa.RecordBatch) -> tuple[Part, ...]:
+    if not rows.num_rows:
+        return ()
     in_order = sort(rows, sort_columns(collection, facts=False))
     width = len(collection.key)
     with PartWriter(MemoryStore.named(url), prefix, rows.schema, key_width=width, facts=False) as writer:
