@@ -22,7 +22,7 @@ from tidemark.jobs.steps.init import declare
 from tidemark.model.batch import Part
 from tidemark.model.derived import Definition, Derived
 from tidemark.plan.read import plan_updates, read_tasks
-from tidemark.spark.derive import by_key
+from tidemark.spark.derive.kinds import groups
 from tidemark.spark.runner import SparkRunner
 from tidemark.storage.sidecars import parts_table
 
@@ -105,7 +105,7 @@ def test_the_gate_finds_here_that_a_row_was_computed_wrong(
     made = Made(tmp_path, ALL["upsert"])
     totals = Deriving(made, spark, "totals", PER_KIND, ("kind",))
     declare(made.job(), str(made.file))
-    right = by_key.grouped_here
+    right = groups._regrouped
 
     def wrong(*arguments: Any) -> Any:
         found = right(*arguments)
@@ -117,6 +117,6 @@ def test_the_gate_finds_here_that_a_row_was_computed_wrong(
         if day == 1:
             totals.declared()
             advanced(here(totals.job()), made, day)
-    monkeypatch.setattr(by_key, "grouped_here", wrong)
+    monkeypatch.setattr(groups, "_regrouped", wrong)
     with pytest.raises(GateFailed, match="recomputed keys"):
         advanced(here(totals.job()), made, 2)

@@ -43,8 +43,6 @@ from tidemark.model.derived import Definition
 from tidemark.model.window.aggregate import Aggregate
 from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
-from tidemark.spark.derive.plain import sessions as plain_sessions
-from tidemark.spark.derive.plain import sliding as plain_sliding
 from tidemark.spark.derive.settings import apart
 
 pytestmark = pytest.mark.spark
@@ -198,11 +196,8 @@ def test_all_ways_to_build_them_come_to_the_same(spark: Any, tmp_path: Path, nam
         with pytest.MonkeyPatch.context() as patch:
             if way == "queries":
                 by_queries(patch)
-            if way == "shuffle":
-                for module in (plain_sessions, plain_sliding):
-                    patch.setattr(module, "written_apart", lambda *_, **__: None)
             if way in ("executors", "shuffle"):
-                with by_executors(9):
+                with by_executors(9, ranges=way == "executors"):
                     told[way] = refreshed(one, here=False)
             else:
                 told[way] = refreshed(one, here=way == "here")

@@ -36,11 +36,11 @@ from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Collection, Column, ColumnType, Gate
 from tidemark.model.derived import Definition, Derived, Validity
-from tidemark.spark.derive.by_row import while_valid
 from tidemark.spark.derive.columns import check_fits
+from tidemark.spark.derive.here.diff import bounded
 from tidemark.spark.derive.hushed import hushed
-from tidemark.spark.derive.little import bounded
 from tidemark.spark.derive.parts import in_order
+from tidemark.spark.derive.queries.by_row import while_valid
 from tidemark.spark.derive.raised import DATA, Raised, is_about_rows, naming
 from tidemark.spark.derive.settings import with_settings
 from tidemark.spark.derive.touched import FEW
@@ -171,7 +171,7 @@ DERIVED: dict[str, tuple[str, Callable[[list[Row]], Counter[tuple[Any, ...]]]]] 
 }
 
 
-LITTLE, TOUCHED = "tidemark.spark.derive.little", "tidemark.spark.derive.touched"
+LITTLE, TOUCHED = "tidemark.spark.derive.here.diff", "tidemark.spark.derive.touched"
 KEYS = {"by_row": ("id",), "by_key": ("kind",), "floats": ("id",), "whole": ("what",)}
 MODES = {"floats": "by_key"}
 
@@ -369,7 +369,7 @@ def test_of_texts_no_more_comes_to_the_driver_than_it_can_hold(spark: Any, monke
     frame = spark.createDataFrame([(1, "a" * 100), (2, None)], "id long, text string")
     assert bounded(declared, frame, ["text"]) is frame, "a touched value was there before"
     assert sorted(bounded(declared, frame, ["id"]).collect()) == sorted(frame.collect())
-    monkeypatch.setattr("tidemark.spark.derive.little.MOST_BYTES", 50)
+    monkeypatch.setattr("tidemark.spark.derive.here.diff.MOST_BYTES", 50)
     assert bounded(declared, frame, ["id"]).count() > FEW
 
 

@@ -19,8 +19,8 @@ from pyspark.errors import PySparkException
 
 from tests.spark.support import HOUR, Made, day_of
 from tests.spark.test_grouped_here import UPSERT, land, refreshed, row, unbuilt
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.projected import projected
-from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.parse import parsed

@@ -21,7 +21,7 @@ import pytest
 from tests.spark.support import DAY, INSTANT, Made, day_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_plain_growth import into_the_trace, no_spark
-from tests.spark.ways import by_executors, by_queries
+from tests.spark.ways import by_executors, by_queries, not_here, queried
 from tests.support.reading import as_of
 from tidemark.arrow.read import updates_of
 from tidemark.errors import InvalidUsage
@@ -33,9 +33,9 @@ from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Un
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.plan.read import plan_updates, read_tasks
 from tidemark.spark import read
-from tidemark.spark.derive import computer
-from tidemark.spark.derive.plain import apart, groups_shuffled
-from tidemark.spark.derive.plain import rows as rows_here
+from tidemark.spark.derive.executors import key_ranges
+from tidemark.spark.derive.here import rows as rows_here
+from tidemark.spark.derive.kinds import groups_shuffled
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
@@ -307,8 +307,7 @@ def test_windows_that_executors_cannot_write_are_left_to_the_queries(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a row is there fewer times than none, or rows that belong together are too many."""
-    monkeypatch.setattr(rows_here, "LITTLE_BYTES", -1)
-    monkeypatch.setattr(apart, "AT_ONCE", 1)
+    monkeypatch.setattr(key_ranges, "AT_ONCE", 1)
     most = Aggregate("most", Function.MAX, "whole")
     good = Windows(("shop",), "sold", Tumbling(DAY), (most,), early=True)
     cases: dict[str, tuple[Windows, Row, str | None]] = {
@@ -317,9 +316,9 @@ def test_windows_that_executors_cannot_write_are_left_to_the_queries(
         "times": (good, row(1, whole=3, change=-1), "-1 times"),
     }
     monkeypatch.setattr(groups_shuffled, "MOST_BYTES", 0)
-    limits = {"room": (apart, "MOST_BYTES", 0), "alike": (read, "LEAST_TASK_ROWS", 1)}
-    asked, whole = list[str](), computer.whole
-    monkeypatch.setattr(computer, "whole", lambda views: asked.append(views.computation.name) or whole(views))
+    limits = {"room": (key_ranges, "MOST_BYTES", 0), "alike": (read, "LEAST_TASK_ROWS", 1)}
+    not_here(monkeypatch)
+    asked = queried(monkeypatch)
     for name, (windows, one, says) in cases.items():
         made = Made(tmp_path / name, UPDATES)
         land(made, 1, [one, {**one, "id": 2}])
@@ -343,7 +342,7 @@ def test_wide_rows_are_built_by_executors_a_few_at_a_time(
     )
     windows = Windows(("shop",), "sold", Hopping(DAY, DAY // 2), (Aggregate("most", Function.MAX, of),), early=True)
     one = unbuilt(made, spark, Definition(windows=windows), "wide")
-    monkeypatch.setattr(apart, "MOST_BYTES", 40_000 if of == "note" else 2_000)
+    monkeypatch.setattr(key_ranges, "MOST_BYTES", 40_000 if of == "note" else 2_000)
     with by_executors():
         assert refreshed(one, here=False)["added"] == 6
     names = [column.name for column in one.job().log.load().state.collection.columns]
@@ -399,9 +398,9 @@ def test_a_first_build_of_what_is_not_little_is_left_to_spark(
     made = Made(tmp_path, UPDATES)
     land(made, 1, [row(1, whole=3, change=2), row(2, shop="b", whole=4)])
     limits = {
-        "plain.grouped.MOST_BUILT": 5,
-        "plain.rows.LITTLE_BYTES": 0,
-        "plain.rows.BUILT_BYTES": 0,
+        "kinds.groups.MOST_BUILT": 5,
+        "here.rows.LITTLE_BYTES": 0,
+        "here.rows.BUILT_BYTES": 0,
     }
     one = unbuilt(made, spark, Definition(windows=HOPPING), "one")
     for limit, most in limits.items():
@@ -409,7 +408,7 @@ def test_a_first_build_of_what_is_not_little_is_left_to_spark(
             little.setattr(f"tidemark.spark.derive.{limit}", most)
             refused(one)
     with monkeypatch.context() as little:
-        little.setattr("tidemark.spark.derive.plain.grouped.MOST_BUILT", 5)
+        little.setattr("tidemark.spark.derive.kinds.groups.MOST_BUILT", 5)
         refreshed(one, here=False)
     other = unbuilt(made, spark, Definition(windows=HOPPING), "other")
     refreshed(other, here=True)
@@ -428,7 +427,6 @@ def test_what_a_collection_holds_already_is_compared_by_spark(spark: Any, tmp_pa
 
 LEFT = {
     "condition": Definition("SELECT shop, max(whole) AS m FROM sales WHERE upper(note) > 'A' GROUP BY shop"),
-    "means": Definition("SELECT shop, avg(price) AS m FROM sales GROUP BY shop"),
     "floats": Definition("SELECT CAST(ratio AS string) AS r, max(whole) AS m FROM sales GROUP BY ALL"),
     "late": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, max_lateness=5)),
     "filtered": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, where="upper(note) > 'A'", early=True)),
@@ -479,7 +477,7 @@ def test_groups_that_go_are_taken_back(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "limit", ["plain.grouped.LOOKED_AT_ROWS", "plain.grouped.LOOKED_AT_BYTES", "plain.rows.MOST_BYTES"]
+    "limit", ["kinds.groups.LOOKED_AT_ROWS", "kinds.groups.LOOKED_AT_BYTES", "here.rows.MOST_BYTES"]
 )
 def test_what_is_not_little_is_left_to_spark(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str

@@ -25,14 +25,13 @@ from tests.spark.test_grouped_here import (
     row,
     unbuilt,
 )
-from tests.spark.ways import by_executors
+from tests.spark.ways import by_executors, not_here, queried
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Definition
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
 from tidemark.model.window.windows import Windows
-from tidemark.spark.derive import computer
-from tidemark.spark.derive.plain import groups_shuffled, rows
+from tidemark.spark.derive.kinds import groups_shuffled
 
 pytestmark = pytest.mark.spark
 
@@ -90,9 +89,8 @@ def test_what_does_not_fit_is_left_to_queries(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     """Which say what is wrong: a row that is there fewer times than none is an error of theirs."""
-    monkeypatch.setattr(rows, "LITTLE_BYTES", -1)
-    asked, whole = list[str](), computer.whole
-    monkeypatch.setattr(computer, "whole", lambda views: asked.append(limit) or whole(views))
+    not_here(monkeypatch)
+    asked = queried(monkeypatch)
     made = Made(tmp_path, UPDATES)
     far = 2**61 if limit == "sums" else 3
     land(made, 1, [*(row(number, whole=far) for number in range(3)), row(4, change=-1 if limit == "times" else 1)])
@@ -106,4 +104,4 @@ def test_what_does_not_fit_is_left_to_queries(
             refreshed(one, here=False)
     else:
         assert refreshed(one, here=False)["added"] == 1
-    assert asked == [limit]
+    assert asked == ["one"]

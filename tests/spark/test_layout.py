@@ -12,7 +12,7 @@ import pytest
 import tidemark
 from tests.spark.support import APPEND, HOUR, Made
 from tests.spark.test_derived import Deriving, next_day, select
-from tests.spark.ways import by_queries
+from tests.spark.ways import by_queries, not_here
 from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.init import declare_collection
@@ -22,7 +22,6 @@ from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session, Sliding, Tumbling
 from tidemark.model.window.windows import Windows
 from tidemark.spark.derive.parts import _bucket
-from tidemark.spark.derive.plain import rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 BY_KEY = APPEND.replace("[kind, amount]", "[kind, amount, at]") + "timelines: [at]\n"
@@ -76,7 +75,7 @@ def test_what_is_derived_is_the_same(spark: Any, tmp_path: Path, monkeypatch: py
     if way == "queries":
         by_queries(monkeypatch)
     if way == "executors":
-        monkeypatch.setattr(rows, "LITTLE_BYTES", -1)
+        not_here(monkeypatch)
     seas = {name: Made(tmp_path / name, text) for name, text in (("key", BY_KEY), ("time", BY_TIME))}
     made: dict[tuple[str, str], LaidOut] = {}
     for day in (1, 2):

@@ -37,8 +37,8 @@ from tidemark.model.window.sessions import session_of
 from tidemark.model.window.sessions import would_take as taken_by_law
 from tidemark.model.window.windows import Late, Windows
 from tidemark.plan.read import plan_updates, read_tasks
-from tidemark.spark.derive import little
-from tidemark.spark.derive.windows import late_sessions, sessions
+from tidemark.spark.derive.here import diff as little
+from tidemark.spark.derive.queries import late_sessions, sessions
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark

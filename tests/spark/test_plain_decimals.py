@@ -25,7 +25,7 @@ from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Tumbling
 from tidemark.model.window.windows import Windows
-from tidemark.spark.derive import by_key
+from tidemark.spark.derive.kinds import groups
 
 pytestmark = pytest.mark.spark
 
@@ -121,7 +121,7 @@ def test_what_the_driver_adds_up_is_what_the_queries_do(
             each = {name: deriving(made, spark, name, definition) for name in ("here", "queries")}
         refreshed(each["here"], here=day > 1)
         with monkeypatch.context() as patch:
-            patch.setattr(by_key, "grown_here", lambda views, rule: None)
+            patch.setattr(groups, "grown_here", lambda views, rule: None)
             assert refreshed(each["queries"], here=False)["mode"] == ("by_key" if day > 1 else "whole")
         assert at_rest(each["here"]) == at_rest(each["queries"]) != []
     land(made, 5, [{**one, "change": -one["change"], "at": day_of(5).lower} for one in there])

@@ -28,7 +28,7 @@ from tests.spark.test_grouped_here import (
 )
 from tests.spark.test_lying_windows import updates_of
 from tests.spark.test_plain_growth import into_the_trace, no_spark
-from tests.spark.ways import by_executors, by_queries
+from tests.spark.ways import by_executors, by_queries, not_here, queried
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
@@ -39,9 +39,7 @@ from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import Windows
 from tidemark.spark import read
-from tidemark.spark.derive import computer
-from tidemark.spark.derive.plain import apart
-from tidemark.spark.derive.plain import rows as rows_here
+from tidemark.spark.derive.executors import key_ranges
 
 pytestmark = pytest.mark.spark
 
@@ -74,10 +72,10 @@ LEFT = {
 }
 LIMITS = {
     "touched.LEAST_TASK_ROWS": 0,
-    "plain.sessions_near.LOOKED_AT_ROWS": 0,
-    "plain.sessions_near.LOOKED_AT_BYTES": 0,
-    "plain.rows.MOST_BYTES": 0,
-    "little.LOOKED_AT_ROWS": -1,
+    "kinds.sessions_near.LOOKED_AT_ROWS": 0,
+    "kinds.sessions_near.LOOKED_AT_BYTES": 0,
+    "here.rows.MOST_BYTES": 0,
+    "here.diff.LOOKED_AT_ROWS": -1,
     "views.LITTLE_BYTES": 0,
 }
 FIRST_LIMITS = ("MOST_BUILT", "LITTLE_BYTES", "BUILT_BYTES")
@@ -221,13 +219,12 @@ def test_executors_go_by_a_shuffle_where_a_key_has_many_rows_and_leave_all_as_on
     windows = Windows(("shop",), "sold", Session(4), (COUNT,), early=True)
     limits = {
         "alike": {(read, "LEAST_TASK_ROWS"): 1},
-        "large": {(apart, "MOST_BYTES"): 0},
+        "large": {(key_ranges, "MOST_BYTES"): 0},
         "of_all": {},
     }
-    asked, whole = list[str](), computer.whole
-    monkeypatch.setattr(computer, "whole", lambda views: asked.append(views.computation.name) or whole(views))
-    monkeypatch.setattr(rows_here, "LITTLE_BYTES", -1)
-    monkeypatch.setattr(apart, "AT_ONCE", 1)
+    not_here(monkeypatch)
+    asked = queried(monkeypatch)
+    monkeypatch.setattr(key_ranges, "AT_ONCE", 1)
     for name, limit in limits.items():
         one = deriving(made, spark, name, replace(windows, by=()) if name == "of_all" else windows)
         with monkeypatch.context() as patch:
@@ -283,7 +280,7 @@ def test_a_first_build_that_is_not_little_is_left_to_spark(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     one = sold(Made(tmp_path, UPDATES), spark, [row(1, sold=3, change=40), row(2, sold=14)])
-    monkeypatch.setattr(f"tidemark.spark.derive.plain.rows.{limit}", 40 if limit == "MOST_BUILT" else 0)
+    monkeypatch.setattr(f"tidemark.spark.derive.here.rows.{limit}", 40 if limit == "MOST_BUILT" else 0)
     refused(one)
     assert refreshed(one, here=False)["mode"] == "whole"
     assert sessions(one) == {("a", 3): 40, ("a", 14): 1}

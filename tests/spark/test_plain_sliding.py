@@ -37,7 +37,6 @@ from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Sliding
 from tidemark.model.window.windows import Windows
-from tidemark.spark.derive.plain import sliding as slid_plainly
 
 pytestmark = pytest.mark.spark
 READINGS = """\
@@ -186,11 +185,10 @@ def test_windows_are_what_the_law_says_and_the_queries_give(
         if windows.early:
             assert held(made[name]) == law(windows, events), name
     for way in ("executors", "shuffle", "queries"):
-        with nullcontext() if way == "queries" else by_executors(), pytest.MonkeyPatch.context() as patch:
+        executors = nullcontext() if way == "queries" else by_executors(ranges=way == "executors")
+        with executors, pytest.MonkeyPatch.context() as patch:
             if way == "queries":
                 by_queries(patch)
-            if way == "shuffle":
-                patch.setattr(slid_plainly, "written_apart", lambda *_, **__: None)
             for name, windows in WINDOWS.items():
                 other = declared(events, spark, f"{name}_by_{way}", windows)
                 again = correct(other.job())
@@ -238,18 +236,18 @@ def test_rows_that_are_not_little_are_left_to_spark(
     events = landed(tmp_path, [one | {"change": 40} for one in readings(random.Random(9), 20)])
     one = declared(events, spark, "by_who", WINDOWS["by_who"])
     with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.plain.rows.MOST_BUILT", 400)  # as many as there are, being repeated
+        few.setattr("tidemark.spark.derive.here.rows.MOST_BUILT", 400)  # as many as there are, being repeated
         with pytest.raises(NeedsSpark):
             correct(here(one))
     with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.plain.rows.BUILT_BYTES", 100)
+        few.setattr("tidemark.spark.derive.here.rows.BUILT_BYTES", 100)
         with pytest.raises(NeedsSpark):
             correct(here(one))
     with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.plain.rows.ONE_KEY", 39)
+        few.setattr("tidemark.spark.derive.here.rows.ONE_KEY", 39)
         with pytest.raises(NeedsSpark):
             correct(here(one))
-    monkeypatch.setattr("tidemark.spark.derive.plain.rows.AT_A_TIME", 41)
+    monkeypatch.setattr("tidemark.spark.derive.here.rows.AT_A_TIME", 41)
     assert correct(here(one))["added"] == sum(held(one).values())
     assert held(one) == law(WINDOWS["by_who"], events)
 

@@ -54,7 +54,7 @@ KINDS = {
     "dates": (UPDATES, Windows(("good",), "seen", Sliding(HOUR, clamp_start_at_zero=True), ALL[:6], early=True)),
     "numbers": (UPSERT, Windows(("note", "shop"), "id", Sliding(9, clamp_start_at_zero=True), ALL[:8], grace=DAY)),
 }
-NEAR = "plain.sliding_near"
+NEAR = "kinds.sliding_near"
 LIMITS = [
     ("touched.LEAST_TASK_ROWS", 0),
     (f"{NEAR}.MOST_ROWS", 0),

@@ -25,8 +25,8 @@ from tidemark.jobs.steps.correct import correct
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import Windows
-from tidemark.spark.derive.plain import sessions_near
-from tidemark.spark.derive.windows import lying
+from tidemark.spark.derive.kinds import sessions_near
+from tidemark.spark.derive.queries import windows as lying
 
 pytestmark = pytest.mark.spark
 

@@ -1,5 +1,5 @@
-"""The ways in which a derived collection is computed: by the driver, by executors without a query, by queries. A test
-closes some of them, so that what comes out is of those left."""
+"""The places at which a derived collection is computed. A test closes some of them, so that what comes out is of those
+left."""
 
 from __future__ import annotations
 
@@ -9,36 +9,39 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tidemark.spark.derive import by_key, computer
-from tidemark.spark.derive.plain import apart, groups_shuffled, rows
-from tidemark.spark.derive.windows import lying
-
-BUILT_HERE = ("sliding_built_plainly", "groups_built_plainly", "sessions_built_plainly")
-APART = ("sliding_apart", "groups_apart", "sessions_apart")
+from tidemark.spark.derive import place
+from tidemark.spark.derive.executors import key_ranges
+from tidemark.spark.derive.kinds import groups_shuffled
 
 
 def refused(*_: Any) -> NoReturn:
-    raise AssertionError("left to another way")
+    raise AssertionError("left to another place")
 
 
 def by_queries(patch: pytest.MonkeyPatch) -> None:
     """Nothing is computed without a query."""
-    for name in (*BUILT_HERE, *APART):
-        patch.setattr(computer, name, lambda views: None)
-    for module in (by_key, lying):
-        patch.setattr(module, "learned_here", lambda *_: None)
+    patch.setattr(place, "PLACES", ())
 
 
 @contextmanager
-def by_executors(at_once: int = 2**17) -> Iterator[None]:
-    """Neither the driver nor queries compute anything; executors look at so many rows together."""
+def by_executors(at_once: int = 2**17, *, ranges: bool = True) -> Iterator[None]:
+    """Neither the driver nor queries compute anything; executors look at so many rows together. Without `ranges` rows
+    always go through a shuffle."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "LITTLE_BYTES", -1)
-        for module in (apart, groups_shuffled):
+        patch.setattr(place, "PLACES", (place.key_ranges, place.shuffle) if ranges else (place.shuffle,))
+        patch.setattr(place, "by_queries", refused)
+        for module in (key_ranges, groups_shuffled):
             patch.setattr(module, "AT_ONCE", at_once)
-        for module in (by_key, lying):
-            patch.setattr(module, "learned_here", lambda *_: None)
-            patch.setattr(module, "learned", refused)
-        patch.setattr(computer, "whole", refused)
-        patch.setattr(computer, "written_here", refused)
         yield
+
+
+def queried(patch: pytest.MonkeyPatch) -> list[str]:
+    """The collections that are computed by queries, from now on."""
+    asked, queries = list[str](), place.by_queries
+    patch.setattr(place, "by_queries", lambda views: asked.append(views.computation.name) or queries(views))
+    return asked
+
+
+def not_here(patch: pytest.MonkeyPatch) -> None:
+    """This process builds nothing itself."""
+    patch.setattr(place, "PLACES", tuple(one for one in place.PLACES if one is not place.here))

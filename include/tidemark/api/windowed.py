@@ -171,8 +171,8 @@ class WindowStatistics(Answer):
 
     def _frame(self, spark: Any) -> Any:
         require("pyspark", "spark")
+        from tidemark.spark.derive.queries.statistics import with_statistics
         from tidemark.spark.derive.settings import apart
-        from tidemark.spark.derive.windows.statistics import with_statistics
 
         own, (asked, how) = apart(spark), self._asked_of
         return with_statistics(

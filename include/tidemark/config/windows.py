@@ -265,7 +265,8 @@ class AggregateSection(_Section):
     count_distinct: RowExpression = None
     """How many different values there are."""
     approx_distinct: RowExpression = None
-    """About how many different values there are, by a sketch: 5 % off at most as a rule."""
+    """About how many different values there are, by a sketch: 5 % off at most as a rule. Exact in sliding windows and
+    sessions."""
     approx_quantile: RowExpression = None
     """A value, within 1 %, than which the share `at` of all is not larger."""
     at: float | None = None

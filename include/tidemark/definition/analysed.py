@@ -15,7 +15,7 @@ from tidemark.definition.delta import Delta, NoDelta, delta_of
 from tidemark.definition.dialect import text_of
 from tidemark.definition.grouped import grouped_of
 from tidemark.definition.inferred_key import inferred_key
-from tidemark.definition.joined import joined_changes
+from tidemark.definition.joined import join_plan, joined_changes
 from tidemark.definition.keys import by_key
 from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.locality import NotLocal
@@ -62,7 +62,7 @@ def _once(select: str, shapes: tuple[InputShape, ...], refresh: Refresh, validit
         rule = replace(found.by_key, clustered=_as_declared(found.by_key, shapes))
         if list(spelled.values()) != list(shapes):  # a query does not mind, who reads columns by their names would
             rule = replace(rule, plain=None, columns={}, grouped=None)
-            found = replace(found, projection=None, left_to_spark="names of columns are spelled in two ways")
+            found = replace(found, projection=None, join=None, left_to_spark="names of columns are spelled in two ways")
         found = replace(found, by_key=rule)
     if validity is not None and found.by_row is None:
         raise refused(
@@ -92,7 +92,19 @@ def _analysed(select: str, shapes: Mapping[str, InputShape]) -> Recipe:
     recipe = replace(
         recipe, mode=Mode.BY_KEY, why=why, whole=text_of(keyed.whole), hidden=keyed.hidden, by_key=keyed.by_key
     )
-    return replace(_without_queries(query, recipe, keyed.delta, shapes), joined=joined_changes(query, shapes) or "")
+    recipe = _without_queries(query, recipe, keyed.delta, shapes)
+    joined = joined_changes(query, shapes)
+    return recipe if joined is None else _of_joins(query, replace(recipe, joined=joined), shapes)
+
+
+def _of_joins(query: exp.Query, recipe: Recipe, shapes: Mapping[str, InputShape]) -> Recipe:
+    """The recipe of an inner join, which also says how it is computed from what changed."""
+    try:
+        return replace(recipe, join=join_plan(query, shapes), left_to_spark="")
+    except RecursionError:
+        return replace(recipe, left_to_spark="it is nested too deeply")
+    except LeftToSpark as why:
+        return replace(recipe, left_to_spark=str(why))
 
 
 def _without_queries(query: exp.Query, recipe: Recipe, delta: Delta | None, shapes: Mapping[str, InputShape]) -> Recipe:

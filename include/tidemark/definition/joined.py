@@ -14,21 +14,122 @@ what these touch anew is computing all. By the changes it is 900 rows joined wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
 from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import own_aggregates
-from tidemark.definition.recipe import DIFF, InputShape
+from tidemark.definition.literals import LeftToSpark
+from tidemark.definition.recipe import DIFF, InputShape, JoinPlan
+from tidemark.definition.steps import Steps
+from tidemark.model.collection import ColumnType
+from tidemark.model.condition.tree import And
+from tidemark.model.expression import Projection
 
 _INNER = ("", "INNER", "CROSS")
 _SAID = frozenset({"expressions", "from_", "joins", "where"})
+_EQUAL = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, ColumnType.TIMESTAMP)
+"""Types of whose values none are equal but the same."""
 
 
 def joined_changes(query: exp.Query, shapes: Mapping[str, InputShape]) -> str | None:
     """A query over views of the inputs of a resolved query, which have DIFF, that gives its columns and DIFF of each
     row; None where it is no inner join of inputs that stand in it once."""
+    tables = _joined(query, shapes)
+    if tables is None:
+        return None
+    diff: exp.Expr = exp.column(DIFF, tables[0].alias_or_name)
+    for table in tables[1:]:
+        diff = exp.Mul(this=diff, expression=exp.column(DIFF, table.alias_or_name))
+    assert isinstance(query, exp.Select)
+    return text_of(query.select(exp.alias_(diff, DIFF), copy=True))
+
+
+def join_plan(query: exp.Query, shapes: Mapping[str, InputShape]) -> JoinPlan:
+    """The same for rows at hand. Raises LeftToSpark where it is none, where no columns of two inputs are equal that
+    connect them, and for an expression that only Spark evaluates."""
+    tables = _joined(query, shapes)
+    if tables is None:
+        raise LeftToSpark("it joins its inputs otherwise than by inner joins of each once")
+    named = {
+        (table.alias_or_name, column.name): f"_j{at}_{column.name}"
+        for at, table in enumerate(tables)
+        for column in shapes[table.name].columns
+    }
+    of_table = {table.alias_or_name: table.name for table in tables}
+    types = {
+        name: next(column.type for column in shapes[of_table[table]].columns if column.name == own)
+        for (table, own), name in named.items()
+    }
+    select = query.copy()
+    for column in list(select.find_all(exp.Column)):
+        if (column.table, column.name) not in named:
+            raise LeftToSpark(f"{text_of(column)} is no column as it is declared")
+        column.replace(exp.column(named[column.table, column.name]))
+    steps, equal, left = Steps(types), list[tuple[str, str]](), list[exp.Expr]()
+    for one in _conjuncts(select):
+        pair = _equal(one, types)
+        if pair is None:
+            left.append(one)
+        else:
+            equal.append(pair)
+    _check_connected(len(tables), equal)
+    where = And(tuple(steps.condition(one) for one in left))
+    shown = {one.alias_or_name: steps.column(one.unalias()) for one in _shown(select)}
+    own = {name: steps.type_of(name) for name in steps.named if name in shown.values()}
+    projection = Projection(steps.named, own, where) if own or left else None
+    asked = {*shown.values(), *(name for pair in equal for name in pair)}
+    needed = set(projection.sources(asked) if projection else asked)
+    columns = {
+        table.name: {own: name for (of, own), name in named.items() if of == table.alias_or_name and name in needed}
+        for table in tables
+    }
+    return JoinPlan(columns, tuple(equal), projection, shown, {name: steps.type_of(of) for name, of in shown.items()})
+
+
+def _shown(query: exp.Expr) -> Sequence[exp.Expr]:
+    """What a select shows."""
+    assert isinstance(query, exp.Select)
+    return query.selects
+
+
+def _conjuncts(query: exp.Expr) -> list[exp.Expr]:
+    """What a select says of all its rows, in its joins and its WHERE."""
+    said = [join.args.get("on") for join in query.args.get("joins") or []]
+    where = query.args.get("where")
+    said.append(where.this if where else None)
+    each = [one.flatten() if isinstance(one, exp.And) else [one] for one in filter(None, said)]
+    return [part.unnest() for parts in each for part in parts]
+
+
+def _equal(node: exp.Expr, types: Mapping[str, object]) -> tuple[str, str] | None:
+    """The columns of two inputs that it says are equal, if that is all."""
+    if not isinstance(node, exp.EQ):
+        return None
+    both = (node.this.unnest(), node.expression.unnest())
+    if not all(isinstance(one, exp.Column) for one in both):
+        return None
+    one, other = (of.name for of in both)
+    same = types[one] == types[other] and types[one] in _EQUAL
+    return (one, other) if same and _side(one) != _side(other) else None
+
+
+def _side(name: str) -> int:
+    """Of which input a column of joined rows is."""
+    return int(name.split("_")[1][1:])
+
+
+def _check_connected(count: int, equal: Sequence[tuple[str, str]]) -> None:
+    reached, pairs = {0}, [(_side(one), _side(other)) for one, other in equal]
+    for _ in range(count):
+        reached |= {side for pair in pairs for side in pair if reached & set(pair)}
+    if len(reached) < count:
+        raise LeftToSpark("no columns are equal by which its inputs could be joined")
+
+
+def _joined(query: exp.Query, shapes: Mapping[str, InputShape]) -> list[exp.Table] | None:
+    """The inputs of an inner join, in order; None where it is no such query, or one stands in it twice."""
     if not isinstance(query, exp.Select) or {part for part, said in query.args.items() if said} - _SAID:
         return None
     joins = query.args.get("joins") or []
@@ -42,7 +143,4 @@ def joined_changes(query: exp.Query, shapes: Mapping[str, InputShape]) -> str | 
     for part in filter(None, parts):
         if own_aggregates(part) or part.find(exp.Window, exp.Query):
             return None
-    diff: exp.Expr = exp.column(DIFF, tables[0].alias_or_name)
-    for table in tables[1:]:
-        diff = exp.Mul(this=diff, expression=exp.column(DIFF, table.alias_or_name))
-    return text_of(query.select(exp.alias_(diff, DIFF), copy=True))
+    return tables

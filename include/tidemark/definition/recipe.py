@@ -263,6 +263,20 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class JoinPlan:
+    """An inner join of rows at hand. By input, in the order they stand in the query, `columns` says which of its
+    columns are needed, and what these are called in joined rows. Rows are joined where the pairs of `equal` columns are
+    equal. Of joined rows those are kept that the projection keeps (None: all, as they are), and `shown` says which of
+    their columns the definition's are, of which `types`."""
+
+    columns: Mapping[str, Mapping[str, str]]
+    equal: tuple[tuple[str, str], ...]
+    projection: Projection | None
+    shown: Mapping[str, str]
+    types: Mapping[str, ValueType]
+
+
+@dataclass(frozen=True)
 class Recipe:
     """A definition, analysed. `whole` computes all of it over views named as its inputs, in which a row stands as often
     as its multiplicity says; `columns` are its columns in order; `key` is the inferred one (None: it must be declared);
@@ -275,7 +289,7 @@ class Recipe:
     `placed` says which rows are in them, where that needs no query. `projection` says which rows at hand count,
     and what columns they have besides (None: all as they are); before `placed`. `left_to_spark` says why queries of
     Spark's compute it, where no kernel does: a line, or nothing. `joined` is the query of an inner join over views with
-    DIFF, by which it is computed from what changed (definition/joined.py).
+    DIFF, by which it is computed from what changed (definition/joined.py); `join` says the same of rows at hand.
     """
 
     mode: Mode
@@ -294,3 +308,4 @@ class Recipe:
     projection: Projection | None = None
     left_to_spark: str = ""
     joined: str = ""
+    join: JoinPlan | None = None

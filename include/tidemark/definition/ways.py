@@ -79,6 +79,8 @@ def kernel_of(recipe: Recipe | None) -> str:
         name = "sliding" if isinstance(recipe.windowed, Slid) else "session"
         return name if recipe.windowed.plain is not None else ""
     rule = recipe.by_key
+    if recipe.join is not None:
+        return "join"
     return "group" if rule is not None and (rule.grouped is not None or rule.plain is not None) else ""
 
 
@@ -89,6 +91,11 @@ def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
         left = "each changed row is computed by itself" if recipe.mode is Mode.BY_ROW else recipe.left_to_spark
         joined = "up to a quarter of the rows changed: these are joined with the other inputs" if recipe.joined else ""
         return Ways("", (Place.QUERIES,), (Place.QUERIES,), tuple(filter(None, (left, joined))))
+    if recipe.join is not None:
+        whole = recipe.mode is Mode.WHOLE
+        changes: list[Place] = [Place.QUERIES] if whole else [Place.HERE, Place.QUERIES]
+        said = "the first time by Spark SQL: the join kernel joins what changed, up to a quarter of the rows"
+        return Ways(kernel, (Place.QUERIES,), tuple(changes), (said,))
     (shape,), rule = shapes, recipe.by_key
     by = _by(recipe)
     ranges = [Place.KEY_RANGES] if by and _leading(shape, by) else []

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.windows.float_sums import float_parts, float_sums, sums_of_parts
+from tidemark.arrow.kernels.aggregates.float_sums import float_parts, float_sums, sums_of_parts
 
 pytestmark = pytest.mark.pure
 

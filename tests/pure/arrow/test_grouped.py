@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.grouped import grouped
-from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.kernels.aggregates.groups import groups_by
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.definition.recipe import Aggregated
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.window.aggregate import Function
@@ -153,7 +153,7 @@ def test_groups_are_those_told_row_by_row(rows: list[Row], keys: tuple[str, ...]
     for row in rows:
         groups[tuple(row[name] for name in keys)].append(row)
     expected = {(key, one.name): bits(told(one, some)) for key, some in groups.items() for one in AGGREGATES}
-    found = grouped(table_of(rows), keys, AGGREGATES).to_pylist()
+    found = groups_by(table_of(rows), keys, AGGREGATES).to_pylist()
     assert len(found) == len(groups)
     given = {(tuple(row[name] for name in keys), one.name): bits(row[one.name]) for row in found for one in AGGREGATES}
     assert given == expected
@@ -162,13 +162,13 @@ def test_groups_are_those_told_row_by_row(rows: list[Row], keys: tuple[str, ...]
 @given(st.lists(FLOATS.filter(lambda value: value is not None), min_size=1, max_size=60))
 def test_a_sum_of_floats_is_rounded_once(values: list[float]) -> None:
     one = Aggregated("total", Function.SUM, "x", FLOAT)
-    found = grouped(pa.table({"k": [1] * len(values), "x": pa.array(values, pa.float64())}), ["k"], [one])
+    found = groups_by(pa.table({"k": [1] * len(values), "x": pa.array(values, pa.float64())}), ["k"], [one])
     assert bits(found.column("total")[0].as_py()) == bits(plain(float_sum(values)))
 
 
 def test_columns_are_of_the_types_they_are_to_have() -> None:
     rows = [dict.fromkeys(SCHEMA.names)]
-    found = grouped(table_of(rows), ["shop"], AGGREGATES).schema
+    found = groups_by(table_of(rows), ["shop"], AGGREGATES).schema
     assert found.field("sum_price").type == pa.decimal128(38, 3)
     assert {found.field(name).type for name in ("rows", "count_text", "distinct_float", "sum_whole")} == {pa.int64()}
     assert {found.field(name).type for name in ("sum_float", "mean_whole", "mean_float")} == {pa.float64()}
@@ -182,13 +182,13 @@ def test_what_might_not_fit_in_some_order_is_not_told() -> None:
     rows = pa.table({"k": [1, 1, 1], "x": [MOST, 1, -1]})
     for function, of in ((Function.SUM, INT), (Function.AVG, FLOAT)):
         with pytest.raises(Overflowed):
-            grouped(rows, ["k"], [Aggregated("total", function, "x", of)])
-    most = grouped(rows, ["k"], [Aggregated("most", Function.MAX, "x", INT)])
+            groups_by(rows, ["k"], [Aggregated("total", function, "x", of)])
+    most = groups_by(rows, ["k"], [Aggregated("most", Function.MAX, "x", INT)])
     assert most.to_pylist() == [{"k": 1, "most": MOST}]
 
 
 def test_groups_of_dates_and_texts_are_told_apart_by_value() -> None:
     days = [date(1, 1, 1), None, date(9999, 12, 31), date(1, 1, 1)]
     rows = pa.table({"day": pa.array(days, pa.date32()), "x": [1, 2, 3, 4]})
-    found = grouped(rows, ["day"], [Aggregated("n", Function.COUNT, None, INT)])
+    found = groups_by(rows, ["day"], [Aggregated("n", Function.COUNT, None, INT)])
     assert found.to_pylist() == [{"day": None, "n": 1}, {"day": days[0], "n": 2}, {"day": days[2], "n": 1}]

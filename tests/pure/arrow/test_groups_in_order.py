@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.test_slides import AS_THEY_ARE, PUT_TOGETHER, cut
-from tidemark.arrow.kernels.grouped import grouped
-from tidemark.arrow.kernels.groups_in_order import groups_in_order
+from tidemark.arrow.kernels.aggregates.groups import groups_by
+from tidemark.arrow.kernels.aggregates.groups_in_order import groups_in_order
 from tidemark.definition.recipe import Aggregated
 
 pytestmark = pytest.mark.pure
@@ -49,7 +49,7 @@ def test_they_are_those_of_all_rows(
     found = [
         row for some in groups_in_order(cut(batch, sizes), keys, "at", asked, rows=most) for row in some.to_pylist()
     ]
-    wanted = grouped(pa.Table.from_batches([batch]), ["key"], asked, batch.column("at").to_numpy())
+    wanted = groups_by(pa.Table.from_batches([batch]), ["key"], asked, batch.column("at").to_numpy())
     if not keys:
         wanted = wanted.drop_columns(["key"])
     assert repr(found) == repr(wanted.to_pylist())

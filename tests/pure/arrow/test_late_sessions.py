@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.standing import standing
+from tidemark.arrow.kernels.windows.gaps import Gaps
 from tidemark.arrow.kernels.windows.late_sessions import (
     AT,
     DIFF,
@@ -25,7 +26,6 @@ from tidemark.arrow.kernels.windows.late_sessions import (
     Lasting,
     judged_updates,
 )
-from tidemark.arrow.kernels.windows.sessions import Gaps
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.close import closes_at
 from tidemark.model.window.contents import Rule, contents, rows_by_window

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.windows.placed import placed
-from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.definition.recipe import Placed
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.calendar import unit_of

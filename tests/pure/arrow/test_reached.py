@@ -7,12 +7,13 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.windows.cells import GROUP, windows_in_order
+from tidemark.arrow.kernels.windows.keys import GROUP
 from tidemark.arrow.kernels.windows.reached import rows_around, starts_reached
 from tidemark.arrow.kernels.windows.regions import in_regions
-from tidemark.arrow.kernels.windows.sliding import END, START
+from tidemark.arrow.kernels.windows.sliding import sliding_of
 from tidemark.arrow.rows.columns import Ints
 from tidemark.definition.recipe import Aggregated
+from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.evaluate import window_rows
@@ -43,7 +44,7 @@ def law(some: list[Row], kind: Sliding) -> Told:
 
 def kernel(some: list[Row], kind: Sliding) -> Told:
     group, at, value = columns(some)
-    found = windows_in_order(pa.table({"n": value}), group, at, kind, COMPUTED)
+    found = sliding_of(pa.table({"n": value}), group, at, kind, COMPUTED)
     names = (GROUP, START, END, "rows", "total")
     told = (tuple(row[name] for name in names) for windows in found for row in windows.to_pylist())
     return {row[:3]: row[3:] for row in told}

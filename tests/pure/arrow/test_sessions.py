@@ -1,60 +1,160 @@
-"""The kernel of sessions against sessions found row by row."""
+"""Sessions of rows that are here, against the law of windows in plain Python."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.windows.sessions import FIRST, LAST, START, Gaps, in_sessions
+from tests.pure.arrow.test_grouped import AGGREGATES, COLUMNS, bits, plain
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
+from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
+from tidemark.arrow.kernels.windows.sessions import can_be_merged, merged_sessions, sessions_in_order, sessions_of
+from tidemark.definition.recipe import Aggregated
+from tidemark.definition.windows.assigned import END, START
 from tidemark.errors import InvalidUsage
+from tidemark.model.collection import ColumnType
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.evaluate import window_rows
+from tidemark.model.window.happened import Happened
+from tidemark.model.window.kind import Session
+from tidemark.model.window.windows import Windows
 
-Cells = list[tuple[str, int]]
-
-
-def begun(cells: Cells, gaps: Gaps, each: int) -> list[tuple[str, int, int]]:
-    columns = {"key": [key for key, _ in cells], FIRST: [at for _, at in cells], LAST: [at for _, at in cells]}
-    rows = pa.record_batch(columns)
-    batches = (rows.slice(at, each) for at in range(0, len(rows), each))
-    told = [row for batch in in_sessions(batches, gaps) for row in batch.to_pylist()]
-    return [(row["key"], row[FIRST], row[START]) for row in told]
-
-
-def one_by_one(cells: Cells, gaps: Gaps) -> list[tuple[str, int, int]]:
-    found: list[tuple[str, int, int]] = []
-    for key, at in cells:
-        start = at
-        if found and found[-1][0] == key:
-            apart, so_far = at - found[-1][1], at - found[-1][2]
-            near = apart <= gaps.gap if gaps.exact_gap_merges else apart < gaps.gap
-            if near and (gaps.max_length is None or so_far < gaps.max_length):
-                start = found[-1][2]
-        found.append((key, at, start))
-    return found
-
-
-@given(
-    st.sets(st.tuples(st.sampled_from("xy"), st.integers(-40, 40)), min_size=1, max_size=30),
-    st.builds(Gaps, st.just(("key",)), st.integers(1, 12), st.booleans(), st.none() | st.integers(1, 15)),
-    st.integers(1, 7),
+TOLD = (
+    *(one for one in AGGREGATES if not one.kept),
+    *(Aggregated(f"first_{name}", Function.FIRST, name, of) for name, (of, _, _) in COLUMNS.items()),
+    *(Aggregated(f"last_{name}", Function.LAST, name, of) for name, (of, _, _) in COLUMNS.items()),
 )
-@settings(deadline=None, max_examples=200)
-def test_sessions_are_those_found_row_by_row_whatever_batches_they_come_in(
-    places: set[tuple[str, int]], gaps: Gaps, each: int
+IN_PARTS = tuple(one for one in TOLD if one.function is not Function.COUNT_DISTINCT)
+SCHEMA = pa.schema(
+    [
+        ("kind", pa.int64()),
+        ("shop", pa.string()),
+        ("at", pa.int64()),
+        *((name, of) for name, (_, of, _) in COLUMNS.items()),
+    ]
+)
+FAR = 2**61
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "kind": st.sampled_from([1, 2]),
+            "shop": st.sampled_from(["", "a", "é"]),
+            "at": st.integers(-12, 12) | st.sampled_from([-FAR, FAR]),
+            **{name: drawn for name, (_, _, drawn) in COLUMNS.items()},
+        }
+    ),
+    max_size=14,
+)
+KINDS = st.builds(Session, st.integers(1, 7) | st.just(FAR), st.booleans(), st.none() | st.integers(1, 12))
+Rows = list[dict[str, Any]]
+
+
+def same(value: Any) -> Any:
+    return bits(plain(value)) if isinstance(value, float) else value
+
+
+def told(rows: Rows, by: tuple[str, ...], kind: Session) -> list[tuple[Any, ...]]:
+    """The sessions in the order they come in."""
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    keys = keys_in(table, by)
+    found = sessions_of(table, keys.numbers, table.column("at").to_numpy(), kind, TOLD)
+    of = keys.values.take(found.column(GROUP)).to_pylist() if by else [{}] * found.num_rows
+    columns = [found.column(name).to_pylist() for name in (START, END, *(one.name for one in TOLD))]
+    return [(*key.values(), *map(same, values)) for key, *values in zip(of, *columns, strict=True)]
+
+
+def law(rows: Rows, by: tuple[str, ...], kind: Session) -> list[tuple[Any, ...]]:
+    windows = Windows(by, "at", kind, tuple(Aggregate(one.name, one.function, one.of or "") for one in TOLD))
+    happened = [
+        Happened(tuple(row[name] for name in by), (number, *row.items()), row["at"], 0)
+        for number, row in enumerate(rows)
+    ]
+    found = window_rows(windows, happened, lambda one, row: dict(row[1:])[one.of])
+    ordered = sorted(found, key=lambda row: (row[0], row[1]))
+    return [(*key, *window, *map(same, values)) for key, window, values in ordered]
+
+
+@given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS)
+def test_sessions_come_in_order_and_are_what_the_law_says(rows: Rows, by: tuple[str, ...], kind: Session) -> None:
+    assert told(rows, by, kind) == law(rows, by, kind)
+
+
+@given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS, st.integers(1, 4))
+def test_sessions_of_rows_in_order_are_told_as_they_come(
+    rows: Rows, by: tuple[str, ...], kind: Session, of_a_batch: int
 ) -> None:
-    cells = sorted(places)
-    assert begun(cells, gaps, each) == one_by_one(cells, gaps)
+    ordered = sorted(rows, key=lambda row: (*(row[name] for name in by), row["at"]))
+    batches = pa.Table.from_pylist(ordered, SCHEMA).to_batches(max_chunksize=of_a_batch)
+    for asked in (TOLD, IN_PARTS):
+        names = [*by, START, END, *(one.name for one in asked)]
+        found = [row for some in sessions_in_order(batches, by, "at", kind, asked) for row in some.to_pylist()]
+        at = [(*by, START, END, *(one.name for one in TOLD)).index(name) for name in names]
+        wanted = [tuple(row[one] for one in at) for row in told(ordered, by, kind)]
+        assert [tuple(same(row[name]) for name in names) for row in found] == wanted
 
 
-def test_cells_of_several_instants_are_near_by_their_last() -> None:
-    cells = pa.record_batch({FIRST: [0, 13, 40], LAST: [4, 29, 41]})
-    (told,) = in_sessions([cells], Gaps((), 10))
-    assert told.column(START).to_pylist() == [0, 0, 40]
+def test_the_first_and_last_are_of_instants_that_have_values() -> None:
+    """A key that has none at its last instant does not get that of the next key."""
+    rows = pa.table({"at": [0, 0, 0, 5, 5, 5], "x": pa.array([None, 7, 3, 1, 9, None], pa.int64())})
+    one = [Aggregated("a", Function.FIRST, "x", ColumnType.INT), Aggregated("z", Function.LAST, "x", ColumnType.INT)]
+    for numbers, values in ([0] * 6, [(3, 9)]), ([0, 0, 0, 1, 1, 1], [(3, 7), (1, 9)]):
+        at = rows.column("at").to_numpy()
+        found = sessions_of(rows, pa.array(numbers).to_numpy(), at, Session(9), one)
+        assert list(zip(found.column("a").to_pylist(), found.column("z").to_pylist(), strict=True)) == values
 
 
-def test_instants_may_be_far_apart() -> None:
-    far = 2**61
-    assert begun([("x", -far), ("x", far)], Gaps(("key",), 2**63), 1) == [("x", -far, -far), ("x", far, -far)]
+def test_what_does_not_fit_is_not_told() -> None:
+    rows = pa.table({"x": [1]})
+    at, beyond = (pa.array([instant]).to_numpy() for instant in (FAR, FAR + 1))
+    with pytest.raises(Overflowed, match="beyond 64 bits"):
+        sessions_of(rows, at * 0, at, Session(FAR + 1), ())
     with pytest.raises(InvalidUsage, match="beyond 2\\^61"):
-        begun([("x", far + 1)], Gaps(("key",), 1), 1)
+        sessions_of(rows, at * 0, beyond, Session(1), ())
+    assert sessions_of(rows, at * 0, at, Session(FAR), ()).column(END).to_pylist() == [2 * FAR]
+
+
+MERGED = tuple(one for one in TOLD if can_be_merged(Session(1), (one,)))
+
+
+@given(ROWS, st.data(), st.sampled_from([(), ("shop", "kind")]), KINDS)
+def test_sessions_of_any_parts_of_rows_are_put_together(
+    rows: Rows, data: st.DataObject, by: tuple[str, ...], kind: Session
+) -> None:
+    """However the rows come into parts, which overlap then."""
+    kind = replace(kind, max_length=None)
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    numbers, at = keys_in(table, by).numbers, table.column("at").to_numpy()
+    drawn = data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
+    inside = [np.flatnonzero(np.array(drawn, np.int64) == part) for part in range(3)]
+    parts = [sessions_of(table.take(pa.array(some)), numbers[some], at[some], kind, MERGED) for some in inside]
+    found = merged_sessions(pa.Table.from_batches(parts), kind, MERGED)
+    of_all = sessions_of(table, numbers, at, kind, MERGED)
+    shown = [[[same(value) for value in row.values()] for row in one.to_pylist()] for one in (found, of_all)]
+    assert shown[0] == shown[1]
+    assert found.schema == parts[0].schema
+
+
+def test_what_depends_on_the_rows_of_a_session_is_not_put_together() -> None:
+    """Where it is cut, what is first in it, and sums of floats, which are rounded once."""
+    assert {one.function for one in MERGED} == {Function.COUNT, Function.SUM, Function.MIN, Function.MAX}
+    assert can_be_merged(Session(3), MERGED)
+    assert not can_be_merged(Session(3, max_length=9), MERGED)
+    sums = {one.name for one in TOLD if one.function is Function.SUM} - {one.name for one in MERGED}
+    assert sums == {"sum_float"}
+
+
+def test_sums_of_parts_that_may_not_fit_are_not_put_together() -> None:
+    total = (Aggregated("total", Function.SUM, "whole", ColumnType.INT),)
+    rows = [{"kind": 1, "shop": "", "at": at, "whole": 2**62} for at in (1, 2)]
+    parts = [
+        sessions_of(pa.Table.from_pylist([row], SCHEMA), np.array([0]), np.array([row["at"]]), Session(5), total)
+        for row in rows
+    ]
+    with pytest.raises(Overflowed):
+        merged_sessions(pa.Table.from_batches(parts), Session(5), total)

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.windows.sliding import AT, CHUNK, END, START, Slide, sliding, sliding_in_order
+from tidemark.arrow.kernels.windows.sliding import CHUNK, Slide, sliding, sliding_in_order
 from tidemark.definition.recipe import BAND, Aggregated
+from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function

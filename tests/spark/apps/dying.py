@@ -18,9 +18,8 @@ import psutil
 import pyarrow as pa
 
 from tidemark.jobs import app
-from tidemark.spark.derive import by_key, computer, parts
-from tidemark.spark.derive.plain import apart, rows
-from tidemark.spark.derive.windows import lying
+from tidemark.spark.derive import parts, place
+from tidemark.spark.derive.executors import key_ranges
 
 Kernel = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 FEW = 40
@@ -64,12 +63,9 @@ def _hit(who: str, driver: int) -> None:
 
 def main(argv: list[str]) -> int:
     who, root, collection, marks = argv
-    rows.LITTLE_BYTES = -1  # nothing is little
-    apart.AT_ONCE = FEW
-    computer.whole = None  # type: ignore[assignment]  # nor is anything left to the queries
-    for module in (by_key, lying):
-        module.learned_here = lambda *_: None  # type: ignore[attr-defined]
-        module.learned = None  # type: ignore[attr-defined]
+    place.PLACES = (place.key_ranges,)  # nothing is little, nor is anything left to the queries
+    place.by_queries = None  # type: ignore[assignment]
+    key_ranges.AT_ONCE = FEW
     parts._writer = _dying(who, marks, os.getpid(), parts._writer)  # type: ignore[assignment]
     return app.main("correct", ["--root", root, "--collection", collection, "--lower", "0", "--upper", "1"])
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.windows.instants import DAY, micros_of
-from tidemark.arrow.kernels.windows.sums import Overflowed
-from tidemark.arrow.kernels.windows.values import ordered
+from tidemark.arrow.kernels.aggregates.instants import DAY, micros_of
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
+from tidemark.arrow.kernels.aggregates.values import ordered
 from tidemark.arrow.rows.arrays import bools_of, of_numbers, scalar_of
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, valid, values
 from tidemark.arrow.rows.condition import evaluated, holds

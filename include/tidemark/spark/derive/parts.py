@@ -48,17 +48,25 @@ def written(frame: DataFrame, computation: Computation) -> list[Written]:
 def written_in_order(
     frame: DataFrame, computation: Computation, kernel: Callable[[Batches], Batches] | None = None
 ) -> list[Written]:
-    """The same of updates that are in order in each partition, or that a kernel makes so of what is there."""
+    """The same of updates that are in order in each partition, or that a kernel makes so of what is there: what that
+    cannot compute exactly raises InvalidUsage."""
     write = _writer(computation.url, computation.collection, computation.prefix, _cut(computation))
 
     def run(batches: Batches) -> Batches:
-        return write(batches if kernel is None else kernel(batches))
+        return write(batches if kernel is None else _exactly(kernel(batches)))
 
     answers = frame.mapInArrow(run, "answer binary, error binary").collect()
     for row in answers:
         if row["error"] is not None:
             raise revived(bytes(row["error"]))
     return [decode(bytes(row["answer"]), Written, name="answer of a task") for row in answers]
+
+
+def _exactly(batches: Batches) -> Batches:
+    try:
+        yield from batches
+    except ArithmeticError as error:
+        raise InvalidUsage(str(error)) from None
 
 
 def _bucket(collection: Collection, layout: Layout) -> SparkColumn:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from tidemark.errors import InvalidUsage, TidemarkError, plain_line
 from tidemark.model.derived import Definition
 from tidemark.spark.derive import user_code
-from tidemark.spark.derive.little import Updates, held_against
+from tidemark.spark.derive.here.diff import Updates, held_against
 from tidemark.spark.derive.raised import told
 from tidemark.spark.derive.touched import Touched, named, touched_of
 from tidemark.spark.derive.views import Views

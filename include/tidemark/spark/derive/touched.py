@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.rows.schema import arrow_type, key_scalars
 from tidemark.model.collection import Collection
 from tidemark.plan.ranges import ranges_of

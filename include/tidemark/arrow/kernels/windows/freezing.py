@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tidemark.arrow.kernels.windows.sessions import Gaps, cut
+from tidemark.arrow.kernels.windows.gaps import Gaps, cut
 from tidemark.arrow.rows.columns import Bools, Ints
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.windows.freezing import Judged, Rows, ends, gone_through, reach, spans
-from tidemark.arrow.kernels.windows.sessions import FAR, Gaps, check_near
+from tidemark.arrow.kernels.windows.gaps import FAR, Gaps, check_near
 from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.arrow.rows.cuts import joined
 from tidemark.arrow.rows.order import ranks, starts

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.windows.instants import DAY, micros_of
-from tidemark.arrow.kernels.windows.sums import Overflowed
+from tidemark.arrow.kernels.aggregates.instants import DAY, micros_of
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.rows.columns import Ints
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import Placed

@@ -1,83 +1,130 @@
-"""At which instant the session of each cell begins: cells that follow one another within a gap are one session, which
-may be cut where it gets too long.
+"""Sessions: rows of a key that follow one another within a gap. Each is a range of rows in order of their instants, so
+that its aggregates are computed of ranges (aggregates/ranges.py).
 
-Cells come in order of group and instant, and are told by their first and their last instant: what is certainly in one
-session may be one cell. No more is carried from one batch to the next than the last cell.
+    rows     at 1: 5    at 3: 7    at 20: 1        gap 5
+    sessions [1, 8] n=2 sum=12    [20, 25] n=1 sum=1
+
+Rows are a table (`sessions_of`), a stream in order, of which little is held (`sessions_in_order`), or several parts
+whose sessions are put together (`merged_sessions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.rows.columns import Bools, Ints, integers
-from tidemark.arrow.rows.order import starts
-from tidemark.errors import InvalidUsage
+from tidemark.arrow.kernels.aggregates.groups_in_order import groups_in_order
+from tidemark.arrow.kernels.aggregates.parts import MERGED
+from tidemark.arrow.kernels.aggregates.parts import can_be_merged as mergeable
+from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
+from tidemark.arrow.kernels.windows.gaps import FAR, FIRST, LAST, Gaps, in_sessions
+from tidemark.arrow.kernels.windows.keys import GROUP, ascend
+from tidemark.arrow.kernels.windows.regions import begins
+from tidemark.arrow.rows.columns import Bools, Ints, integers, one_batch
+from tidemark.definition.recipe import Aggregated
+from tidemark.definition.windows.assigned import END, START
+from tidemark.model.collection import ColumnType
+from tidemark.model.window.aggregate import Function
+from tidemark.model.window.kind import Session
 
-FIRST, LAST, START = "_first", "_last", "_start"
-"""The columns of cells that say at which instants they begin and end; that of the instant at which its session does."""
-FAR = 1 << 61
-"""Instants lie so far from 1970 at most."""
-BEYOND = "beyond 2^61, where there are no sessions; filter such rows out"
+_MOST = 2**63 - 1
+_LAST_AT = "_last_at"
+
+
+def sessions_of(
+    rows: pa.Table, numbers: Ints, at: Ints, kind: Session, aggregates: Sequence[Aggregated]
+) -> pa.RecordBatch:
+    """The sessions of rows at some instants, whose keys have these numbers: GROUP, START, END and the aggregates, in
+    order of GROUP and START. Each row counts once. Raises Overflowed where a sum might not fit its type, or an end
+    might not; InvalidUsage for an instant beyond 2^61."""
+    if kind.gap > FAR:
+        raise Overflowed("the end of a session may be beyond 64 bits")
+    batch = one_batch(rows)
+    if not ascend(numbers, at):
+        order = np.lexsort((at, numbers))
+        numbers, at, batch = numbers[order], at[order], batch.take(pa.array(order))
+    found = _Found.of(numbers, at, kind)
+    lo, hi = found.lo, found.hi
+    start, last = found.begun[lo], at[hi - 1]
+    columns = [pa.array(numbers[lo]), pa.array(start), pa.array(start + _lengths(kind, last - start))]
+    ranges = Ranges(lo, hi, at, begins_of(numbers))
+    columns += [aggregated(one, batch, ranges) for one in aggregates]
+    return pa.RecordBatch.from_arrays(columns, [GROUP, START, END, *(one.name for one in aggregates)])
+
+
+def sessions_in_order(
+    batches: Iterable[pa.RecordBatch], by: Sequence[str], at: str, kind: Session, aggregates: Sequence[Aggregated]
+) -> Iterator[pa.RecordBatch]:
+    """The sessions of a stream of rows in order of `by` and of the instants `at`: the columns of `by`, START, END and
+    the aggregates. However long one is, little is held of it where the aggregates have parts. Raises Overflowed where a
+    sum or an end might not fit, InvalidUsage for an instant beyond 2^61."""
+    if kind.gap > FAR:
+        raise Overflowed("the end of a session may be beyond 64 bits")
+    gaps = Gaps(tuple(by), kind.gap, kind.exact_gap_merges, kind.max_length)
+    cells = (rows.append_column(FIRST, rows.column(at)).append_column(LAST, rows.column(at)) for rows in batches)
+    asked = (*aggregates, Aggregated(_LAST_AT, Function.MAX, at, ColumnType.INT))
+    for found in groups_in_order(in_sessions(cells, gaps), [*by, START], at, asked):
+        begun = integers(found, START)
+        end = begun + _lengths(kind, integers(found, _LAST_AT) - begun)
+        columns = [*(found.column(name) for name in by), pa.array(begun), pa.array(end)]
+        columns += [found.column(one.name) for one in aggregates]
+        yield pa.RecordBatch.from_arrays(columns, [*by, START, END, *(one.name for one in aggregates)])
+
+
+def _lengths(kind: Session, held: Ints) -> Ints:
+    """How long sessions are whose rows are so far apart."""
+    return np.minimum(held + kind.gap, _MOST if kind.max_length is None else min(kind.max_length, _MOST))
+
+
+def can_be_merged(kind: Session, aggregates: Sequence[Aggregated]) -> bool:
+    """Whether sessions of any parts of some rows say what those of all are: these are as long as they may be, and their
+    sums the same in any order."""
+    return kind.max_length is None and all(map(mergeable, aggregates))
+
+
+def merged_sessions(parts: pa.Table, kind: Session, aggregates: Sequence[Aggregated]) -> pa.RecordBatch:
+    """The sessions of rows, of some parts of which `sessions_of` told these; where they `can_be_merged`. In the same
+    columns and order. Raises Overflowed as that does."""
+    numbers, start, end = (integers(parts, name) for name in (GROUP, START, END))
+    order = np.lexsort((start, numbers))
+    numbers, start, end, batch = numbers[order], start[order], end[order], one_batch(parts).take(pa.array(order))
+    # Rows that are the gap apart are of one session, or of two: so far does the one before reach.
+    lo = np.flatnonzero(begins(numbers, start, end if kind.exact_gap_merges else end - 1))
+    hi = np.append(lo[1:], len(start))[: len(lo)]
+    ends = np.maximum.reduceat(end, lo) if len(lo) else end
+    columns = [pa.array(numbers[lo]), pa.array(start[lo]), pa.array(ends)]
+    ranges = Ranges(lo, hi, start, begins_of(numbers))
+    of_parts = (replace(one, function=MERGED[one.function], of=one.name) for one in aggregates)
+    columns += [aggregated(one, batch, ranges) for one in of_parts]
+    return pa.RecordBatch.from_arrays(columns, [GROUP, START, END, *(one.name for one in aggregates)])
 
 
 @dataclass(frozen=True)
-class Gaps:
-    """Cells that are equal in `group` are in one session if they are less than `gap` apart, or exactly that where
-    `exact_gap_merges`. With `max_length` a session is cut before the first cell that begins that long after it does, or
-    longer: each cell must then be one instant."""
+class _Found:
+    """Sessions of rows in order: each is the range [lo, hi) of them. `begun` says of each row when its session
+    begins."""
 
-    group: tuple[str, ...]
-    gap: int
-    exact_gap_merges: bool = True
-    max_length: int | None = None
+    begun: Ints
+    lo: Ints
+    hi: Ints
 
-
-def in_sessions(batches: Iterable[pa.RecordBatch], gaps: Gaps) -> Iterator[pa.RecordBatch]:
-    """The cells with START. Raises InvalidUsage for an instant beyond 2^61."""
-    before: pa.RecordBatch | None = None
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        cells = batch if before is None else pa.concat_batches([before.select(batch.schema.names), batch])
-        begins = _starts(cells, gaps, None if before is None else int(integers(before, START)[0]))
-        told = cells.append_column(START, pa.array(begins))
-        yield told if before is None else told.slice(1)
-        before = told.take(pa.array([len(told) - 1]))
+    @classmethod
+    def of(cls, numbers: Ints, at: Ints, kind: Session) -> _Found:
+        cells = pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(at), pa.array(at)], [GROUP, FIRST, LAST])
+        gaps = Gaps((GROUP,), kind.gap, kind.exact_gap_merges, kind.max_length)
+        begun = np.concatenate([np.zeros(0, np.int64), *(integers(some, START) for some in in_sessions([cells], gaps))])
+        first = np.ones(len(at), bool)
+        first[1:] = (numbers[1:] != numbers[:-1]) | (begun[1:] != begun[:-1])
+        lo = np.flatnonzero(first)
+        return cls(begun, lo, np.append(lo[1:], len(at))[: len(lo)])
 
 
-def check_near(instants: Ints) -> None:
-    """Raise InvalidUsage for an instant beyond 2^61."""
-    if len(instants) and (int(instants.min()) < -FAR or int(instants.max()) > FAR):
-        far = next(int(one) for one in instants if not -FAR <= one <= FAR)
-        raise InvalidUsage(f"a row is at {far}, {BEYOND}")
-
-
-def _starts(cells: pa.RecordBatch, gaps: Gaps, first_start: int | None) -> Ints:
-    """Where the session of each cell begins; that of the first cell is known, unless it is the first of all."""
-    first, last = integers(cells, FIRST), integers(cells, LAST)
-    check_near(first)
-    check_near(last)
-    within = min(gaps.gap, 4 * FAR - 1) - (0 if gaps.exact_gap_merges else 1)
-    begins = starts(cells, gaps.group)
-    begins[0] = True
-    begins[1:] |= first[1:] - last[:-1] > within
-    held = first.copy()
-    if first_start is not None:
-        held[0] = first_start
-    if gaps.max_length is not None:
-        cut(first, held, begins, gaps.max_length)
-    return held[np.maximum.accumulate(np.where(begins, np.arange(len(first)), 0))]
-
-
-def cut(first: Ints, held: Ints, begins: Bools, most: int) -> None:
-    """Mark where sessions begin anew as they have become too long. `held` says where those begin that are marked."""
-    bounds = np.append(np.flatnonzero(begins), len(first))
-    for at in np.flatnonzero(first[bounds[1:] - 1] - held[bounds[:-1]] >= most):
-        low, high, start = int(bounds[at]), int(bounds[at + 1]), int(held[bounds[at]])
-        while int(first[high - 1]) - start >= most:
-            low += int(np.searchsorted(first[low:high], start + most, "left"))
-            begins[low], start = True, int(first[low])
+def begins_of(numbers: Ints) -> Bools:
+    """Where rows of another key than the row before begin."""
+    first = np.ones(len(numbers), bool)
+    first[1:] = numbers[1:] != numbers[:-1]
+    return first

@@ -2,8 +2,8 @@
 [t + 1, t + 1 + size] after it if that holds a row, each start once.
 
 Rows come in order of group and instant. Each window is a range of them, so its aggregates are computed of ranges
-(of_ranges.py), and no row is read again for each window that it is in. Rows at one instant are put together first,
-where the aggregates have parts (grouped_parts.py): so many rows at few instants take little.
+(aggregates/ranges.py), and no row is read again for each window that it is in. Rows at one instant are put together
+first, where the aggregates have parts (aggregates/parts.py): so many rows at few instants take little.
 
     rows    at 1: 5, 7    at 2: 1    at 9: 4        size 3
     parts   at 1: n=2 sum=12, at 2: n=1 sum=1, at 9: n=1 sum=4
@@ -22,24 +22,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.windows.at_instants import AtInstants, peeked
-from tidemark.arrow.kernels.windows.of_ranges import Collected, Ranges, aggregated
-from tidemark.arrow.kernels.windows.values import ordered
-from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
+from tidemark.arrow.kernels.aggregates.at_instants import AtInstants, peeked
+from tidemark.arrow.kernels.aggregates.ranges import Collected, Ranges, aggregated
+from tidemark.arrow.kernels.aggregates.values import ordered
+from tidemark.arrow.kernels.windows.keys import GROUP, ascend
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, one_batch, values
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import BAND, Aggregated
+from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
+from tidemark.model.window.kind import Sliding
 
-AT, CHUNK = "_at", "_chunk"
-"""The columns of rows that say at which instant, and for which chunk of starts, if windows are told by chunks."""
-START, END = "_start", "_end"
-"""The columns of windows: both bounds belong to the window."""
+CHUNK = "_chunk"
+"""The column of rows that says for which chunk of starts, if windows are computed by chunks."""
 ROWS = 16_384
 ROOM = 32 << 20
 """Windows of a batch that is told, and about how many bytes of what grows with a window."""
+_SLICE = 65_536
+"""Rows of a table that go through the kernel at once: what it needs besides them grows with these."""
 _FAR = 1 << 61
 
 
@@ -85,6 +88,21 @@ def sliding_in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterato
     of the last row: those to come may start between them."""
     some = _Together.of(batches, slide)
     yield from map(some.shown, _in_order(some.rows, some.slide))
+
+
+def sliding_of(
+    rows: pa.Table, numbers: Ints, at: Ints, kind: Sliding, aggregates: Sequence[Aggregated]
+) -> Iterator[pa.RecordBatch]:
+    """The windows of rows at some instants, whose keys have these numbers: GROUP, START, END and the aggregates, in
+    order of GROUP and START. Raises as `sliding`."""
+    names = list(dict.fromkeys(one.of for one in aggregates if one.of))
+    batch = one_batch(rows.select(names))
+    if not ascend(numbers, at):
+        order = np.lexsort((at, numbers))
+        numbers, at, batch = numbers[order], at[order], batch.take(pa.array(order))
+    ordered = pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(at), *batch.columns], [GROUP, AT, *names])
+    slide = Slide((GROUP,), kind.size, tuple(aggregates), kind.clamp_start_at_zero)
+    yield from sliding_in_order((ordered.slice(at, _SLICE) for at in range(0, len(numbers), _SLICE)), slide)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,257 @@
+"""Aggregates of ranges of rows: all that windows and groups compute of their rows, whatever the kind.
+
+Rows are in order of key and instant, so that a group, a session and a sliding window are each a range [lo, hi) of them,
+and ranges may overlap. No function reads a range row by row: counts and sums are differences of running sums, extremes
+those of two ranges of a power of two (extremes.py), distinct values and quantiles walks over bits (ranked.py).
+
+    row      0   1   2   3   4        instants begin at rows 0, 2 and 3
+    delay    5   -   9   1   4        [0, 3)  count 2, sum 14, first 5, last 9
+    at       1   1   2   7   7        [2, 5)  count 3, sum 14, first 9, last 4, collect [9,1,4]
+
+Nulls are left out of all but a count of rows. Bit by bit the results are Spark's, where a definition's sums are exact
+(definition/exact_sum.py).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.kernels.aggregates.extremes import greatest, least
+from tidemark.arrow.kernels.aggregates.float_sums import (
+    Floats,
+    float_parts,
+    float_sums,
+    none_known,
+    parts_of_parts,
+    sums_of_parts,
+)
+from tidemark.arrow.kernels.aggregates.ranked import different, kth
+from tidemark.arrow.kernels.aggregates.sums import Overflowed, counts, sums
+from tidemark.arrow.kernels.aggregates.texts import Texts
+from tidemark.arrow.kernels.aggregates.values import ordered
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, valid, values
+from tidemark.arrow.rows.schema import arrow_type
+from tidemark.definition.recipe import Aggregated
+from tidemark.model.collection import DecimalType, ValueType
+from tidemark.model.instant import MAX_TIME
+from tidemark.model.window.aggregate import Function
+from tidemark.model.window.quantile import DIGITS
+
+_DIGITS = 100
+"""More than any total of decimals has, in units of its mean."""
+_MOST_SIZE = 2.0**62
+"""Of numbers that come to less, all taken for positive ones, no sum of some is beyond 64 bits."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges [lo, hi) of rows, each of a row or more, none of which cuts an instant. `at` is the instant of each row,
+    and `begins` where rows of another key than the row before begin, for functions that ask for the order of rows."""
+
+    lo: Ints
+    hi: Ints
+    at: Ints
+    begins: Bools
+
+    @cached_property
+    def runs(self) -> Ints:
+        """Where rows of another key or instant than the row before begin."""
+        first = self.begins.copy()
+        first[:1] = True
+        first[1:] |= self.at[1:] != self.at[:-1]
+        return np.flatnonzero(first)
+
+
+def aggregated(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> pa.Array:
+    """What an aggregate is of each range; a sum also of sums that were told in parts. Raises Overflowed where one might
+    not fit its type."""
+    lo, hi = ranges.lo, ranges.hi
+    if one.of is None:
+        return pa.array(hi - lo)
+    column = contiguous(rows.column(one.of))
+    match one.function:
+        case Function.COUNT:
+            return pa.array(counts(valid(column), lo, hi))
+        case Function.MIN:
+            return least(column, lo, hi)
+        case Function.MAX:
+            return greatest(column, lo, hi)
+        case Function.SUM:
+            return _sum(one, column, lo, hi)
+        case Function.AVG:
+            return _mean(one, column, lo, hi)
+        case Function.FIRST:
+            return _first(column, ranges)
+        case Function.LAST:
+            return _last(column, ranges)
+        case Function.COLLECT:
+            return Collected.of_rows(one, rows, ranges).of(lo, hi)
+        case Function.COUNT_DISTINCT | Function.APPROX_DISTINCT:
+            found, first, last = _known(column, lo, hi)
+            return pa.array(different(ordered(found)[0], first, last))
+        case Function.APPROX_QUANTILE:
+            return _quantile(one, column, lo, hi)
+
+
+def _sum(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+    if pa.types.is_list(column.type):
+        if one.in_parts:
+            return parts_of_parts(column, lo, hi)
+        return _floats(sums_of_parts(column, lo, hi), none_known(column, lo, hi))
+    if one.in_parts:
+        return float_parts(column, lo, hi)
+    if pa.types.is_floating(column.type):
+        return _floats(float_sums(column, lo, hi), none_known(column, lo, hi))
+    found = _sums(column.cast(arrow_type(one.type)), lo, hi)
+    return found.fill_null(0) if one.kept else found
+
+
+def _sums(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+    """Of whole numbers and decimals. Spark stops where a part of a sum does not fit, though the whole may: so what
+    might not fit in some order is refused."""
+    if pa.types.is_decimal(column.type):
+        return sums(column, lo, hi)
+    known = valid(column)
+    whole = values(column) if known is None else np.where(known, values(column), 0)
+    most = max(abs(int(whole.min())), abs(int(whole.max()))) if len(whole) else 0
+    if most * len(whole) > MAX_TIME and most * int((hi - lo).max(initial=0)) > _MOST_SIZE:
+        sizes = float_sums(pa.array(np.abs(whole.astype(np.float64))), lo, hi)
+        if sizes.max(initial=0.0) > _MOST_SIZE:
+            raise Overflowed("a sum of whole numbers may be beyond 64 bits")
+    return sums(column, lo, hi)
+
+
+def _mean(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+    many = counts(valid(column), lo, hi)
+    if isinstance(one.type, DecimalType):
+        return means(one.type, sums(column.cast(pa.decimal128(38, column.type.scale)), lo, hi), many)
+    if pa.types.is_floating(column.type):
+        return means(one.type, pa.array(float_sums(column, lo, hi)), many)
+    return means(one.type, _sums(column, lo, hi), many)
+
+
+def means(of: ValueType, totals: pa.Array, many: Ints) -> pa.Array:
+    """Totals divided by how many values they are of: the floats next to them; of decimals quotients of the digits that
+    the type has behind the point, of two as near the one that is further from 0."""
+    if not isinstance(of, DecimalType):
+        numbers = values(totals.fill_null(0)).astype(np.float64)
+        return _floats(numbers / np.maximum(many, 1), many == 0)
+    found: list[Decimal | None] = []
+    with localcontext(prec=_DIGITS):
+        for total, count in zip(totals.to_pylist(), many.tolist(), strict=True):
+            if not count:
+                found.append(None)
+                continue
+            units = abs(int(total.scaleb(of.scale)))
+            mean = Decimal((2 * units + count) // (2 * count)).scaleb(-of.scale)
+            found.append(mean.copy_sign(total))
+    return pa.array(found, arrow_type(of))
+
+
+def _floats(found: Floats, none: Bools) -> pa.Array:
+    """Floats as a collection stores them: of values that SQL takes for equal the same one."""
+    return pa.array(np.where(found == 0, 0.0, np.where(np.isnan(found), np.nan, found)), mask=none)
+
+
+def _first(column: pa.Array, ranges: Ranges) -> pa.Array:
+    """Of the first instant of each range that has values the least of these."""
+    place, known, runs = ranges.lo, valid(column), ranges.runs
+    if known is not None:
+        next_known = np.minimum.accumulate(np.where(known, np.arange(len(column)), len(column))[::-1])[::-1]
+        place = next_known[ranges.lo]
+        place = np.where(place < ranges.hi, place, ranges.lo)  # a range without values has none there, either
+    return least(column, place, np.append(runs, len(column))[np.searchsorted(runs, place, "right")])
+
+
+def _last(column: pa.Array, ranges: Ranges) -> pa.Array:
+    """Of the last instant of each range that has values the greatest of these."""
+    place, known, runs = ranges.hi - 1, valid(column), ranges.runs
+    if known is not None:
+        place = np.maximum.accumulate(np.where(known, np.arange(len(column)), -1))[ranges.hi - 1]
+        place = np.where(place >= ranges.lo, place, ranges.hi - 1)
+    return greatest(column, runs[np.searchsorted(runs, place, "right") - 1], place + 1)
+
+
+class Collected:
+    """JSON arrays of values in order of instants, and of values at one."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+
+    @classmethod
+    def of_rows(cls, one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> Collected:
+        """What an aggregate collects of rows."""
+        assert one.of is not None, "there is nothing to collect"
+        column = contiguous(rows.column(one.of))
+        number = np.zeros(len(column), np.int64)
+        number[ranges.runs[1:]] = 1
+        order = pa.array(np.lexsort((ordered(column)[0], np.cumsum(number))))
+        texts = _json_texts(column) if one.texts is None else rows.column(one.texts)
+        return cls(Texts(texts.take(order)))
+
+    def bytes_of(self, lo: Ints, hi: Ints) -> Ints:
+        """What the arrays of ranges take in memory."""
+        return self._texts.bytes_of(lo, hi) + 2
+
+    def of(self, lo: Ints, hi: Ints) -> pa.Array:
+        """The arrays of ranges that cut no instant."""
+        return pc.binary_join_element_wise("[", self._texts.of(lo, hi).fill_null(""), "]", "")
+
+
+def _json_texts(column: pa.Array) -> pa.Array:
+    """Each value as JSON. Times and floats are texts by then, as Spark writes them."""
+    of = column.type
+    if pa.types.is_boolean(of):
+        return pc.if_else(column, "true", "false")
+    if pa.types.is_integer(of) or pa.types.is_decimal(of):
+        return column.cast(pa.string())
+    different_, codes = pc.unique(column), None
+    texts = [None if one is None else json.dumps(one, ensure_ascii=False) for one in different_.to_pylist()]
+    codes = pc.index_in(column, value_set=different_)
+    return pa.array(texts, pa.string()).take(codes)
+
+
+def _quantile(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+    """The discrete quantile of values on a grid (model/window/quantile.py)."""
+    assert one.at is not None, "an aggregate of quantiles says at which"
+    found, first, last = _known(column, lo, hi)
+    numbers, again = ordered(pa.array(_on_grid(_as_floats(found))))
+    none = last == first
+    each, codes = np.unique(numbers, return_inverse=True)
+    if not len(each):
+        return again(np.zeros(len(lo), np.int64), none)
+    k = np.maximum(np.ceil(one.at * (last - first)).astype(np.int64) - 1, 0)
+    chosen = np.zeros(len(lo), np.int64)
+    chosen[~none] = kth(codes.astype(np.int64), first[~none], last[~none], k[~none])
+    return again(each[chosen], none)
+
+
+def _as_floats(column: pa.Array) -> Floats:
+    """The floats next to numbers."""
+    if pa.types.is_decimal(column.type):
+        return np.array([float(one) for one in column.to_pylist()], np.float64)
+    return values(column).astype(np.float64)
+
+
+def _on_grid(numbers: Floats) -> Floats:
+    with np.errstate(invalid="ignore", over="ignore"):
+        fraction, exponent = np.frexp(numbers)
+        rounded = np.ldexp(np.rint(np.ldexp(fraction, DIGITS)), exponent - DIGITS)
+    return np.where((numbers == 0) | ~np.isfinite(numbers), numbers + 0.0, rounded)
+
+
+def _known(column: pa.Array, lo: Ints, hi: Ints) -> tuple[pa.Array, Ints, Ints]:
+    """The values that are not null, and which of them the ranges have."""
+    known = valid(column)
+    if known is None:
+        return column, lo, hi
+    before = np.zeros(len(column) + 1, np.int64)
+    np.cumsum(known, out=before[1:])
+    return column.drop_null(), before[lo], before[hi]

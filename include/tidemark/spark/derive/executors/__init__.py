@@ -1,0 +1,1 @@
+"""Computations by executors that read the input themselves: by ranges of its key."""

@@ -1,0 +1,131 @@
+"""All rows of an input, read by this process, where they are little, and what is built of them: that needs no query
+then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.read import MULTIPLICITY
+from tidemark.arrow.rows.columns import Bools, integers, one_batch, row_bytes
+from tidemark.arrow.rows.order import sort, starts
+from tidemark.errors import InvalidUsage
+from tidemark.spark.derive.parts import Batches
+from tidemark.spark.derive.touched import MOST_BYTES
+from tidemark.spark.derive.views import LITTLE_BYTES, Views
+from tidemark.spark.read import LEAST_TASK_ROWS
+
+AT_A_TIME, ONE_KEY = 2**17, 2**20
+"""Rows of which this process computes windows at a time, if they are of several keys; and at most of one."""
+MOST_BUILT, BUILT_BYTES = 2**21, 2**27
+"""Rows of which this process builds a collection, and how many bytes it has of them in memory: of more, executors build
+it in less time, also those of a small cluster."""
+
+
+def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callable[[pa.RecordBatch], int]) -> bool:
+    """Let `keep` have the rows of an input that are not null in the column `on`, if there is one, each as often as it
+    is there, those that are null counted as in no window. False where they are not little, which is `most` rows or what
+    takes, as `keep` says of all it had, more than BUILT_BYTES in memory; and where one is there less often than
+    never."""
+    batches = views.rows_here(name, most_rows=most, most_bytes=LITTLE_BYTES)
+    if batches is None:
+        return False
+    rows = size = unplaced = 0
+    for batch in batches:
+        times, told = integers(batch, MULTIPLICITY), placed_rows(batch, on)
+        if (times < 0).any():
+            return False
+        unplaced += int(times[~told].sum())
+        some = repeated(batch.filter(pa.array(told)), most=most - rows, most_bytes=BUILT_BYTES - size)
+        if some is None:
+            views.declines(f"{name}: more than {most:,} rows, or {BUILT_BYTES >> 20} MiB in memory")
+            return False
+        rows, size = rows + some.num_rows, keep(some)
+        if size > BUILT_BYTES:
+            views.declines(f"{name}: more than {BUILT_BYTES >> 20} MiB in memory")
+            return False
+    views.unplaced = unplaced
+    return True
+
+
+@dataclass
+class RowsByKey:
+    """All rows of an input, in some columns, of which `of_all` makes updates: of all rows of some keys `by` at a time,
+    so no more of these are in memory than of AT_A_TIME rows, or of one key. A `Gathering` (kind.py)."""
+
+    columns: Sequence[str]
+    by: Sequence[str]
+    of_all: Callable[[pa.Table], Batches]
+    _held: list[pa.RecordBatch] = field(default_factory=list)
+
+    @property
+    def most(self) -> int:
+        return MOST_BUILT
+
+    def keep(self, rows: pa.RecordBatch) -> int:
+        self._held.append(rows.select(self.columns))
+        return sum(int(some.nbytes) for some in self._held)
+
+    def updates(self) -> Batches:
+        if self._held:
+            for rows in _keys_in_order(pa.Table.from_batches(self._held), self.by):
+                yield from self.of_all(rows)
+
+
+def _keys_in_order(rows: pa.Table, by: Sequence[str]) -> Iterator[pa.Table]:
+    """All rows of some keys at a time, in order of these: so no more windows are in memory than theirs. InvalidUsage
+    where one key has more than ONE_KEY."""
+    ordered = sort(rows, by) if by else one_batch(rows)
+    begins = np.flatnonzero(starts(ordered, by)) if by else np.zeros(1, np.int64)
+    ends = np.append(begins[1:], ordered.num_rows)
+    if (most := int((ends - begins).max(initial=0))) > ONE_KEY:
+        raise InvalidUsage(f"{most:,} rows of one key; this process computes windows of up to {ONE_KEY:,}")
+    first = 0
+    for end in ends.tolist():
+        if end - first >= AT_A_TIME or end == ordered.num_rows:
+            yield pa.Table.from_batches([ordered.slice(first, end - first)])
+            first = end
+
+
+def placed_rows(rows: pa.RecordBatch, on: str | None) -> Bools:
+    """Which rows are in windows that are `on` a column: those that are not null there."""
+    return np.ones(rows.num_rows, bool) if on is None else np.asarray(pc.is_valid(rows.column(on)))
+
+
+@dataclass
+class Kept:
+    """How many rows, and how many bytes of them, are kept of those that are `looked_at`: LEAST_TASK_ROWS and MOST_BYTES
+    at most. Where an eighth was looked at, and by what there is of that they would be half as many again, they are too
+    many already: who computes all that is near does so in less time than it takes to find out."""
+
+    looked_at: int
+    seen: int = 0
+    rows: int = 0
+    size: int = 0
+
+    @property
+    def room(self) -> int:
+        """How many bytes more may be kept."""
+        return MOST_BYTES - self.size
+
+    def is_full(self, seen: int, kept: pa.RecordBatch) -> bool:
+        """Whether they are too many, after so many more were looked at and some of these are kept."""
+        self.seen, self.rows, self.size = self.seen + seen, self.rows + kept.num_rows, self.size + kept.nbytes
+        share = min(1.0, 1.5 * self.seen / max(1, self.looked_at)) if 8 * self.seen >= self.looked_at else 1.0
+        return self.rows > LEAST_TASK_ROWS * share or self.size > MOST_BYTES * share
+
+
+def repeated(rows: pa.RecordBatch, *, most: float = math.inf, most_bytes: float) -> pa.RecordBatch | None:
+    """Rows without their MULTIPLICITY, each so many times; None where that is more than `most` rows, or than so many
+    bytes, or one is there fewer times than none."""
+    times = integers(rows, MULTIPLICITY)
+    rows = rows.drop_columns([MULTIPLICITY])
+    often = times.astype(np.float64)
+    if (times < 0).any() or often.sum() > most or row_bytes(rows) @ often > most_bytes:
+        return None
+    return rows if (times == 1).all() else rows.take(pa.array(np.repeat(np.arange(rows.num_rows), times)))

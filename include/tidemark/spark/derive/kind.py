@@ -1,0 +1,88 @@
+"""What a place asks of a kind of what a definition computes: groups, sliding windows, sessions (place.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tidemark.definition.ways import Place
+from tidemark.spark.derive.parts import Batches
+from tidemark.spark.derive.views import Views
+
+
+class Gathering(Protocol):
+    """All rows of an input, as this process reads them, on their way to what they become."""
+
+    @property
+    def most(self) -> int:
+        """How many rows are taken at most."""
+
+    def keep(self, rows: pa.RecordBatch) -> int:
+        """Take more rows, each as often as it is there; how many bytes all that is kept has now."""
+
+    def updates(self) -> Iterable[pa.RecordBatch]:
+        """What all rows become, as updates in order of the collection's key."""
+
+
+@dataclass(frozen=True)
+class Ranged:
+    """How executors compute by ranges of an input's key: of all rows that are equal in the columns `together`, which
+    lead that key, `made` makes updates in order. Rows have the columns `used`, those that are null in `on` are left
+    out, and one counts as so many as `windows`."""
+
+    input: str
+    together: Sequence[str]
+    on: str
+    used: Sequence[str]
+    made: Callable[[pa.Table], Iterable[pa.RecordBatch]]
+    windows: int = 1
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """How executors compute after a shuffle: of each partition of `rows`, which are in order, `made` makes updates in
+    order."""
+
+    rows: DataFrame
+    made: Callable[[Batches], Batches]
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """By what the rows that few changes reach differ from those held, in order, and where that was computed."""
+
+    updates: list[pa.RecordBatch]
+    place: Place
+
+
+class Kind(Protocol):
+    """How the rows of one computation become what its definition says. Each answer is None where the kind is not
+    computed so, whatever the size; what is too large raises InvalidUsage or says why and is None."""
+
+    @property
+    def input(self) -> str:
+        """The one input."""
+
+    @property
+    def on(self) -> str | None:
+        """The column of instants: rows that are null in it are in no window. None: rows are in no windows."""
+
+    @classmethod
+    def of(cls, views: Views) -> Self | None:
+        """The kind, where a computation is of it."""
+
+    def gathering(self) -> Gathering | None:
+        """For all rows that this process reads itself."""
+
+    def refreshed(self) -> Refreshed | None:
+        """Where the computation has what changed of its inputs."""
+
+    def ranged(self) -> Ranged | None:
+        """For executors that read the input by ranges of its key."""
+
+    def shuffled(self) -> Shuffled | None:
+        """For executors of a collection that holds nothing."""

@@ -1,0 +1,269 @@
+"""Groups: what of them each place computes. Rows are grouped as the definition's query would; the kernel is
+arrow/kernels/aggregates/groups.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.arrow.kernels.aggregates.groups import groups_by, groups_in
+from tidemark.arrow.kernels.aggregates.parts import merged_groups, parts_of
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
+from tidemark.arrow.kernels.windows.placed import placed
+from tidemark.arrow.read import MULTIPLICITY
+from tidemark.arrow.rows.columns import one_batch
+from tidemark.arrow.rows.order import sort
+from tidemark.arrow.rows.schema import arrow_type
+from tidemark.definition.computation import Computation
+from tidemark.definition.recipe import Aggregated, ByKey, Grouped, Placed
+from tidemark.definition.ways import Place
+from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.explained import most_of_all
+from tidemark.model.derived import Mode
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START
+from tidemark.plan.tasks import KeyRange
+from tidemark.spark.derive.difference import Due, stored
+from tidemark.spark.derive.executors.key_ranges import AT_ONCE, leading
+from tidemark.spark.derive.footers import ranges_when
+from tidemark.spark.derive.here.diff import as_updates, left_of, numbered, own_touched, updates_due
+from tidemark.spark.derive.here.rows import MOST_BUILT, Kept, repeated
+from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
+from tidemark.spark.derive.kinds.groups_shuffled import groups_shuffled
+from tidemark.spark.derive.kinds.grown import grown_here
+from tidemark.spark.derive.queries.by_key import few_touched
+from tidemark.spark.derive.reach.stretches import spans_of
+from tidemark.spark.derive.timeline import in_micros
+from tidemark.spark.derive.touched import MOST_BYTES, ranges_holding
+from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
+from tidemark.spark.read import LEAST_TASK_ROWS
+
+
+@dataclass
+class Groups:
+    """Groups of rows by some columns, those of windows that arithmetic tells among them. A build groups rows as they
+    come, where groups of parts can be put together; a refresh groups the rows of the groups that changes touch anew, or
+    adds up by how much they grew (grown.py)."""
+
+    views: Views
+    rule: ByKey
+
+    @classmethod
+    def of(cls, views: Views) -> Self | None:
+        recipe = views.computation.recipe
+        rule = None if recipe is None or recipe.windowed is not None else recipe.by_key
+        return None if rule is None or (rule.grouped is None and rule.delta is None) else cls(views, rule)
+
+    @property
+    def input(self) -> str:
+        (given,) = self.views.computation.inputs
+        return given.name
+
+    @property
+    def on(self) -> str | None:
+        return self._placing.on if self._placing else None
+
+    @property
+    def _placing(self) -> Placed | None:
+        recipe = self.views.computation.recipe
+        return None if recipe is None else recipe.placed
+
+    def _grouped(self) -> Grouped | None:
+        """How rows are grouped, where the collection holds what comes out."""
+        grouped = self.rule.grouped
+        return grouped if grouped is not None and _fits(self.views, self.rule, grouped) else None
+
+    def gathering(self) -> Gathering | None:
+        grouped, types = self._grouped(), self.views.types_here(self.input)
+        if grouped is None:
+            return None
+        parts = parts_of(grouped.aggregates, {name: arrow_type(of) for name, of in types.items()})
+        windows = most_of_all(self._placing.kind) if self._placing else 1
+        most = (LEAST_TASK_ROWS if parts is None else MOST_BUILT) // windows
+        return _Gathering(self.views, self.rule, grouped, parts, most)
+
+    def refreshed(self) -> Refreshed | None:
+        if self.rule.delta is not None:
+            found = grown_here(self.views, self.rule)
+        else:
+            few = None if self._grouped() is None else few_touched(self.views, self.rule)
+            found = None if few is None else _regrouped(self.views, self.rule, few)
+        return None if found is None else Refreshed(found, Place.HERE)
+
+    def ranged(self) -> Ranged | None:
+        placing, grouped, computation = self._placing, self._grouped(), self.views.computation
+        grows = computation.mode is Mode.BY_KEY and self.rule.delta is not None  # then what changed is enough
+        if placing is None or grouped is None or grows:
+            return None
+        together = leading(computation, self.input, dict(zip(self.rule.held, grouped.keys, strict=True)))
+        used = [name for name in needed(grouped) if name not in (START, END)]
+        windows, made = most_of_all(placing.kind), _of_windows(computation, self.rule, grouped, placing)
+        return Ranged(self.input, together, placing.on, used, made, windows)
+
+    def shuffled(self) -> Shuffled | None:
+        grouped = self._grouped()
+        return None if grouped is None else groups_shuffled(self.views, self.rule, grouped, needed(grouped))
+
+
+def _regrouped(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatch] | None:
+    """By what the groups of few touched values, which are as k0, k1, …, differ from those held; None where what holds
+    either is not little."""
+    if not few.num_rows:
+        return []
+    own = own_touched(views, few, rule.held)
+    found = None if own is None else groups_of(views, rule, few)
+    return None if own is None or found is None else left_of(views, found, own)
+
+
+def groups_of(views: Views, rule: ByKey, few: pa.Table) -> pa.Table | None:
+    """The groups of few values, which are as k0, k1, …, as updates at u - 1; None where they have no kernel, or what
+    holds their rows is not little. Raises Overflowed where a sum might not fit its type."""
+    if rule.grouped is None or not _fits(views, rule, rule.grouped):
+        return None
+    rows = _rows_of(views, rule, rule.grouped, few)
+    return None if rows is None else _as_updates(views, rule, rule.grouped, groups_in(rows, rule.grouped))
+
+
+def _of_windows(
+    computation: Computation, rule: ByKey, grouped: Grouped, placing: Placed
+) -> Callable[[pa.Table], list[pa.RecordBatch]]:
+    """What makes windows of all rows of theirs, for executors."""
+    collection, due, names = computation.collection, Due.of(computation), needed(grouped)
+    order, called = [column.name for column in collection.key], _shown(rule, grouped)
+    windows = most_of_all(placing.kind)
+
+    def made(rows: pa.Table) -> list[pa.RecordBatch]:
+        if rows.nbytes * windows > MOST_BYTES:
+            raise Overflowed("rows that are grouped at once are too many")
+        inside = pa.Table.from_batches([placed(one_batch(rows), placing).select(names)])
+        found = pa.Table.from_batches([groups_in(inside, grouped)]).rename_columns(called)
+        return [sort(updates_due(collection, due, found), order)]
+
+    return made
+
+
+def _shown(rule: ByKey, grouped: Grouped) -> list[str]:
+    """What the columns of groups are called in the collection."""
+    return [*rule.held, *(one.name for one in grouped.aggregates)]
+
+
+def _as_updates(views: Views, rule: ByKey, grouped: Grouped, found: pa.RecordBatch) -> pa.Table:
+    """Groups as updates, in the columns the definition gives."""
+    return as_updates(views, pa.Table.from_batches([found]).rename_columns(_shown(rule, grouped)))
+
+
+def _fits(views: Views, rule: ByKey, grouped: Grouped) -> bool:
+    """Whether the collection holds these columns, and as they come."""
+    (given,) = views.computation.inputs
+    types = views.types_here(given.name)
+    told = {name: types[of] for name, of in zip(rule.held, grouped.keys, strict=True)}
+    told |= {one.name: one.type for one in grouped.aggregates}
+    if told != {column.name: column.type for column in stored(views.computation.collection)}:
+        views.declines("the collection has columns of other types than the kernel computes")
+        return False
+    return True
+
+
+@dataclass
+class _Gathering:
+    """Groups of rows as these come, by `parts` of theirs, so that it is groups that are held; or, without, the rows."""
+
+    views: Views
+    rule: ByKey
+    grouped: Grouped
+    parts: tuple[Aggregated, ...] | None
+    most: int
+    _rows: list[pa.RecordBatch] = field(default_factory=list)
+    _groups: list[pa.RecordBatch] = field(default_factory=list)
+
+    def keep(self, rows: pa.RecordBatch) -> int:
+        for first in range(0, rows.num_rows, AT_ONCE):
+            self._rows.append(self.views.placed(rows.slice(first, AT_ONCE)).select(needed(self.grouped)))
+            if self.parts is not None and sum(some.num_rows for some in self._rows) >= AT_ONCE:
+                self._group(pa.Table.from_batches(self._rows))
+        return sum(int(some.nbytes) for some in (*self._rows, *self._groups))
+
+    def updates(self) -> list[pa.RecordBatch]:
+        found = _as_updates(self.views, self.rule, self.grouped, self._all())
+        return left_of(self.views, found, found.slice(0, 0))
+
+    def _all(self) -> pa.RecordBatch:
+        rows = _table(self.views, needed(self.grouped), self._rows)
+        if self.parts is None:
+            return groups_in(rows, self.grouped)
+        if rows.num_rows or not self._groups:
+            self._group(rows)
+        groups = pa.Table.from_batches(self._groups)
+        return merged_groups(groups, self.grouped.keys, self.grouped.aggregates, self.parts)
+
+    def _group(self, rows: pa.Table) -> None:
+        self._groups.append(groups_by(rows, self.grouped.keys, self.parts or ()))
+        self._rows = []
+
+
+def needed(grouped: Grouped) -> list[str]:
+    """The columns that groups are told of, each once."""
+    of = [one.of for one in grouped.aggregates if one.of]
+    return list(dict.fromkeys([*grouped.keys, *of, *([grouped.on] if grouped.on else [])]))
+
+
+def _table(views: Views, names: Sequence[str], found: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Rows of the one input in these of its columns, or none."""
+    if found:
+        return pa.Table.from_batches(found)
+    (given,) = views.computation.inputs
+    types = views.types_here(given.name)
+    return pa.schema([(name, arrow_type(types[name])) for name in names]).empty_table()
+
+
+def _rows_of(views: Views, rule: ByKey, grouped: Grouped, few: pa.Table) -> pa.Table | None:
+    """The rows of the one input that have touched values, in the columns that are needed, each as often as it is there;
+    None where they are not little, or one is there fewer times than none."""
+    (given,) = views.computation.inputs
+    ranges = ranges_holding(few, views, given.name, given.state.collection, dict(rule.clustered.get(given.name, ())))
+    ranges = ranges or _ranges_of_windows(views, rule, few)
+    most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
+    held = views.held_here(given.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+    if held is None:
+        return None
+    names = needed(grouped)
+    found, kept = [], Kept(views.rows_held(given.name, ranges))
+    for seen, rows in _touched(held, few, grouped.keys, names):
+        if kept.is_full(seen, rows):
+            views.declines("too many rows are in the groups that changed")
+            return None
+        if rows.num_rows:
+            found.append(rows)
+    if not found:
+        return _table(views, names, found)
+    there = pa.Table.from_batches(found)
+    both = numbered(few, there, grouped.keys)
+    if both is None:
+        return None
+    there = there.filter(pa.array(np.isin(both[1], both[0])))
+    rows = repeated(one_batch(there.select([*names, MULTIPLICITY])), most_bytes=MOST_BYTES)
+    return None if rows is None else pa.Table.from_batches([rows])
+
+
+def _ranges_of_windows(views: Views, rule: ByKey, few: pa.Table) -> Sequence[KeyRange]:
+    """The ranges of keys outside which no row is in the windows that few values say; none: all, or there are none."""
+    (given,) = views.computation.inputs
+    placing = views.computation.recipe and views.computation.recipe.placed
+    if not placing or not few.num_rows or not {WINDOW_START, WINDOW_END} <= set(rule.held):
+        return ()
+    start, end = (in_micros(few.rename_columns(list(rule.held)), name) for name in (WINDOW_START, WINDOW_END))
+    return ranges_when(given, placing.on, *spans_of(start, end - 1))
+
+
+def _touched(
+    held: Iterator[pa.RecordBatch], few: pa.Table, keys: Sequence[str], names: Sequence[str]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Of how many rows which have a touched value in each column; where keys are several columns, others too."""
+    values = [few.column(f"k{at}").combine_chunks() for at in range(len(keys))]
+    for rows in held:
+        among = [np.asarray(pc.is_in(rows.column(name), of)) for name, of in zip(keys, values, strict=True)]
+        yield rows.num_rows, rows.select([*names, MULTIPLICITY]).filter(pa.array(np.logical_and.reduce(among)))

@@ -1,0 +1,244 @@
+"""Sessions that few changes reach. Where these lie is found by this process, as what is held there is (near.py). The
+rows there are looked for by it as well, where they are little. More are looked for by executors. Where sessions of some
+rows can be put together with those of others, each tells those of what it reads, and this process puts them together;
+else rows are brought together by key in a shuffle first. Either way sessions come back, and no rows.
+
+An example: 2,000,000 flights of 200 carriers, known by their numbers, in 2,191 sessions. A day's 100,000, of which some
+are days late, reach 900 of these, where 1,000,000 flights lie; any file may hold them. Read 300,000 at a time these are
+20,000 sessions of parts, which come back, and are put together to 900.
+
+Whatever is not as plain as that, or does not fit, is left to the queries, which say what is wrong, too."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tidemark.arrow.kernels.aggregates.instants import micros_of
+from tidemark.arrow.kernels.projected import projected
+from tidemark.arrow.kernels.windows.keys import GROUP
+from tidemark.arrow.kernels.windows.regions import Regions, in_regions
+from tidemark.arrow.kernels.windows.sessions import can_be_merged, merged_sessions, sessions_in_order, sessions_of
+from tidemark.arrow.read import MULTIPLICITY, held_by
+from tidemark.arrow.rows.columns import Ints, integers, one_batch
+from tidemark.arrow.rows.known_keys import numbers_among
+from tidemark.arrow.rows.schema import arrow_type
+from tidemark.definition.recipe import Aggregated, InSessions
+from tidemark.definition.ways import Place
+from tidemark.definition.windows.assigned import AT, END, START
+from tidemark.errors import InvalidUsage
+from tidemark.model.window.kind import Session
+from tidemark.plan.tasks import KeyRange, ReadTask
+from tidemark.spark import read
+from tidemark.spark.derive.executors.key_ranges import leading
+from tidemark.spark.derive.footers import ranges_when
+from tidemark.spark.derive.here.diff import left_of
+from tidemark.spark.derive.here.rows import Kept, placed_rows, repeated
+from tidemark.spark.derive.kind import Refreshed
+from tidemark.spark.derive.kinds.sessions_made import Made, fits
+from tidemark.spark.derive.parts import Batches
+from tidemark.spark.derive.reach.changed import changed_here
+from tidemark.spark.derive.reach.stretches import NearHere, near_here
+from tidemark.spark.derive.touched import MOST_BYTES, named, ranges_holding
+from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, HeldApart, Views
+from tidemark.storage import ObjectStore
+
+MISFIT = -1
+"""The number of no key: of a row that says that something does not fit."""
+
+
+def sessions_touched(views: Views, rule: InSessions) -> Refreshed | None:
+    """By what the sessions that few changes reach differ from those held; None where they have no kernel, or the
+    changes or these sessions are not little. Raises as the kernel does."""
+    changed = changed_here(views, rule) if fits(views, rule) else None
+    if changed is None:
+        return None
+    few, unplaced = changed
+    near = near_here(views, rule, few)
+    if near is None:
+        return None
+    ranges = _ranges(views, rule, few, near)
+    found, place = _told_here(views, rule, near, ranges), Place.HERE
+    if found is None:
+        found, place = _told_apart(views, rule, near, ranges)
+    if found is None:
+        views.declines("sessions near what changed do not fit")
+        return None
+    views.unplaced = unplaced
+    return Refreshed(left_of(views, found, near.own), place)
+
+
+def _ranges(views: Views, rule: InSessions, few: pa.Table, near: NearHere) -> Sequence[KeyRange]:
+    """The ranges of keys outside which there are no rows where changes reach; none: all."""
+    given = views.computation.input(rule.input)
+    ranges = ranges_holding(few, views, rule.input, given.state.collection, named(rule.by))
+    return ranges or ranges_when(given, rule.on, *near.spans)
+
+
+def _told_here(views: Views, rule: InSessions, near: NearHere, ranges: Sequence[KeyRange]) -> pa.Table | None:
+    """The sessions that are reached, as updates in order, told by this process; None where something does not fit."""
+    rows = _rows_near(views, rule, near, ranges)
+    return None if rows is None else Made.by(views, rule).of(*rows, near.keys)
+
+
+def _rows_near(
+    views: Views, rule: InSessions, near: NearHere, ranges: Sequence[KeyRange]
+) -> tuple[pa.Table, Ints, Ints] | None:
+    """The rows of the input that lie where changes reach, in the columns that are needed, each as often as it is there,
+    their instants and the numbers of their keys; None where they are not little, or one is there fewer times than
+    none."""
+    most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
+    held = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+    if held is None:
+        return None
+    schema = _schema(views, rule)
+    found, kept = [schema.empty_table()], Kept(views.rows_held(rule.input, ranges))
+    for seen, rows in _near(held, rule, one_batch(near.keys), near.regions):
+        some = repeated(rows, most_bytes=kept.room)
+        if some is None or kept.is_full(seen, some):
+            views.declines("too many rows are near what changed")
+            return None
+        found.append(pa.Table.from_batches([some.cast(schema)]))
+    rows = pa.concat_tables(found)
+    return rows.drop_columns([GROUP, AT]), integers(rows, AT), integers(rows, GROUP)
+
+
+def _told_apart(
+    views: Views, rule: InSessions, near: NearHere, ranges: Sequence[KeyRange]
+) -> tuple[pa.Table | None, Place]:
+    """The same by executors, and how they read rows. None, too, where the columns `by` lead the input's key: then
+    executors/key_ranges.py needs neither a shuffle nor sessions of parts."""
+    key = views.computation.input(rule.input).state.collection.key
+    led = leading(views.computation, rule.input, {name: name for name in rule.by})
+    there = None if led else views.held_apart(rule.input, len(key), ranges)
+    if there is None or not there.tasks:
+        return None, Place.KEY_RANGES
+    found, place = None, Place.KEY_RANGES
+    if can_be_merged(rule.kind, rule.plain or ()):
+        found = _of_parts(views, rule, near, there)
+    if found is None:
+        found, place = _through_a_shuffle(views, rule, near, there), Place.SHUFFLE
+    return (None if found is None else Made.by(views, rule).updates(found, near.keys)), place
+
+
+def _of_parts(views: Views, rule: InSessions, near: NearHere, there: HeldApart) -> pa.RecordBatch | None:
+    """The sessions of what is read at a time, put together by this process; None where something does not fit."""
+    read_near, tell = _reading(_schema(views, rule), rule, near, there), _telling(rule, len(there.tasks))
+    told = _told_schema(rule)
+    parts = read.mapped(views.spark, there.url, told, there.tasks, lambda store, task: tell(read_near(store, task)))
+    try:
+        found = _fitting(parts, told)
+        return None if found is None else merged_sessions(found, rule.kind, rule.plain or ())
+    except ArithmeticError:
+        return None
+
+
+def _through_a_shuffle(views: Views, rule: InSessions, near: NearHere, there: HeldApart) -> pa.Table | None:
+    """The sessions of rows that are brought together by key; None where something does not fit."""
+    schema, told, tasks = _schema(views, rule), _told_schema(rule), len(there.tasks)
+    read_near, kind, plain = _reading(schema, rule, near, there), rule.kind, rule.plain or ()
+
+    def rows_near(store: ObjectStore, task: ReadTask) -> Batches:
+        return _bounded(read_near(store, task), lambda rows: rows, schema, sys.maxsize)
+
+    def sessions(batches: Batches) -> Batches:
+        found = sessions_in_order(batches, [GROUP], AT, kind, plain)
+        return _bounded(found, lambda some: some, told, MOST_BYTES // tasks)
+
+    rows = read.mapped(views.spark, there.url, schema, there.tasks, rows_near)
+    ordered = rows.repartition(tasks, GROUP).sortWithinPartitions(GROUP, AT)
+    return _fitting(ordered.mapInArrow(sessions, from_arrow_schema(told, prefer_timestamp_ntz=False)), told)
+
+
+def _reading(
+    schema: pa.Schema, rule: InSessions, near: NearHere, there: HeldApart
+) -> Callable[[ObjectStore, ReadTask], Batches]:
+    """What reads the rows of a task that lie where changes reach, each as often as it is there. It takes to executors
+    what that needs, and nothing of what is held."""
+    columns, projection, keys, reached = there.columns, there.projection, one_batch(near.keys), near.regions
+
+    def reading(store: ObjectStore, task: ReadTask) -> Batches:
+        rows = (projected(some, projection) for some in held_by(store, task, columns))
+        return _each_as_often(_near(rows, rule, keys, reached), schema)
+
+    return reading
+
+
+def _telling(rule: InSessions, tasks: int) -> Callable[[Batches], Batches]:
+    """What tells the sessions of batches of rows, in a share of MOST_BYTES for each of so many tasks."""
+    told, kind, plain = _told_schema(rule), rule.kind, rule.plain or ()
+    return lambda batches: _bounded(batches, lambda rows: _sessions(rows, kind, plain), told, MOST_BYTES // tasks)
+
+
+def _sessions(rows: pa.RecordBatch, kind: Session, plain: Sequence[Aggregated]) -> pa.RecordBatch:
+    return sessions_of(pa.Table.from_batches([rows]), integers(rows, GROUP), integers(rows, AT), kind, plain)
+
+
+def _each_as_often(near: Iterable[tuple[int, pa.RecordBatch]], schema: pa.Schema) -> Batches:
+    """Rows as often as they are there. InvalidUsage where one is fewer times than none, or they are too many."""
+    for _, rows in near:
+        some = repeated(rows, most_bytes=MOST_BYTES)
+        if some is None:
+            raise InvalidUsage("rows are too many, or one is there fewer times than none")
+        if some.num_rows:
+            yield some.cast(schema)
+
+
+def _bounded(
+    batches: Batches, made: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema, room: int
+) -> Batches:
+    """What is made of batches, in the columns of a schema; a misfit where that is more than `room` bytes, or raises."""
+    size = 0
+    try:
+        for rows in batches:
+            found = made(rows)
+            size += found.nbytes
+            if size > room:
+                raise InvalidUsage(f"{size} bytes are more than {room}")
+            yield found.cast(schema)
+    except (InvalidUsage, ArithmeticError):
+        yield _misfit(schema)
+
+
+def _fitting(frame: DataFrame, schema: pa.Schema) -> pa.Table | None:
+    """What executors told; None where one of them said that something does not fit."""
+    found = frame.toArrow().cast(schema)
+    return None if MISFIT in integers(found, GROUP) else found
+
+
+def _schema(views: Views, rule: InSessions) -> pa.Schema:
+    """Rows that lie near: the numbers of their keys, their instants, and what aggregates need of them."""
+    types = views.types_here(rule.input)
+    names = dict.fromkeys(one.of for one in rule.plain or () if one.of is not None)
+    return pa.schema([(GROUP, pa.int64()), (AT, pa.int64()), *((name, arrow_type(types[name])) for name in names)])
+
+
+def _told_schema(rule: InSessions) -> pa.Schema:
+    """Sessions, as `sessions_of` has them."""
+    told = [(one.name, arrow_type(one.type)) for one in rule.plain or ()]
+    return pa.schema([*((name, pa.int64()) for name in (GROUP, START, END)), *told])
+
+
+def _misfit(schema: pa.Schema) -> pa.RecordBatch:
+    """A row that says that something does not fit."""
+    return pa.RecordBatch.from_arrays(
+        [pa.array([MISFIT if of.name == GROUP else 0 if of.name == AT else None], of.type) for of in schema],
+        schema=schema,
+    )
+
+
+def _near(
+    held: Iterable[pa.RecordBatch], rule: InSessions, keys: pa.RecordBatch, reached: Regions
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Of how many rows those that lie in some regions of keys, with MULTIPLICITY."""
+    names = dict.fromkeys(one.of for one in rule.plain or () if one.of is not None)
+    for looked_at in held:
+        rows = looked_at.filter(pa.array(placed_rows(looked_at, rule.on)))
+        numbers, at = numbers_among(keys, rows.select(list(rule.by))), micros_of(rows.column(rule.on))
+        columns = [pa.array(numbers), pa.array(at), *(rows.column(name) for name in (*names, MULTIPLICITY))]
+        some = pa.RecordBatch.from_arrays(columns, [GROUP, AT, *names, MULTIPLICITY])
+        yield looked_at.num_rows, some.filter(pa.array(in_regions(numbers, at, reached)))

@@ -1,0 +1,1 @@
+"""What Spark computes: projections, selects, joins, and rows that are brought together."""

@@ -1,0 +1,64 @@
+"""Windows that lie where rows are, by Spark: all of them, or those that changes reach."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from tidemark.definition.recipe import InSessions, Slid
+from tidemark.model.window.lateness import NOT_LATE, Lateness
+from tidemark.spark.derive.columns import check_fits, our_columns
+from tidemark.spark.derive.here.diff import Updates, compared
+from tidemark.spark.derive.queries import late_sessions, lost
+from tidemark.spark.derive.queries.lateness import computed_anew, computed_here
+from tidemark.spark.derive.queries.sessions import all_sessions, sessions_of
+from tidemark.spark.derive.queries.sliding import all_windows, touched_windows, windows_near
+from tidemark.spark.derive.queries.touched_sessions import touched_sessions
+from tidemark.spark.derive.touched import Touched
+from tidemark.spark.derive.views import Views
+
+
+def whole(views: Views, rule: Slid | InSessions) -> DataFrame:
+    """All windows."""
+    if isinstance(rule, Slid):
+        frame = all_windows(views, rule)
+    else:
+        frame = (all_sessions if rule.after is None else late_sessions.all_sessions)(views, rule)
+    check_fits(views.computation.collection, our_columns(frame.schema))
+    return frame
+
+
+def can_be_restricted(rule: Slid | InSessions) -> bool:
+    """Whether some windows are computed from less than all of the input."""
+    return isinstance(rule, Slid) or bool(rule.by)
+
+
+def some(views: Views, rule: Slid | InSessions, keys: Touched, count: int) -> DataFrame:
+    """Windows, among which are all that have one of some keys, so many as `count`: k0, k1, … are the columns of `by`,
+    and where the window starts."""
+    if isinstance(rule, Slid):
+        frame = windows_near(views, rule, keys, count)
+    else:
+        frame = (sessions_of if rule.after is None else late_sessions.sessions_of)(views, rule, keys)
+    check_fits(views.computation.collection, our_columns(frame.schema))
+    return frame
+
+
+def late(views: Views, rule: Slid | InSessions) -> Lateness:
+    """How much of what is new came late for windows that took it no more; nothing where late rows count for ever."""
+    if isinstance(rule, InSessions):
+        return late_sessions.late(views)
+    return lost.late(views, rule) if rule.for_a_while is not None else NOT_LATE
+
+
+def learned(views: Views, rule: Slid | InSessions) -> Updates | None:
+    """By what the windows that changes reach differ from those held; None where nothing changed."""
+    if isinstance(rule, Slid):
+        found = touched_windows(views, rule)
+    else:
+        found = (touched_sessions if rule.after is None else late_sessions.touched_sessions)(views, rule)
+    if found is None:
+        return None
+    here = None if found.here is None else computed_here(views, found.here)
+    return compared(
+        views, computed_anew(views, found.desired), rule.by, here, lambda: computed_anew(views, found.held())
+    )
