@@ -11,12 +11,12 @@ import pytest
 from tests.conformance import window_for_a_while, window_production
 from tests.conformance.runner import Case, cases, failure, outcome
 from tests.conformance.test_vectors import VECTORS
-from tidemark.arrow.kernels.grouped import grouped
+from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.merge import merged
-from tidemark.arrow.kernels.told_sessions import told_sessions
 from tidemark.arrow.kernels.windows.late_sessions import judged_updates
 from tidemark.arrow.kernels.windows.placed import placed
-from tidemark.arrow.kernels.windows.sliding import sliding_in_order
+from tidemark.arrow.kernels.windows.sessions import sessions_of
+from tidemark.arrow.kernels.windows.sliding import sliding_in_order, sliding_of
 from tidemark.arrow.read import answer
 from tidemark.model.batching.cutting import Cutter
 from tidemark.model.batching.length import Adaptive
@@ -31,9 +31,9 @@ pytestmark = pytest.mark.pure
 CASES = [case for path in sorted(VECTORS.glob("*.json")) for case in cases(path)]
 ALIGNED = ("tumbling", "hopping", "cumulate")
 KERNELS: dict[str, tuple[tuple[str, ...], tuple[Callable[..., Any], ...]]] = {
-    "sliding": (("sliding",), (sliding_in_order,)),
-    "session": (("session",), (told_sessions, judged_updates)),
-    "grouped": (ALIGNED, (grouped,)),
+    "sliding": (("sliding",), (sliding_of, sliding_in_order)),
+    "session": (("session",), (sessions_of, judged_updates)),
+    "groups": (ALIGNED, (groups_by,)),
     "placed": (ALIGNED, (placed,)),
 }
 """Kinds of windows, and the kernels that compute them."""

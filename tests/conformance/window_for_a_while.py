@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from tests.conformance.window_production import Told, input_of, recipe_of, told_in, updates_of
-from tidemark.arrow.kernels.groups_in_order import groups_in_order
+from tidemark.arrow.kernels.aggregates.groups_in_order import groups_in_order
 from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows import late_sessions, sliding
-from tidemark.arrow.kernels.windows.sessions import Gaps
+from tidemark.arrow.kernels.windows.gaps import Gaps
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import DIFF, TIME
 from tidemark.definition.recipe import BAND, Aggregated, InSessions, Slid
