@@ -9,12 +9,12 @@ from typing import Any
 
 from tests.conformance.fields import check_known
 from tests.conformance.steps import Step, perform, run_each
+from tests.oracles.correction_buffer.buffer import CorrectionBuffer
+from tests.oracles.correction_buffer.chain import Chain, Correction
+from tests.oracles.correction_buffer.forwarding import Strategy, merged_by, runs, stale_times, strategy_for
+from tests.oracles.correction_buffer.sizes import Sizes
 from tidemark.errors import Corruption
-from tidemark.model.correction_buffer.buffer import CorrectionBuffer
-from tidemark.model.correction_buffer.chain import Chain, Correction
 from tidemark.model.correction_buffer.chain_rule import holds
-from tidemark.model.correction_buffer.forwarding import Strategy, merged_by, runs, stale_times, strategy_for
-from tidemark.model.correction_buffer.sizes import Sizes
 from tidemark.model.frontier import EMPTY
 
 Plain = list[Any]

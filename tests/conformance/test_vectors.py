@@ -11,7 +11,7 @@ import pytest
 
 from tests.conformance.__main__ import main
 from tests.conformance.codes import CODES
-from tests.conformance.runner import Case, cases, failure, run
+from tests.conformance.runner import Case, Counts, cases, failure, run
 from tests.support.rules import Asked
 from tidemark.model.invariants import Invariant
 
@@ -125,7 +125,7 @@ def test_the_command_says_what_fails_and_counts(tmp_path: Path, capsys: pytest.C
         "arrangement.json new",
     ]
     assert lines[-1] == f"{len(document['cases']) - 2} passed, 2 failed"
-    assert run(tmp_path, lambda line: None) == (len(document["cases"]) - 2, 2)
+    assert run(tmp_path, lambda line: None) == Counts(len(document["cases"]) - 2, 2)
 
 
 def test_nothing_to_run_is_a_wrong_call(tmp_path: Path):

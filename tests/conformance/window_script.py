@@ -8,13 +8,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.conformance.fields import check_known
+from tests.conformance.window_answers import answered, unordered, windows_by_production
+from tests.conformance.window_declared import LawOnly
 from tests.conformance.window_words import KIND_FIELDS, Case, bounds_of, happened, rule_of, told_of
+from tests.oracles.law.panes import Pane, Panes, Trigger
 from tidemark.model.window.contents import Rule, rows_by_window
 from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.happened import consolidated
 from tidemark.model.window.kind import Session
 from tidemark.model.window.lateness import Judged, judge
-from tidemark.model.window.panes import Pane, Panes, Trigger
 from tidemark.model.window.windows import Late
 
 FIELDS = {
@@ -42,6 +44,8 @@ class Script:
         if "purge" in (case.get("trigger") or ""):
             self.panes = Panes(self.rule, trigger, accumulating=False)
         self.delay: int = case.get("delay") or 0
+        self.not_declared = _not_declared(case)
+        self.closed: dict[Any, Any] = {}
         self.highest: int | None = None
         # Before the first watermark nothing is late: as if it stood before any record.
         self.watermark = -(2**61)
@@ -62,6 +66,16 @@ class Script:
         if watermark is not None:
             given += self._advance(watermark)
         return [*self._all()] if "complete" in self.mode.lower() and records else given
+
+    def came_by_production(self) -> list[list[Any]]:
+        """The rows of closed windows that came with a step, as the collection of these windows has them: those of
+        windows that closed, and those that changed. Raises LawOnly where production cannot answer."""
+        if self.not_declared:
+            raise LawOnly(self.not_declared)
+        told = windows_by_production(self.rule, self.panes.rows, close=self.close)
+        now = {(one["key"], one["window_start"], one["window_end"]): one for one in told if one["closed"]}
+        before, self.closed = self.closed, now
+        return [[one[name] for name in self.columns] for of, one in now.items() if before.get(of) != one]
 
     @property
     def judged(self) -> list[Judged]:
@@ -85,6 +99,19 @@ class Script:
         """All windows with all their rows, however late these came."""
         for (key, window), rows in rows_by_window(Rule(self.rule.kind), self.panes.rows).items():
             yield Pane(key, window, tuple(rows))
+
+
+def _not_declared(case: Case) -> str:
+    """What a script says that no collection file can declare; empty where there is nothing."""
+    if case.get("trigger"):
+        return "no collection file declares a trigger"
+    if "complete" in case.get("mode", "").lower():
+        return "no collection file has all windows told again with each batch"
+    if "update" in case.get("mode", "").lower():
+        return "no collection file has open windows told, and none that closed told again"
+    if case.get("accumulation") == "discarding" and case.get("lateness"):
+        return "no collection file has a window tell only what it did not tell before"
+    return ""
 
 
 def trigger_of(words: str | None, mode: str = "") -> Trigger:
@@ -120,7 +147,8 @@ def run(name: str, case: Case) -> None:
 
 def _check_step(script: Script, step: Case) -> None:
     batch = len(script.panes.rows)
-    given = [[told_column(script.rule, pane, name) for name in script.columns] for pane in script.step(step)]
+    by_law = [[told_column(script.rule, pane, name) for name in script.columns] for pane in script.step(step)]
+    given = answered(by_law, script.came_by_production, alike=unordered)
     wanted = step.get("emit", [])
     assert Counter(map(str, given)) == Counter(map(str, wanted)), f"expected {wanted}, found {given}"
     if "dropped" in step:

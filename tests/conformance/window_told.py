@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from tests.conformance.window_words import Case, check_windows, compare, happened, told_of
+from tests.conformance.window_answers import all_windows
+from tests.conformance.window_words import Case, check_windows, compare, happened
+from tests.oracles.law.told import Id, Told
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Session
-from tidemark.model.window.told import Id, Told
 
 
 class Stream:
@@ -19,12 +20,12 @@ class Stream:
 
     def __init__(self, records: Iterable[Any]) -> None:
         self.rows: list[Happened] = []
-        self.without: list[int] = []
+        self.without: list[Happened] = []
         self.time = -(2**61)
         for index, record in enumerate(records):
             row = happened(record, self.time, batch=index)
             if row.key is None or row.value is None or row.at is None:
-                self.without.append(index)
+                self.without.append(row)
                 continue
             self.time = max(self.time, row.at)
             self.rows.append(row._replace(learned=self.time))
@@ -32,10 +33,7 @@ class Stream:
 
 def all_told(rule: Rule, stream: Stream) -> list[dict[str, Any]]:
     """All windows, with what is told of each, and whether it is closed."""
-    return [
-        told_of(rule, key, window, held) | {"closed": rule.closed(window.end, stream.time)}
-        for (key, window), held in contents(rule, stream.rows).items()
-    ]
+    return all_windows(rule, stream.rows, [row for row in stream.without if row.at is not None], stream.time)
 
 
 def check_emitted(rule: Rule, stream: Stream, case: Case) -> None:

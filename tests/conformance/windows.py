@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from tests.conformance import batching, window_script
 from tests.conformance.fields import check_known
+from tests.conformance.window_answers import before_and_after, late_records, windows_of_instants
+from tests.conformance.window_declared import by_production, by_the_law, of_file
 from tests.conformance.window_retention import is_kept, require_retention
 from tests.conformance.window_told import Stream, all_told, check_emitted
 from tests.conformance.window_words import (
@@ -18,19 +21,21 @@ from tests.conformance.window_words import (
     bounds_of,
     check_windows,
     compare,
+    fields_of,
     happened,
     kind_of,
     rule_of,
-    told_of,
 )
+from tests.oracles.law.records import behind, on_time
+from tests.oracles.law.told import delta
 from tidemark.errors import InvalidUsage
-from tidemark.model.window.bounds import Window, windows_at
-from tidemark.model.window.contents import Rule, contents, on_time
+from tidemark.model.derived import Derived
+from tidemark.model.window.bounds import Window
+from tidemark.model.window.contents import Rule
 from tidemark.model.window.frozen_sessions import Revival
-from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling, WindowKind
-from tidemark.model.window.lateness import behind, judge, lateness
+from tidemark.model.window.kind import Hopping, Session, Tumbling, WindowKind
+from tidemark.model.window.lateness import judge, lateness
 from tidemark.model.window.sessions import merged, session_of
-from tidemark.model.window.told import delta
 from tidemark.model.window.windows import Late
 
 RECORDS = {
@@ -66,16 +71,32 @@ def run(name: str, case: Case) -> None:
 
 
 def _is_refused(name: str, case: Case) -> bool:
+    """Whether a collection file that declares it is refused, and so is what it would declare."""
     gaps = (
         [record["gap"] for record in case.get("records", ())]
         if case.get("gap") == "per record"
         else [case.get("gap", 1)]
     )
+    said = [{"step": 1, "max_size": 1, **case, "gap": gap} for gap in gaps]
+    by_file = any(_raises(lambda one=one: _file_of(name, one)) for one in said)  # type: ignore[misc]
+    by_model = any(_raises(lambda one=one: rule_of(name, one)) for one in said)  # type: ignore[misc]
+    by_production(computed=False)
+    assert by_file == by_model, f"refused by the file: {by_file}, by the model: {by_model}"
+    if by_file or "retention" not in case:
+        return by_file
+    by_the_law("no collection file says for how long rows of open windows are kept")
+    rule = rule_of(name, said[0])
+    return _raises(lambda: require_retention(rule.kind, rule.grace, case["retention"]))
+
+
+def _file_of(name: str, case: Case) -> Derived:
+    grace = {} if case.get("grace") is None else {"grace": case["grace"], "late": "discard"}
+    return of_file(name, fields_of(name, case), grace)
+
+
+def _raises(call: Callable[[], object]) -> bool:
     try:
-        for gap in gaps:
-            rule = rule_of(name, {"step": 1, "max_size": 1, **case, "gap": gap})
-            if "retention" in case:
-                require_retention(rule.kind, rule.grace, case["retention"])
+        call()
     except InvalidUsage:
         return True
     return False
@@ -95,9 +116,9 @@ def _declared(name: str, case: Case) -> None:
         kind = kind_of(name, case)
         assert isinstance(kind, Hopping | Tumbling), f"an offset of {kind}"
         step = kind.advance if isinstance(kind, Hopping) else kind.size
-        modulo = replace(kind, offset=kind.offset % step)
-        for at in range(-2 * kind.size, 2 * kind.size):
-            assert windows_at(kind, at) == windows_at(modulo, at), f"at {at}: {windows_at(kind, at)}"
+        modulo, instants = replace(kind, offset=kind.offset % step), range(-2 * kind.size, 2 * kind.size)
+        found, same = (windows_of_instants(Rule(one), instants) for one in (kind, modulo))
+        assert found == same, f"windows of {kind} are {found}"
     else:
         assert refused == (told or "error").startswith("error"), f"expected {told or words}, refused: {refused}"
 
@@ -105,10 +126,9 @@ def _declared(name: str, case: Case) -> None:
 def _assigned(name: str, case: Case) -> None:
     rule = rule_of(name, case)
     _bounds(rule.kind, case.get("bounds"))
-    assert not isinstance(rule.kind, Sliding | Session), "windows of instants are asked of a kind that has none"
-    for each in case["assign"]:
+    told = windows_of_instants(rule, [each["time"] for each in case["assign"]])
+    for each, found in zip(case["assign"], told, strict=True):
         check_known(each, {"time", "starts", "windows"})
-        found = windows_at(rule.kind, each["time"], clamp_start_at_zero=rule.clamp_start_at_zero)
         if "starts" in each:
             assert [window.start for window in found] == each["starts"], f"at {each['time']}: found {found}"
         if "windows" in each:
@@ -125,7 +145,8 @@ def _records(name: str, case: Case) -> None:
     rule, stream = rule_of(name, case, **told), Stream(case["records"])
     listed = case.get("windows", case.get("sessions"))
     if "stream_time" in case:
-        assert stream.time == case["stream_time"], f"stream_time: found {stream.time}"
+        found = stream.time if stream.rows else None
+        assert found == case["stream_time"], f"stream_time: found {found}"
     if isinstance(case.get("lateness"), dict):
         _behind(case["lateness"], stream)
     for one in listed or ():
@@ -155,12 +176,11 @@ def _bounds(kind: WindowKind, words: str | None) -> None:
 
 
 def _late(rule: Rule, stream: Stream, case: Case) -> None:
-    judged = judge(rule, stream.rows)
-    late_for_all = [one.row.batch for one in judged if one.late_for_all]
+    judged, without = judge(rule, stream.rows), [row.batch for row in stream.without]
     found = {
-        "dropped_records": sorted([*late_for_all, *stream.without]),
+        "dropped_records": sorted([*late_records(rule, stream.rows), *without]),
         "partially_late_records": sorted(one.row.batch for one in judged if one.late_for_some),
-        "dropped_window_updates": lateness(judged).window_updates_late + len(stream.without),
+        "dropped_window_updates": lateness(judged).window_updates_late + len(without),
         "in_grace": not any(one.late for one in judged),
     }
     compare({field: case[field] for field in found if field in case}, found, "late")
@@ -238,6 +258,7 @@ def _as_told(like: Any, told: dict[str, Any]) -> Any:
 
 def _gaps_of_records(case: Case) -> None:
     """Records with a gap each: their own intervals, and what these merge to."""
+    by_the_law("no collection file gives each record a gap of its own")
     exact = case.get("exact_gap_merges", True)
     own: dict[Any, list[Window]] = {}
     for record in case["records"]:
@@ -281,17 +302,19 @@ def retractions(case: Case) -> None:
     check_known(case, fields | KIND_FIELDS[case["kind"]])
     rule = rule_of(case["kind"], case)
     before = [happened(update, 0) for update in case["updates"]]
-    after = [*before, *(happened(update, 1) for update in case["then"])]
-    states = {"state_before": contents(rule, before), "state_after": contents(rule, after)}
+    more = [happened(update, 1) for update in case["then"]]
+    states = dict(zip(("state_before", "state_after"), before_and_after(rule, before, more), strict=True))
     for name, state in states.items():
-        found = [told_of(rule, key, window, held) for (key, window), held in state.items()]
         if name in case:
-            check_windows(case[name], found, name)
+            check_windows(case[name], state, name)
     names = case.get("output_delta_columns", [])
     if "output_delta" in case:
         assert names[-1:] == ["diff"], f"output_delta_columns {names}: the last is not diff"
         rows = [
-            {of: tuple(told_of(rule, *of, held)[name] for name in names[:-1]) for of, held in state.items()}
+            {
+                (one["key"], Window(one["window_start"], one["window_end"])): tuple(one[name] for name in names[:-1])
+                for one in state
+            }
             for state in states.values()
         ]
         differs = [[*row, diff] for _, row, diff in delta(rows[0], rows[1])]
@@ -303,6 +326,7 @@ def triggers(case: Case) -> None:
     script = case.get("script", [])
     if str(case.get("expect", "")).startswith("error"):
         check_known(case, {"expect", "trigger", "window", "script", "accumulation", "emit_columns"})
+        by_the_law("no collection file declares a trigger")
         assert _is_refused_trigger(case["trigger"]), f"expected {case['expect']}, it is declared"
         return
     if script:

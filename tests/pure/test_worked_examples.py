@@ -11,14 +11,16 @@ import pytest
 
 from support.drawn import trace_batch, unsealed_batch
 from support.world import collection
+from tests.oracles import correction_buffer
+from tests.oracles.correction_buffer import chain, forwarding, totals
 from tests.pure.plan.test_compaction_policy import Simulated
 from tidemark.arrow.kernels import merge
-from tidemark.model import chunk, correction_buffer, fact, full_snapshot
+from tidemark.model import chunk, fact, full_snapshot
 from tidemark.model.arrangement import Arrangement, Fence
 from tidemark.model.batch import TraceBatch
 from tidemark.model.change import Certified, Change, Compacted, CompactionAllowed, Drained, Ingested, Sealed
 from tidemark.model.collection import Gate
-from tidemark.model.correction_buffer import buckets, chain, chain_rule, forwarding, stack, totals
+from tidemark.model.correction_buffer import buckets, chain_rule, stack
 from tidemark.model.interval import Interval
 from tidemark.model.transition import Applied, apply
 from tidemark.plan import compact

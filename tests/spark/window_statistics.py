@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 import tidemark
+from tests.oracles.law.missed import missed
 from tests.spark.support import DAY, Made
 from tests.spark.test_derived import Deriving
 from tests.support.standing import standing
@@ -18,7 +19,6 @@ from tidemark.model.window.close import frozen_from
 from tidemark.model.window.contents import Rule, rows_by_window
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Sliding
-from tidemark.model.window.missed import missed
 from tidemark.model.window.windows import Windows
 from tidemark.plan.read import plan_updates, read_tasks
 from tidemark.storage.sidecars import parts_table

@@ -17,6 +17,7 @@ from tidemark.definition.recipe import (
     Placed,
     Plain,
 )
+from tidemark.definition.ways import kernel_of
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import explained_windows
@@ -42,6 +43,13 @@ def test_what_changes_touch_is_told_by_the_window_and_counts_grow(kind: WindowKi
     assert recipe.by_key.held == ("carrier", "window_start", "window_end")
     assert recipe.by_key.delta is not None
     assert recipe.by_key.clustered == {"flights": (("carrier", "k0"),)}, "the input's key begins with carrier"
+
+
+def test_nothing_of_windows_that_a_kernel_computes_is_left_to_spark() -> None:
+    for kind in (Tumbling(7), Hopping(10, 5), Cumulate(6, 2), Sliding(7), Session(7)):
+        recipe = analysed_windows(replace(HOURLY, kind=kind), FLIGHTS)
+        assert kernel_of(recipe)
+        assert recipe.left_to_spark == ""
 
 
 def test_windows_of_all_rows_have_their_bounds_as_key() -> None:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from tests.oracles.correction_buffer.buffer import CorrectionBuffer
+from tests.oracles.correction_buffer.chain import Chain, Correction, merged
+from tests.oracles.correction_buffer.forwarding import MOST_STALE_TIMES, Strategy, merged_by, stale_times, strategy_for
+from tests.oracles.correction_buffer.sizes import Sizes
 from tidemark.errors import Corruption, InvalidUsage
-from tidemark.model.correction_buffer.buffer import CorrectionBuffer
-from tidemark.model.correction_buffer.chain import Chain, Correction, merged
 from tidemark.model.correction_buffer.chain_rule import holds
-from tidemark.model.correction_buffer.forwarding import MOST_STALE_TIMES, Strategy, merged_by, stale_times, strategy_for
-from tidemark.model.correction_buffer.sizes import Sizes
 from tidemark.model.correction_buffer.stack import Stack
 from tidemark.model.invariants import Invariant
 

@@ -70,7 +70,7 @@ def _over_placed_rows(told: Checked, recipe: Recipe) -> Recipe:
         raise LeftToSpark(found.left_to_spark)
     rule = replace(rule, plain=same.plain, grouped=grouped, columns=(found.by_key or rule).columns)
     placed = Placed(kind, told.windows.on, told.windows.by, bound)
-    return replace(recipe, by_key=rule, placed=placed, projection=projection)
+    return replace(recipe, by_key=rule, placed=placed, projection=projection, left_to_spark="")
 
 
 def _happened(told: Checked) -> Source:

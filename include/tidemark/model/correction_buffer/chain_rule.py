@@ -32,9 +32,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-PROPORTIONALITY = 3.0
-"""More: fewer chains to read, each row rewritten more often."""
-
 
 def is_too_large(newer: int, older: int, proportionality: float) -> bool:
     """Whether a chain of `newer` rows is to be merged with its older neighbour of `older` rows."""

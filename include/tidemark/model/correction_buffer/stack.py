@@ -1,6 +1,6 @@
 """The chains of one time bucket: a stack that obeys the chain rule, over anything that has a number of rows, can be cut
-at a time, and can be merged with another. That may be sorted rows (chain.py), or batches of which only the numbers are
-known: then what the stack holds is a plan.
+at a time, and can be merged with another. That may be sorted rows, or batches of which only the numbers are known: then
+what the stack holds is a plan.
 
     >>> from typing import NamedTuple
     >>> class Planned(NamedTuple):                            # batches that become one; parts: rows, first, last time

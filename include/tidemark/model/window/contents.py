@@ -68,12 +68,6 @@ def rows_by_window(rule: Rule, rows: Iterable[Happened]) -> RowsByWindow:
     return {(key, window): held for key, rows in by_key.items() for window, held in _of_one_key(rule, rows)}
 
 
-def on_time(rows: Iterable[Happened], grace: int) -> list[Happened]:
-    """Another reading of lateness, by rows and not by windows: those that came before a frontier, less the grace, had
-    passed them. It loses more; windows of what is left never change once closed."""
-    return [row for row in rows if row.at is None or row.at >= row.learned - grace]
-
-
 def aligned_windows(rule: Rule, kind: Aligned, at: int, learned: int) -> set[Window]:
     """The windows in which a row counts."""
     holding = windows_at(kind, at, clamp_start_at_zero=rule.clamp_start_at_zero)

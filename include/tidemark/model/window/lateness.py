@@ -35,11 +35,6 @@ class Judged(NamedTuple):
         return self.late > 0 and self.in_time > 0
 
 
-def behind(rows: Iterable[Happened]) -> list[int]:
-    """How far behind the frontier each row came, as often as it is there."""
-    return [max(row.learned - row.at, 0) for row in rows if row.at is not None for _ in range(abs(row.diff))]
-
-
 @dataclass(frozen=True)
 class Lateness:
     """The three numbers. Rows that were taken back count as those that came."""

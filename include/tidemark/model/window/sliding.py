@@ -38,9 +38,3 @@ def first_start(kind: Sliding, grace: int, lateness: int, learned: int) -> int:
     """The least start of the windows that what is learned at a time counts in, where windows are frozen so long after
     they closed. It depends on that time alone."""
     return learned - closes_at(kind, kind.size, grace) - lateness + 1
-
-
-def starts_touched(kind: Sliding, at: int) -> tuple[int, int]:
-    """The first and the last start of the windows that a change at an instant can reach. With `clamp_start_at_zero` a
-    start below 0 stands for 0."""
-    return at - kind.size, at + 1

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.window_retention import least_retention, require_retention
+from tests.oracles.law.records import on_time
+from tests.oracles.law.told import Told
 from tests.pure.model.window import brute
 from tests.pure.model.window.test_window_kinds import by_law, kinds, the_long_way
 from tidemark.errors import InvalidUsage
@@ -20,12 +22,11 @@ from tidemark.model.window.close import (
     end_exclusive,
     is_closed,
 )
-from tidemark.model.window.contents import Rule, contents, on_time
+from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Cumulate, Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.lateness import Lateness, judge, late_when_closed, lateness
-from tidemark.model.window.told import Told
 from tidemark.model.window.windows import Late, Windows
 
 instants = st.integers(-5, 30)

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.oracles.law.missed import missed
 from tests.pure.model.window import brute
 from tests.pure.model.window.test_late_rows import aligned, graces, instants, learned, with_retractions
 from tests.pure.model.window.test_window_kinds import the_long_way
@@ -17,7 +18,6 @@ from tidemark.model.window.contents import Rule, contents, rows_by_window
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.lateness import judge, lateness
-from tidemark.model.window.missed import missed
 from tidemark.model.window.sessions import would_take
 from tidemark.model.window.windows import Late
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.oracles.law.told import delta
 from tests.pure.model.window import brute
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.bounds import earliest_after, earliest_from, windows_at
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
-from tidemark.model.window.sliding import sliding_windows, starts_touched
-from tidemark.model.window.told import delta
+from tidemark.model.window.sliding import sliding_windows
 
 instants = st.integers(-25, 30)
 rows = st.lists(
@@ -86,7 +86,7 @@ def test_what_differs_takes_the_rows_before_to_those_after(
 
 @given(st.builds(Sliding, st.integers(0, 12)), st.lists(instants, max_size=8), instants)
 def test_a_change_reaches_the_starts_that_it_is_said_to_reach(kind: Sliding, some: list[int], at: int):
-    first, last = starts_touched(kind, at)
+    first, last = at - kind.size, at + 1
     before, after = set(sliding_windows(kind, some)), set(sliding_windows(kind, [*some, at]))
     assert all(first <= window.start <= last for window in before ^ after)
     near = [one for one in [*some, at] if at - kind.size - 1 <= one <= at + kind.size + 1]

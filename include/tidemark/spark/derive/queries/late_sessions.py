@@ -78,7 +78,7 @@ def late(views: Views) -> Lateness:
 def late_for_each(views: Views, rule: InSessions, told: DataFrame, windows: DataFrame) -> DataFrame:
     """Of each of some sessions for which something came too late how much: the columns of `by`, WINDOW_START,
     WINDOW_END and UPDATES_LATE, by what is `told` of all updates, with TIME. A row is late for all or for none, and is
-    told by each session that would have taken it and was frozen when it came (model/window/missed.py)."""
+    told by each session that would have taken it and was frozen when it came (tests/oracles/law/missed.py)."""
     kind, bounds = rule.kind, [WINDOW_START, WINDOW_END]
     keys = list(named(rule.by).values())
     by = [F.col(f"`{name}`").alias(key) for name, key in named(rule.by).items()]

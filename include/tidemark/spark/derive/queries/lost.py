@@ -40,8 +40,8 @@ def late(views: Views, rule: Slid) -> Lateness:
 
 def late_for_each(views: Views, rule: Slid, updates: DataFrame, windows: DataFrame) -> DataFrame:
     """Of each of some windows for which updates of the input came too late how many: the columns of `by`, WINDOW_START,
-    WINDOW_END, ROWS_LATE_FOR_ALL and ROWS_LATE_FOR_SOME (model/window/missed.py). They are counted by running sums over
-    chunks of starts, too: windows refused a row from one start to another."""
+    WINDOW_END, ROWS_LATE_FOR_ALL and ROWS_LATE_FOR_SOME (tests/oracles/law/missed.py). They are counted by running sums
+    over chunks of starts, too: windows refused a row from one start to another."""
     width, chunk, bounds = rule.kind.size + 2, f"k{len(rule.by)}", (WINDOW_START, WINDOW_END)
     keys = {name: f"k{at}" for at, name in enumerate(rule.by)}
     rows = _late_rows(views, rule, updates).withColumn(_UPTO, F.least(_LAST, AT))

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import islice
 
-from tidemark.model.correction_buffer.chain import CHUNK_ROWS, Chain, Correction, D, consolidated, merged
+from tests.oracles.correction_buffer.chain import CHUNK_ROWS, Chain, Correction, D, consolidated, merged
 
 MOST_STALE_TIMES = 32
 """From here on rows are sorted anew; nobody counts further."""

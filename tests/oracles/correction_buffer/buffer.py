@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
+from tests.oracles.correction_buffer.chain import Chain, Correction, D, consolidated, merged
+from tests.oracles.correction_buffer.forwarding import Strategy, merged_by, stale_times, strategy_for
+from tests.oracles.correction_buffer.sizes import DEFAULT_SIZES, Sizes
+from tests.oracles.correction_buffer.totals import NOTHING_HELD, Totals
 from tidemark.errors import InvalidUsage
 from tidemark.model.correction_buffer.buckets import TIME_BITS, BucketChain
-from tidemark.model.correction_buffer.chain import Chain, Correction, D, consolidated, merged
-from tidemark.model.correction_buffer.forwarding import Strategy, merged_by, stale_times, strategy_for
-from tidemark.model.correction_buffer.sizes import DEFAULT_SIZES, Sizes
 from tidemark.model.correction_buffer.stack import Stack
-from tidemark.model.correction_buffer.totals import NOTHING_HELD, Totals
 from tidemark.model.invariants import Invariant, broken, check
 
 FUEL = 1_000_000

@@ -1,4 +1,5 @@
-"""What of windows was told: by how much rows differ, and which revision of a window each is.
+"""What of windows was told: by how much rows differ, and which revision of a window each is. The product keeps no such
+book: what a collection of windows tells is the difference between two computations of it.
 
 A window's row is told when the window closes, and again whenever it changes after that: the old row is taken back, the
 new one follows. What was told is kept with what it was told from, so that after any crash the same is computed again,
@@ -7,8 +8,7 @@ and nothing is told twice or never.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -53,20 +53,3 @@ class Told:
                 revisions[key, window] = revisions.get((key, window), 0) + 1
             signed.append(Signed(key, window, row, revisions[key, window], diff))
         return signed, Told(dict(closed), revisions)
-
-
-def revisions(history: Iterable[tuple[Hashable, int, int]]) -> dict[int, int]:
-    """Which revision of one window its row is from each time on, from its history of (row, time, diff): how many
-    different rows it has had. 0 from when it has none. What happened below `since` counts as one."""
-    at: dict[int, dict[Hashable, int]] = defaultdict(lambda: defaultdict(int))
-    for row, time, diff in history:
-        at[time][row] += diff
-    found, count = {}, 0
-    for time in sorted(at):
-        changed = {row: diff for row, diff in at[time].items() if diff}
-        if any(diff > 0 for diff in changed.values()):
-            count += 1
-            found[time] = count
-        elif changed:
-            found[time] = 0
-    return found

@@ -1,4 +1,5 @@
-"""Early and late results of windows: what is told of a window more than its row once it has closed.
+"""Early and late results of windows: what is told of a window more than its row once it has closed. No collection file
+declares a trigger (docs/decisions/0067); this is the law for the vectors of engines that have them.
 
 A *pane* is told when a trigger fires: when its window has closed and rows came that no pane told; besides, each time so
 many such rows have come, or each time the frontier passes a multiple of an interval. It tells all rows of the window

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.oracles.correction_buffer.chain import CHUNK_ROWS
 from tidemark.errors import InvalidUsage
-from tidemark.model.correction_buffer.chain import CHUNK_ROWS
-from tidemark.model.correction_buffer.chain_rule import PROPORTIONALITY
+
+PROPORTIONALITY = 3.0
+"""More: fewer chains to read, each row rewritten more often."""
 
 
 @dataclass(frozen=True)

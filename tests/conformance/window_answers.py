@@ -1,0 +1,156 @@
+"""What cases of windows are answered: by production, wherever a collection file can declare the rule, and then the law
+must say the same; else by the law alone, which is noted with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tests.conformance.window_declared import LawOnly, by_production, by_the_law, declared
+from tests.conformance.window_for_a_while import is_for_a_while, late_for_sessions, windows_for_a_while
+from tests.conformance.window_production import Told, refreshed, windows
+from tests.conformance.window_words import named, numbers, told_of
+from tidemark.model.derived import Derived
+from tidemark.model.window.bounds import Window, windows_at
+from tidemark.model.window.contents import Rule, contents
+from tidemark.model.window.frozen_sessions import Revival
+from tidemark.model.window.happened import Happened, consolidated
+from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.lateness import judge
+
+Shown = list[dict[str, Any]]
+Answer = TypeVar("Answer")
+
+
+def all_windows(rule: Rule, rows: Sequence[Happened], without: Sequence[Happened] = (), close: int = 1) -> Shown:
+    """All windows of rows, by the vectors' names, and whether each is `closed` at a frontier. Rows that are in no
+    window, `without` a key or a value, are there for production only."""
+    by_law = [
+        told_of(rule, key, window, held) | {"closed": rule.closed(window.end, close)}
+        for (key, window), held in contents(rule, rows).items()
+    ]
+    return answered(by_law, lambda: windows_by_production(rule, rows, without, close), alike=unordered)
+
+
+def windows_by_production(
+    rule: Rule, rows: Sequence[Happened], without: Sequence[Happened] = (), close: int = 1
+) -> Shown:
+    """The same by production alone. Raises LawOnly where it cannot answer."""
+    one = declared(_as_declared(rule, rows))
+    told = _told(one, [*rows, *without], max(close, 1))
+    by_times = close >= 1 and not is_for_a_while(one)
+    closed = [window.time < close if by_times else rule.closed(window.end, close) for window in told]
+    return [_named(rule, window, rows) | {"closed": shut} for window, shut in zip(told, closed, strict=True)]
+
+
+def before_and_after(rule: Rule, before: Sequence[Happened], more: Sequence[Happened]) -> list[Shown]:
+    """The windows of rows, and those once more rows came."""
+    by_law = [
+        [told_of(rule, key, window, held) for (key, window), held in contents(rule, rows).items()]
+        for rows in (before, [*before, *more])
+    ]
+
+    def by_production() -> list[Shown]:
+        every = [*before, *more]
+        if any(count < 0 for count in consolidated(every).values()):
+            raise LawOnly("production refuses rows that are there fewer times than none")
+        learned = [[_as_held(row)._replace(learned=at) for row in some] for at, some in enumerate((before, more))]
+        told = refreshed(declared(rule, early=True), *learned)
+        return [[_named(rule, one, every) for one in state] for state in told]
+
+    return answered(by_law, by_production, alike=lambda states: [*map(unordered, states)])
+
+
+def windows_of_instants(rule: Rule, instants: Sequence[int]) -> list[list[Window]]:
+    """The windows of an aligned kind that each instant is in."""
+    assert not isinstance(rule.kind, Sliding | Session), "windows of instants are asked of a kind that has none"
+    by_law = [[*windows_at(rule.kind, at, clamp_start_at_zero=rule.clamp_start_at_zero)] for at in instants]
+    rows = [Happened(str(number), 1, at, 0, 1, number) for number, at in enumerate(instants)]
+
+    def by_production() -> list[list[Window]]:
+        told = windows(declared(_as_declared(rule, rows)), rows, 1)
+        found = [[Window(one.start, one.end) for one in told if one.key == row.key] for row in rows]
+        return [sorted(some, reverse=law != sorted(law)) for some, law in zip(found, by_law, strict=True)]
+
+    return answered(by_law, by_production)
+
+
+def late_records(rule: Rule, rows: Sequence[Happened]) -> list[int]:
+    """The records that came too late for all windows."""
+    by_law = sorted(one.row.batch for one in judge(rule, rows) if one.late_for_all)
+
+    def by_production() -> list[int]:
+        one = declared(_as_declared(rule, rows))
+        if not is_for_a_while(one) or not isinstance(rule.kind, Session):
+            raise LawOnly("Spark SQL counts the late rows of other windows than sessions")
+        return [*late_for_sessions(one, tuple(map(_as_held, rows)))]
+
+    return answered(by_law, by_production, note=False)
+
+
+def answered(
+    by_law: Answer,
+    by_production_: Callable[[], Answer],
+    *,
+    alike: Callable[[Answer], object] = lambda answer: answer,
+    note: bool = True,
+) -> Answer:
+    """What production answers, or, where it cannot, the law. Raises where they answer what is not `alike`."""
+    try:
+        found = by_production_()
+    except LawOnly as why:
+        if note:
+            by_the_law(str(why))
+        return by_law
+    by_production()
+    assert alike(found) == alike(by_law), f"production has {found}, the law {by_law}"
+    return found
+
+
+def unordered(rows: Sequence[Any]) -> Counter[str]:
+    """Rows in whatever order."""
+    return Counter(map(str, rows))
+
+
+def _texts(rows: Iterable[Happened]) -> dict[str, Any]:
+    """Keys and values by their texts, as which the input holds them."""
+    found: dict[str, Any] = {}
+    for value in (value for row in rows for value in (row.key, row.value) if value is not None):
+        if type(found.setdefault(str(value), value)) is not type(value):
+            raise LawOnly(f"{value} is a text and a number")
+    return found
+
+
+def _as_held(row: Happened) -> Happened:
+    return row if row.key is None else row._replace(key=str(row.key))
+
+
+def _told(one: Derived, rows: Sequence[Happened], close: int) -> Sequence[Told]:
+    rows = [*map(_as_held, rows)]
+    if is_for_a_while(one):
+        return windows_for_a_while(one, tuple(rows))
+    return windows(one, [row._replace(learned=0) for row in rows], close)
+
+
+def _as_declared(rule: Rule, rows: Sequence[Happened]) -> Rule:
+    """The rule without what makes no difference to these rows: that windows do not start below 0, where none would; and
+    that late rows revive closed sessions, where none does."""
+    if rule.clamp_start_at_zero and not isinstance(rule.kind, Sliding):
+        plain = replace(rule, clamp_start_at_zero=False)
+        rule = plain if contents(plain, rows) == contents(rule, rows) else rule
+    if rule.revival is not Revival.FROZEN_IS_FINAL:
+        final = replace(rule, revival=Revival.FROZEN_IS_FINAL)
+        rule = final if contents(final, rows) == contents(rule, rows) else rule
+    return rule
+
+
+def _named(rule: Rule, one: Told, rows: Iterable[Happened]) -> dict[str, Any]:
+    """A window by the vectors' names. Values are as they came, and are added up where they are numbers."""
+    came = _texts(rows)
+    values = sorted((came[text] for text in json.loads(one.told[4])), key=str)
+    count, total, first, last, _ = one.told
+    told = (count, total if numbers(values) else None, first, last, values)
+    return named(rule.kind, came[one.key], Window(one.start, one.end), told)
