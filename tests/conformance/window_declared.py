@@ -104,7 +104,7 @@ def of_file(kind: str, fields: Mapping[str, Any], more: Mapping[str, Any]) -> De
     where the file is refused."""
     section = {CALLED.get(name, name): value for name, value in fields.items()}
     windows = {"by": "key", "on": "time", "where": PLACED, kind: section, **more}
-    told = {"windows": windows, "aggregates": AGGREGATES, "columns": {"values": "string"}}
+    told = {"windows": windows, "aggregates": AGGREGATES}
     return _parsed(json.dumps({"name": "windows", "from": "rows", **told}))
 
 

@@ -39,7 +39,7 @@ ROWS = Collection(
 )
 """The input: which record a row is of, when it happened, its key, and its value, as a number too where it is one."""
 OF_FLOATS = replace(ROWS, value=(*ROWS.value[:2], Column("number", ColumnType.FLOAT)))
-TYPES = {"count": INT, "min_time": INT, "max_time": INT, "values": TEXT}
+TYPES = {"count": INT, "min_time": INT, "max_time": INT, "values": ColumnType.JSON}
 
 
 class Told(NamedTuple):

@@ -36,6 +36,7 @@ from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Collection, Column, ColumnType, Gate
 from tidemark.model.derived import Definition, Derived, Validity
+from tidemark.model.window.aggregate import Function
 from tidemark.spark.derive.columns import check_fits
 from tidemark.spark.derive.here.diff import bounded
 from tidemark.spark.derive.hushed import hushed
@@ -83,7 +84,12 @@ class Deriving:
         """What is declared."""
         shape = shaped(self.job(), self.name, self.origin)
         key = self.key or shape.key or ()
-        types = {column.name: Column(column.name, column.type) for column in shape.columns}
+        windows = self.origin.definition.windows
+        listed = {one.name for one in windows.aggregates if one.function is Function.COLLECT} if windows else set()
+        types = {
+            column.name: Column(column.name, ColumnType.JSON if column.name in listed else column.type)
+            for column in shape.columns
+        }  # a list is JSON, as in a collection's file
         value = tuple(types[column.name] for column in shape.columns if column.name not in key)
         return Collection(self.name, tuple(types[name] for name in key), value, self.origin, hidden=shape.hidden)
 

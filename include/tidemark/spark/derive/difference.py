@@ -10,7 +10,7 @@ and was not yet due at the frontier before is taken back at its own time: so no 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from pyspark.sql.types import LongType
 from tidemark.arrow.rows.columns import Ints
 from tidemark.definition.computation import Computation
 from tidemark.definition.recipe import DIFF, EVENT_TIME, TIME
-from tidemark.model.collection import Collection, Column
+from tidemark.model.collection import Collection, Column, ColumnType, ValueType
 from tidemark.model.window.close import closes_at
 from tidemark.model.window.windows import WINDOW_END
 from tidemark.spark.derive.columns import value
@@ -34,6 +34,15 @@ _DUE = "_due"
 def stored(collection: Collection) -> tuple[Column, ...]:
     """The columns a definition gives: those users see, and what is hidden behind them."""
     return (*collection.columns, *collection.hidden)
+
+
+def as_stored(given: Mapping[str, ValueType], collection: Collection) -> bool:
+    """Whether columns of these types are those that a collection holds, and as it does; a text may be JSON there, which
+    is made canonical where it is written."""
+    held = {column.name: column.type for column in stored(collection)}
+    return given.keys() == held.keys() and all(
+        of == held[name] or (of, held[name]) == (ColumnType.STRING, ColumnType.JSON) for name, of in given.items()
+    )
 
 
 def signed(

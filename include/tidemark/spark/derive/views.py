@@ -64,6 +64,10 @@ class Views(Reading):
         if why not in self.declined:
             self.declined.append(why)
 
+    def declines_types(self) -> None:
+        """A kernel's columns are none that the collection could hold as they are."""
+        self.declines("the collection has columns of other types than the kernel computes")
+
     @property
     def way(self) -> Way:
         """How it was computed."""

@@ -27,7 +27,7 @@ from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.derived import Mode
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.plan.tasks import KeyRange
-from tidemark.spark.derive.difference import Due, stored
+from tidemark.spark.derive.difference import Due, as_stored
 from tidemark.spark.derive.executors.key_ranges import AT_ONCE, leading
 from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.here.diff import as_updates, left_of, numbered, own_touched, updates_due
@@ -162,10 +162,10 @@ def _fits(views: Views, rule: ByKey, grouped: Grouped) -> bool:
     types = views.types_here(given.name)
     told = {name: types[of] for name, of in zip(rule.held, grouped.keys, strict=True)}
     told |= {one.name: one.type for one in grouped.aggregates}
-    if told != {column.name: column.type for column in stored(views.computation.collection)}:
-        views.declines("the collection has columns of other types than the kernel computes")
-        return False
-    return True
+    fits = as_stored(told, views.computation.collection)
+    if not fits:
+        views.declines_types()
+    return fits
 
 
 @dataclass

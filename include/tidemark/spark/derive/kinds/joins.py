@@ -22,7 +22,7 @@ from tidemark.arrow.rows.columns import integers, one_batch, replaced
 from tidemark.arrow.rows.schema import DIFF, arrow_type
 from tidemark.definition.recipe import JoinPlan
 from tidemark.definition.ways import Place
-from tidemark.spark.derive.difference import stored
+from tidemark.spark.derive.difference import as_stored
 from tidemark.spark.derive.here.diff import as_updates, left_of
 from tidemark.spark.derive.kind import Refreshed
 from tidemark.spark.derive.queries.joins import SHARE
@@ -62,8 +62,8 @@ class Joins:
 
     def refreshed(self) -> Refreshed | None:
         views = self.views
-        if {column.name: column.type for column in stored(views.computation.collection)} != dict(self.plan.types):
-            views.declines("the collection has columns of other types than the kernel computes")
+        if not as_stored(self.plan.types, views.computation.collection):
+            views.declines_types()
             return None
         changed = [name for name in self.plan.columns if views.rows_changed(name)]
         if SHARE * sum(map(views.rows_changed, changed)) > sum(map(views.rows_held, self.plan.columns)):

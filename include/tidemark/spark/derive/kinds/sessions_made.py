@@ -16,7 +16,7 @@ from tidemark.definition.recipe import Aggregated, InSessions
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import Collection
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
-from tidemark.spark.derive.difference import Due, stored
+from tidemark.spark.derive.difference import Due, as_stored
 from tidemark.spark.derive.here.diff import updates_due
 from tidemark.spark.derive.parts import Batches
 from tidemark.spark.derive.views import Views
@@ -81,4 +81,7 @@ def holds(views: Views, rule: InSessions, aggregates: Sequence[Aggregated]) -> b
     types = views.types_here(rule.input)
     told = {name: types[name] for name in rule.by} | {WINDOW_START: rule.bound, WINDOW_END: rule.bound}
     told |= {one.name: one.type for one in aggregates}
-    return told == {column.name: column.type for column in stored(views.computation.collection)}
+    fits = as_stored(told, views.computation.collection)
+    if not fits:
+        views.declines_types()
+    return fits

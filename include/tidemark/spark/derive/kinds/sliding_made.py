@@ -16,7 +16,7 @@ from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
 from tidemark.definition.recipe import Aggregated, Slid
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
-from tidemark.spark.derive.difference import Due, stored
+from tidemark.spark.derive.difference import Due, as_stored
 from tidemark.spark.derive.views import Views
 
 
@@ -63,5 +63,7 @@ def fits(views: Views, rule: Slid, aggregates: Sequence[Aggregated]) -> bool:
     types = views.types_here(rule.input)
     given = {name: types[name] for name in rule.by} | {WINDOW_START: rule.bound, WINDOW_END: rule.bound}
     given |= {one.name: one.type for one in aggregates}
-    held = {column.name: column.type for column in stored(collection)}
-    return held == given and [column.name for column in collection.key] == [*rule.by, WINDOW_START, WINDOW_END]
+    fits = as_stored(given, collection)
+    if not fits:
+        views.declines_types()
+    return fits and [column.name for column in collection.key] == [*rule.by, WINDOW_START, WINDOW_END]
