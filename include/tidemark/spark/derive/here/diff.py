@@ -1,6 +1,6 @@
-"""What is little is compared and written by this process: what a collection holds of few touched values, and what its
-definition says of them. It is read by the kernels that executors read with; of a few rows, a job of Spark's, its
-shuffles and compiled queries, would be nearly all the cost."""
+"""Small results are compared and written by this process: what a collection holds of few touched values, and what its
+definition says of them. For so few rows a job of Spark's, its shuffles and compiled queries would be nearly all the
+cost. Rows are read by the kernels that executors read with."""
 
 from __future__ import annotations
 

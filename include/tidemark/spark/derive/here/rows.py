@@ -1,5 +1,4 @@
-"""All rows of an input, read by this process, where they are little, and what is built of them: that needs no query
-then."""
+"""All rows of an input, read by this process within bounds of rows and bytes, for a first build."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whether a collection holds what its definition says of some of its keys, computed anew by this process: of plain
-groups, where what holds their rows is little."""
+"""Whether a collection holds what its definition says of some keys: this process computes their groups anew, where the
+row groups that hold their rows are small enough to be read here."""
 
 from __future__ import annotations
 

@@ -110,8 +110,8 @@ class Groups:
 
 
 def _regrouped(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatch] | None:
-    """By what the groups of few touched values, which are as k0, k1, …, differ from those held; None where what holds
-    either is not little."""
+    """By what the groups of few touched values, which are as k0, k1, …, differ from those held; None where either
+    is more than this process reads."""
     if not few.num_rows:
         return []
     own = own_touched(views, few, rule.held)
@@ -120,8 +120,8 @@ def _regrouped(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatch]
 
 
 def groups_of(views: Views, rule: ByKey, few: pa.Table) -> pa.Table | None:
-    """The groups of few values, which are as k0, k1, …, as updates at u - 1; None where they have no kernel, or what
-    holds their rows is not little. Raises Overflowed where a sum might not fit its type."""
+    """The groups of few values, which are as k0, k1, …, as updates at u - 1; None where they have no kernel, or
+    their rows are more than this process reads. Raises Overflowed where a sum might not fit its type."""
     if rule.grouped is None or not _fits(views, rule, rule.grouped):
         return None
     rows = _rows_of(views, rule, rule.grouped, few)
@@ -206,7 +206,7 @@ class _Gathering:
 
 
 def needed(grouped: Grouped) -> list[str]:
-    """The columns that groups are told of, each once."""
+    """The columns that groups are computed of, each once."""
     of = [one.of for one in grouped.aggregates if one.of]
     return list(dict.fromkeys([*grouped.keys, *of, *([grouped.on] if grouped.on else [])]))
 
@@ -222,7 +222,7 @@ def _table(views: Views, names: Sequence[str], found: Sequence[pa.RecordBatch]) 
 
 def _rows_of(views: Views, rule: ByKey, grouped: Grouped, few: pa.Table) -> pa.Table | None:
     """The rows of the one input that have touched values, in the columns that are needed, each as often as it is there;
-    None where they are not little, or one is there fewer times than none."""
+    None where they are more than this process reads, or one is there fewer times than none."""
     (given,) = views.computation.inputs
     ranges = ranges_holding(few, views, given.name, given.state.collection, dict(rule.clustered.get(given.name, ())))
     ranges = ranges or _ranges_of_windows(views, rule, few)

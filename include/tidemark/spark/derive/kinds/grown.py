@@ -1,6 +1,10 @@
-"""Counts, sums of whole numbers and decimals, and means that are told by these, of groups told by columns of the input:
-so plain that the driver adds up by how much few changes let them grow. Whatever is not as plain as that, a sum that
-might not fit its type or a group of fewer rows than none, is left to the queries, which say what is wrong, too."""
+"""Groups whose counts, sums and means are updated from the changes alone: this process adds by how much few changes
+grow the sums of their groups to the sums that the collection holds. Sums are of whole numbers and decimals, and means
+are divided again.
+
+An example: of 16 carriers' flights 20,000 changed. 20,000 updates and 16 rows are read, and no other flight.
+
+A sum that might not fit its type, or a group with fewer rows than none, is left to Spark SQL, which reports it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Inner joins, refreshed by what changed of their inputs (definition/joined.py says why that is enough). Few changed
 rows are joined here with the rows of the other inputs that are equal to them: these are read by ranges of keys where
-what is equal leads an input's key, else looked for among all its rows, where these are little.
+what is equal leads an input's key, else looked for among all its rows, where these are few enough.
 
 An example: 20,000 of 2,000,000 flights changed, joined with 16 carriers. 20,000 rows and 16 are read, and 20,000
 joined rows written; of the flights nothing else is looked at."""
@@ -83,7 +83,8 @@ class Joins:
         return Refreshed([] if found is None else left_of(views, found, found.slice(0, 0)), Place.HERE)
 
     def _changes(self, name: str) -> pa.Table | None:
-        """What changed of an input, as joined rows call it, with DIFF; None where that is not little."""
+        """What changed of an input, as joined rows call it, with DIFF; None where it is more than this process
+        reads."""
         changed = self.views.changes_here(name)
         return None if changed is None else self._called(name, changed, DIFF)
 
@@ -97,7 +98,7 @@ class Joins:
 
     def _term(self, name: str, changes: pa.Table, before: dict[str, pa.Table]) -> pa.Table | None:
         """The changes of an input joined with all others: those in `before` as they were before these changes. None
-        where that is not little."""
+        where that is more than this process computes."""
         found, reached, rest = changes, {name}, [one for one in self.plan.columns if one != name]
         while rest:
             other, equal = next((one, pairs) for one in rest if (pairs := self._pairs(reached, one)))
@@ -128,7 +129,7 @@ class Joins:
         return [(one, two) for one, two in both if one in ours and two in theirs]
 
     def _rows(self, name: str, found: pa.Table, equal: list[tuple[str, str]]) -> pa.Table | None:
-        """The rows an input holds that may be equal to those found; None where they are not little."""
+        """The rows an input holds that may be equal to those found; None where they are too many to be read here."""
         views, own = self.views, {called: one for one, called in self.plan.columns[name].items()}
         few = pa.table({own[two]: found.column(one) for one, two in equal})
         columns = {column: column for column in few.column_names}

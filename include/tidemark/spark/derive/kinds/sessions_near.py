@@ -1,13 +1,11 @@
-"""Sessions that few changes reach. Where these lie is found by this process, as what is held there is (near.py). The
-rows there are looked for by it as well, where they are little. More are looked for by executors. Where sessions of some
-rows can be put together with those of others, each tells those of what it reads, and this process puts them together;
-else rows are brought together by key in a shuffle first. Either way sessions come back, and no rows.
+"""Sessions near few changes. This process finds the stretches of time that changes reach, in the sessions that the
+collection holds (reach/stretches.py). It reads the rows there itself, where they are few enough. Of more rows executors
+compute the sessions: each those of what it reads, where sessions of parts can be merged, and this process merges them;
+else a shuffle brings rows together by key first. Either way sessions come back, and no rows.
 
-An example: 2,000,000 flights of 200 carriers, known by their numbers, in 2,191 sessions. A day's 100,000, of which some
-are days late, reach 900 of these, where 1,000,000 flights lie; any file may hold them. Read 300,000 at a time these are
-20,000 sessions of parts, which come back, and are put together to 900.
-
-Whatever is not as plain as that, or does not fit, is left to the queries, which say what is wrong, too."""
+An example: 2,000,000 flights of 200 carriers, in 2,191 sessions. A day's 100,000 flights, some of them days late, reach
+900 sessions, where 1,000,000 flights lie in any file. Read 300,000 at a time these are 20,000 sessions of parts, which
+are merged to 900."""
 
 from __future__ import annotations
 
@@ -52,8 +50,8 @@ MISFIT = -1
 
 
 def sessions_touched(views: Views, rule: InSessions) -> Refreshed | None:
-    """By what the sessions that few changes reach differ from those held; None where they have no kernel, or the
-    changes or these sessions are not little. Raises as the kernel does."""
+    """By what the sessions that few changes reach differ from those held; None where they have no kernel, or
+    changes or sessions are more than this process reads. Raises as the kernel does."""
     changed = changed_here(views, rule) if fits(views, rule) else None
     if changed is None:
         return None
@@ -80,7 +78,7 @@ def _ranges(views: Views, rule: InSessions, few: pa.Table, near: NearHere) -> Se
 
 
 def _told_here(views: Views, rule: InSessions, near: NearHere, ranges: Sequence[KeyRange]) -> pa.Table | None:
-    """The sessions that are reached, as updates in order, told by this process; None where something does not fit."""
+    """The sessions that are reached, as updates in order, computed by this process; None where that is too much."""
     rows = _rows_near(views, rule, near, ranges)
     return None if rows is None else Made.by(views, rule).of(*rows, near.keys)
 
@@ -89,8 +87,8 @@ def _rows_near(
     views: Views, rule: InSessions, near: NearHere, ranges: Sequence[KeyRange]
 ) -> tuple[pa.Table, Ints, Ints] | None:
     """The rows of the input that lie where changes reach, in the columns that are needed, each as often as it is there,
-    their instants and the numbers of their keys; None where they are not little, or one is there fewer times than
-    none."""
+    their instants and the numbers of their keys; None where they are more than this process keeps, or one is there
+    fewer times than none."""
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
     held = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
     if held is None:
@@ -205,13 +203,13 @@ def _bounded(
 
 
 def _fitting(frame: DataFrame, schema: pa.Schema) -> pa.Table | None:
-    """What executors told; None where one of them said that something does not fit."""
+    """What executors computed; None where one of them said that something does not fit."""
     found = frame.toArrow().cast(schema)
     return None if MISFIT in integers(found, GROUP) else found
 
 
 def _schema(views: Views, rule: InSessions) -> pa.Schema:
-    """Rows that lie near: the numbers of their keys, their instants, and what aggregates need of them."""
+    """Rows near changes: the numbers of their keys, their instants, and what aggregates need of them."""
     types = views.types_here(rule.input)
     names = dict.fromkeys(one.of for one in rule.plain or () if one.of is not None)
     return pa.schema([(GROUP, pa.int64()), (AT, pa.int64()), *((name, arrow_type(types[name])) for name in names)])

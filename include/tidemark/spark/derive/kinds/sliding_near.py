@@ -1,9 +1,7 @@
-"""Sliding windows that few changes reach, computed by this process, where they are so plain that they need no query.
+"""Sliding windows near few changes, computed by this process.
 
-They are those that start near an instant at which something changed (arrow/kernels/windows/reached.py): their rows are
-read, and what the collection holds of them.
-
-Whatever is not as plain as that, or does not fit, is left to the queries, which say what is wrong, too."""
+They are those that start near an instant at which something changed (arrow/kernels/windows/reached.py). Their rows are
+read, and the windows that the collection holds there; what differs is written."""
 
 from __future__ import annotations
 
@@ -43,8 +41,8 @@ MOST_ROWS = LEAST_TASK_ROWS // 2
 
 
 def windows_touched_here(views: Views, rule: Slid) -> list[pa.RecordBatch] | None:
-    """By what the windows that few changes reach differ from those held; None where that is not plain, or not
-    little."""
+    """By what the windows that few changes reach differ from those held; None where they have no kernel, or more is
+    near than this process reads."""
     if rule.plain is None or not fits(views, rule, rule.plain):
         return None
     changed = changed_here(views, rule)
@@ -74,7 +72,7 @@ class _Near:
 
     @cached_property
     def rows(self) -> Regions:
-        """The stretches in which rows lie that are in these windows, or tell of them."""
+        """The stretches of time whose rows are in these windows, or say where these start."""
         return rows_around(self.starts, self.size)
 
     def numbers(self, rule: Slid, rows: pa.RecordBatch) -> Ints:
@@ -83,8 +81,8 @@ class _Near:
 
 
 def _differing(views: Views, rule: Slid, plain: Sequence[Aggregated], near: _Near) -> list[pa.RecordBatch] | None:
-    """By what they differ; None where they, or what they are told of, are not little. Raises where something does not
-    fit."""
+    """By what they differ; None where they, or their rows, are more than this process reads. Raises as the kernel
+    does."""
     own = _own_near(views, rule, near)
     rows = None if own is None else _rows_near(views, rule, plain, near)
     if own is None or rows is None:
@@ -105,8 +103,8 @@ def _windows(rows: pa.Table, rule: Slid, plain: Sequence[Aggregated], near: _Nea
 
 
 def _own_near(views: Views, rule: Slid, near: _Near) -> pa.Table | None:
-    """The updates that the collection holds of windows that start where changes reach; None where they are not
-    little."""
+    """The updates that the collection holds of windows that start where changes reach; None where they are more than
+    this process reads."""
     ranges = _own_ranges(views, near)
     held = views.own_rows(ranges, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
     if held is None:
@@ -124,7 +122,7 @@ def _own_near(views: Views, rule: Slid, near: _Near) -> pa.Table | None:
 
 
 def _own_ranges(views: Views, near: _Near) -> Sequence[KeyRange]:
-    """The ranges of keys of the collection that hold such windows: these are told apart by their key, then by when they
+    """The ranges of keys of the collection that hold such windows: these are in order of their key, then of their
     start."""
     group, first, upto = (numbers.tolist() for numbers in near.starts)
     columns = [key_scalars(column) for column in near.keys.columns]
@@ -135,7 +133,8 @@ def _own_ranges(views: Views, near: _Near) -> Sequence[KeyRange]:
 
 def _rows_near(views: Views, rule: Slid, plain: Sequence[Aggregated], near: _Near) -> pa.Table | None:
     """The rows of the input that lie where changes reach, in the columns that are needed, and GROUP, the numbers of
-    their keys, each as often as it is there; None where they are not little, or one is there fewer times than none."""
+    their keys, each as often as it is there; None where they are more than this process reads, or one is there fewer
+    times than none."""
     ranges = _ranges(views, rule, near)
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
     held = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)

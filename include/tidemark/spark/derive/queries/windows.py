@@ -1,4 +1,4 @@
-"""Windows that lie where rows are, by Spark: all of them, or those that changes reach."""
+"""Data-driven windows by Spark, sliding ones and sessions: all of them, or those that changes reach."""
 
 from __future__ import annotations
 

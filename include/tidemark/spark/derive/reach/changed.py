@@ -1,4 +1,4 @@
-"""The keys and instants at which rows of windows that lie where rows are changed, found by this process."""
+"""The keys and instants at which rows of data-driven windows changed, found by this process."""
 
 from __future__ import annotations
 

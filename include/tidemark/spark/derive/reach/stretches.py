@@ -39,7 +39,8 @@ class NearHere:
 
 
 def near_here(views: Views, rule: InSessions, few: pa.Table | None) -> NearHere | None:
-    """What few changed instants reach, which are `changed_at` of k0, k1, …; None where either is not little."""
+    """What few changed instants reach, which are `changed_at` of k0, k1, …; None where either is more than this process
+    reads."""
     own = own_touched(views, few, rule.by, None if few is None else _reached_by(few, rule))
     if own is None and few is not None:
         views.declines("the sessions held of the keys that changed are more than this process looks at")
