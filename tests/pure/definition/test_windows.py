@@ -210,6 +210,15 @@ def test_windows_told_by_arithmetic_are_as_plain_as_groups_of_a_table(kind: Wind
     assert most.placed == Placed(kind, "id", ("carrier",), ColumnType.INT)
 
 
+def test_a_sketch_of_aligned_windows_stays_one_of_sparks() -> None:
+    """Its collections hold what the sketch said so far: a kernel's exact counts would be corrections."""
+    some = (Aggregate("different", Function.APPROX_DISTINCT, "id"),)
+    told = analysed_windows(replace(HOURLY, aggregates=some), FLIGHTS)
+    assert told.by_key is not None
+    assert (told.by_key.grouped, told.placed) == (None, None)
+    assert told.left_to_spark == "approx_distinct is a sketch of Spark's"
+
+
 def test_rows_that_count_by_a_condition_without_functions_are_as_plain() -> None:
     recipe = analysed_windows(replace(HOURLY, where="id > 2"), FLIGHTS)
     assert recipe.by_key is not None

@@ -16,6 +16,7 @@ from tidemark.definition.windows.checked import Checked, checked
 from tidemark.definition.windows.in_time import in_time
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Refresh
+from tidemark.model.window.aggregate import Function
 from tidemark.model.window.kind import Aligned
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
@@ -63,6 +64,8 @@ def _over_placed_rows(told: Checked, recipe: Recipe) -> Recipe:
         raise LeftToSpark("projected rows need other hidden columns")
     grouped = same.grouped
     if grouped is None and same.delta is None:
+        if any(one.function is Function.APPROX_DISTINCT for one, _, _ in plain.aggregates):
+            raise LeftToSpark("approx_distinct is a sketch of Spark's")  # which was stored so far
         aggregates = aggregates_of(plain)
         on = told.windows.on if any(one.function in IN_ORDER for one in aggregates) else None
         grouped = Grouped((*told.windows.by, START, END), aggregates, on)
