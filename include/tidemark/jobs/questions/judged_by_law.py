@@ -1,0 +1,426 @@
+"""Whether a collection of windows holds what its definition says, by the pure law of windows: plain Python, row by row,
+which shares no code with what computed the collection but the reading of rows.
+
+    read      law_rows.py                     rows of the input and of the collection, within bounds
+    cut       model/window/stretches.py       of each key, stretches of rows that can be judged by themselves
+    choose    `_chosen`                       all of them, or some from everywhere, as far as the bounds go
+    values    model/projected_row.py          conditions and expressions of the chosen rows (or Spark, of single rows)
+    law       model/window/evaluate.py        the windows of each stretch
+    compare   law_windows.py                  with those that the collection has there
+
+What was not looked at is told, and never called right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.arrow.rows.columns import integers
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, key_column_of
+from tidemark.definition.computation import Computation, Differing, Input
+from tidemark.definition.windows.by_law import NUMBER, Lawful, beyond_the_law, lawful
+from tidemark.definition.windows.checked import checked
+from tidemark.jobs.job import Job
+from tidemark.jobs.questions.law_rows import (
+    NAN,
+    Group,
+    Grouped,
+    Opened,
+    TooLarge,
+    among,
+    cells,
+    input_opened,
+    input_rows,
+    micros,
+    no_own_rows,
+    own_rows,
+)
+from tidemark.jobs.questions.law_windows import Shown, differing
+from tidemark.model.collection import ColumnType, DecimalType, ValueType
+from tidemark.model.key import Key
+from tidemark.model.projected_row import projected_row
+from tidemark.model.window.bounds import Window
+from tidemark.model.window.close import closes_at, frozen_from
+from tidemark.model.window.contents import Rule
+from tidemark.model.window.evaluate import window_rows
+from tidemark.model.window.happened import Happened
+from tidemark.model.window.kind import Session
+from tidemark.model.window.stretches import Stretch, stretch_of, stretches, visits
+from tidemark.model.window.windows import WINDOW_START
+from tidemark.plan.read import plan_updates
+from tidemark.plan.tasks import KeyRange
+
+LAW_ROWS, LAW_VISITS = 200_000, 4_000_000
+"""Rows that the law is asked of at most, and how often it looks at one: some ten seconds of plain Python."""
+STRETCH_ROWS = 5_000
+SOME_KEYS, MOST_KEYS = 20, 1_000
+"""Keys that are judged of a collection that cannot be read whole; and of one that can be, so many that it need not be
+looked at all of them to choose some of their windows."""
+_BEFORE = -(2**62)
+"""What came before whatever is judged."""
+
+
+class BeyondTheLaw(Exception):
+    """The law does not say what these windows are; why, for people."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The first rows that differ; how many windows were judged, and of how many of the keys asked; what was not looked
+    at, for people ("": nothing)."""
+
+    differing: tuple[Differing, ...]
+    windows: int
+    keys: int
+    left: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A stretch of a group's rows that is judged; of its windows `only` one, or all."""
+
+    group: Group
+    stretch: Stretch
+    visits: int
+    only: Window | None = None
+
+    def has(self, window: Window) -> bool:
+        """Whether a window is judged."""
+        return window == self.only if self.only else self.stretch.has(window)
+
+
+def judge(job: Job, computation: Computation, keys: Sequence[Key] | None, most: int) -> Verdict:
+    """The first `most` rows of a collection of windows that are not as its definition says of the input as it was
+    consumed; with `keys` (as metadata has them) of the windows with these keys only. Raises BeyondTheLaw where the law
+    does not say it, or where too much would have to be read to find out."""
+    windows = computation.definition.windows
+    assert windows is not None
+    (given,) = computation.inputs
+    court = _Court(job, computation, given, lawful(checked(windows, given.shape)))
+    try:
+        return court.of_all(most) if keys is None else court.of_keys(keys, most)
+    except TooLarge as why:
+        raise BeyondTheLaw(str(why)) from None
+    except ArithmeticError as why:
+        raise BeyondTheLaw(f"a value of a row is not exact: {why}") from None
+
+
+@dataclass
+class _Court:
+    """Judges one computation."""
+
+    job: Job
+    computation: Computation
+    given: Input
+    law: Lawful
+    rule: Rule = field(init=False)
+    _floats: frozenset[str] = frozenset()
+    """Aggregates of floats."""
+
+    def __post_init__(self) -> None:
+        self.rule = Rule.of(self.law.windows)
+
+    @property
+    def _late(self) -> bool:
+        """Whether late rows count for a while only."""
+        return self.law.windows.counts_late_for is not None
+
+    def of_keys(self, keys: Sequence[Key], most: int) -> Verdict:
+        """What is found of some windows."""
+        by = self.law.windows.by
+        own = {column.name: at for at, column in enumerate(self.computation.collection.key)}
+        prefixes = [tuple(key[own[name]] for name in by) for key in keys]
+        opened, fitting = self._fitting(prefixes)
+        if not fitting:
+            return Verdict((), 0, 0, "the rows of each of these keys are too many")
+        rows, held = self._read(opened, fitting), self._held(fitting, keys)
+        asked = []
+        windows = {name: self._key_cells(keys, own[name], name) for name in own}
+        for at, prefix in enumerate(prefixes):
+            if prefix in set(fitting):
+                group = tuple(windows[name][at] for name in by)
+                window = Window(*(windows[name][at] for name in list(own)[len(by) :]))
+                stretch = stretch_of(self.rule, rows.instants(group), window)
+                asked.append(self._priced(rows, group, stretch, window))
+        chosen = _within_bounds(asked)
+        left = f"{len(keys) - len(chosen)} of {len(keys)} keys have too many rows" if len(chosen) < len(keys) else ""
+        return replace(self._judged(rows, held, chosen, most), keys=len(chosen), left=left)
+
+    def of_all(self, most: int) -> Verdict:
+        """What is found of all windows, or of as many as the bounds allow."""
+        opened = self._opened()
+        prefixes = None if opened.is_little(()) else self._some_prefixes(opened)
+        rows, held = self._read(opened, prefixes), self._held(prefixes, prefixes)
+        groups = list(dict.fromkeys([*rows.groups, *held.groups]))
+        some = groups
+        if len(groups) > MOST_KEYS:
+            some = groups[:: max(1, -(-(rows.rows.num_rows + held.rows.num_rows) // LAW_ROWS))]
+        asked = [
+            self._priced(rows, group, stretch)
+            for group in some
+            for stretch in stretches(self.rule, rows.instants(group), STRETCH_ROWS)
+        ]
+        chosen = _chosen(asked)
+        whole = prefixes is None and len(some) == len(groups) and len(chosen) == len(asked)
+        found = self._judged(rows, held, chosen, most)
+        looked = len({one.group for one in chosen})
+        left = "" if whole else f"{found.windows:,} windows of {looked:,} keys were judged, the others were not"
+        return replace(found, keys=looked, left=left)
+
+    # Reading.
+
+    def _opened(self) -> Opened:
+        store = self.job.neighbour(self.given.name).store
+        return input_opened(store, self.given, updates=self._late or self.law.happened)
+
+    def _leading(self, prefixes: Sequence[Key]) -> list[Key]:
+        """The first columns of the input's key that are columns of `by`, of some groups; none where rows of a group are
+        in many places."""
+        collection, by = self.given.state.collection, self.law.windows.by
+        places = []
+        for column in () if collection.layout else collection.key:
+            if column.name not in by:
+                break
+            places.append(by.index(column.name))
+        return sorted({tuple(prefix[at] for at in places) for prefix in prefixes}) if places else []
+
+    def _fitting(self, prefixes: Sequence[Key]) -> tuple[Opened, list[Key]]:
+        """Those groups whose rows are not too many to be read, together; TooLarge where that is not for one group to
+        say."""
+        opened, distinct = self._opened(), list(dict.fromkeys(prefixes))
+        if opened.is_little(()):
+            return opened, distinct
+        if not self._leading(distinct):
+            opened.check(())
+        fitting: list[Key] = []
+        for one in distinct:
+            if opened.is_little(opened.ranges(self._leading([*fitting, one]))):
+                fitting.append(one)
+        return opened, fitting
+
+    def _some_prefixes(self, opened: Opened) -> list[Key]:
+        """Some groups of the collection, from first to last, whose rows are not too many to be read. TooLarge where
+        there are none."""
+        by, collection = self.law.windows.by, self.computation.collection
+        own = Opened.of(self.job.store, plan_updates(self.computation.state))
+        width = len(collection.key)
+        named = {tuple(key)[-width:][: len(by)] for part in own.at_rest for key, _ in part.groups}
+        found = sorted(named)
+        _, fitting = self._fitting(found[:: max(1, -(-len(found) // SOME_KEYS))])
+        if not fitting:
+            opened.check(())
+        return fitting
+
+    def _wanted(self, prefixes: Sequence[Key] | None) -> Mapping[str, pa.Array] | None:
+        if prefixes is None:
+            return None
+        types = {column.name: arrow_type(column.type) for column in self.computation.collection.key}
+        return {
+            name: key_column_of([prefix[at] for prefix in prefixes], types[name])
+            for at, name in enumerate(self.law.windows.by)
+        }
+
+    def _read(self, opened: Opened, prefixes: Sequence[Key] | None) -> Grouped:
+        """The rows of the input that lie in windows, of some groups, and what decides whether they came late."""
+        law, updates, happened = self.law, self._late, self.law.happened
+        ranges = opened.ranges(found) if prefixes is not None and (found := self._leading(prefixes)) else ()
+        wanted, by = self._wanted(prefixes), law.windows.by
+        columns = None if updates or happened else law.columns
+        tables = []
+        for rows in input_rows(opened, columns, ranges, updates=updates, happened=happened):
+            some = among(rows, by, wanted)
+            tables.append(some if happened else some.filter(some.column(law.windows.on).is_valid()))
+        if not tables:
+            return Grouped(pa.table({}), np.zeros(0, np.int64), {})
+        table = pa.concat_tables(tables)
+        return Grouped.of(table, by, micros(table.column(EVENT_TIME if happened else law.windows.on)))
+
+    def _held(self, prefixes: Sequence[Key] | None, keys: Sequence[Key] | None) -> Grouped:
+        """What the collection holds of some groups, of `keys` or beginnings of them."""
+        computation, by = self.computation, self.law.windows.by
+        ranges: Sequence[KeyRange] = ()
+        if keys is not None and any(keys) and computation.collection.layout is None:
+            ranges = Opened.of(self.job.store, plan_updates(computation.state)).ranges(keys)
+        wanted = self._wanted(prefixes)
+        read = own_rows(self.job.store, computation.state, computation.upper, ranges)
+        tables = [no_own_rows(computation.collection), *(among(rows, by, wanted) for rows in read)]
+        table = pa.concat_tables([one.cast(tables[0].schema) for one in tables])
+        return Grouped.of(table, by, micros(table.column(WINDOW_START)))
+
+    def _key_cells(self, keys: Sequence[Key], at: int, name: str) -> list[Any]:
+        types = {column.name: arrow_type(column.type) for column in self.computation.collection.key}
+        return cells(key_column_of([key[at] for key in keys], types[name]))
+
+    # Judging.
+
+    def _priced(self, rows: Grouped, group: Group, stretch: Stretch, only: Window | None = None) -> Asked:
+        instants, times = rows.instants(group), 1
+        if self._late and isinstance(self.rule.kind, Session):
+            low = rows.groups.get(group, (0, 0))[0]
+            some = rows.rows.slice(low + stretch.low, stretch.high - stretch.low)
+            times = len(np.unique(integers(some, TIME))) if some.num_rows else 1
+        return Asked(group, stretch, visits(self.rule, stretch, instants, times), only)
+
+    def _judged(self, rows: Grouped, held: Grouped, chosen: Sequence[Asked], most: int) -> Verdict:
+        happened = self._happened(rows, chosen)
+        shown = Shown.of(self.computation.collection, self.law.windows, self._floats)
+        found: list[Differing] = []
+        judged = 0
+        for one in chosen:
+            low, _ = rows.groups.get(one.group, (0, 0))
+            numbers = range(low + one.stretch.low, low + one.stretch.high)
+            told = [happened[at] for at in numbers if at in happened]
+            desired = {
+                window: values
+                for _, window, values in window_rows(self.law.windows, told, _of, _counts)
+                if one.has(window) and self._is_due(window)
+            }
+            there = shown.held(held, one.group, one.stretch, partial(self._is_held, one))
+            judged += len({*desired, *there})
+            found += differing(shown, one.group, desired, there)
+        return Verdict(tuple(found[:most]), judged, len({one.group for one in chosen}))
+
+    def _is_held(self, one: Asked, window: Window) -> bool:
+        return one.has(window) and not self._stands(window)
+
+    def _is_due(self, window: Window) -> bool:
+        """Whether a window's row is to be there, and is not one that stays as it is held."""
+        windows, last = self.law.windows, self.computation.upper - 1
+        closed = windows.early or closes_at(windows.kind, window.end, windows.grace) - 1 <= last
+        return closed and not self._stands(window)
+
+    def _stands(self, window: Window) -> bool:
+        if not self._late:
+            return False
+        windows = self.law.windows
+        return self.given.judging.stands(frozen_from(windows.kind, window.end, windows.grace, windows.counts_late_for))
+
+    def _happened(self, rows: Grouped, chosen: Sequence[Asked]) -> dict[int, Happened]:
+        """The rows of some stretches, by their numbers, as the law takes them; without those that do not count."""
+        starts = [(rows.groups.get(one.group, (0, 0))[0], one.stretch) for one in chosen]
+        numbers = sorted(set(chain.from_iterable(range(at + of.low, at + of.high) for at, of in starts)))
+        if not numbers:
+            return {}
+        some = rows.rows.take(pa.array(numbers, pa.int64()))
+        values, types = self._values(some)
+        of = {one: types[one.of] if one.of else None for one in self.law.windows.aggregates}
+        if beyond := [why for one, held in of.items() if (why := beyond_the_law(one, held))]:
+            raise BeyondTheLaw(beyond[0])
+        self._floats = frozenset(one.name for one, held in of.items() if held is ColumnType.FLOAT)
+        at, diffs = rows.places[numbers].tolist(), integers(some, DIFF).tolist()
+        learned, whole = self._learned(some), self._identities(some)
+        keys = zip(*(cells(some.column(name)) for name in self.law.windows.by), strict=True)
+        groups: Iterator[Group] = keys if self.law.windows.by else iter([()] * len(numbers))
+        return {
+            number: Happened(group, (whole[row], *values[row].items()), at[row], learned[row], diffs[row])
+            for row, (number, group) in enumerate(zip(numbers, groups, strict=True))
+            if row in values
+        }
+
+    def _identities(self, some: pa.Table) -> list[Any]:
+        """What tells rows apart: of sessions that take late rows for a while only a row is taken back from the session
+        that has it."""
+        if not (self._late and isinstance(self.rule.kind, Session)):
+            return [None] * some.num_rows
+        names = [column.name for column in self.given.state.collection.columns]
+        return list(zip(*(cells(some.column(name)) for name in names), strict=True))
+
+    def _learned(self, some: pa.Table) -> list[int]:
+        """Up to where the input was complete when each row came; without a bound on lateness that does not matter."""
+        if not self._late:
+            return [0] * some.num_rows
+        judging = self.given.judging
+        times = integers(some, TIME).tolist()
+        known = {time: judging.learned(time) for time in set(times)}
+        return [_BEFORE if (found := known[time]) is None else found for time in times]
+
+    def _values(self, some: pa.Table) -> tuple[dict[int, dict[str, Any]], Mapping[str, ValueType]]:
+        """Of each row that counts, by its number, the columns that aggregates are of; and their types."""
+        law, of = self.law, sorted({one.of for one in self.law.windows.aggregates if one.of})
+        if law.selects:
+            return self._by_spark(some, of)
+        seen = [name for name in law.columns if name in some.schema.names]
+        lists = {name: cells(some.column(name)) for name in seen}
+        own = [name for name in of if name in lists]
+        found: dict[int, dict[str, Any]] = {}
+        for number in range(some.num_rows):
+            row = {name: held[number] for name, held in lists.items()}
+            more = {} if law.projection is None else projected_row(law.projection, law.types, row)
+            if more is not None:
+                found[number] = {
+                    name: _one_nan(cell) for name, cell in ({name: row[name] for name in own} | more).items()
+                }
+        return found, law.types
+
+    def _by_spark(self, some: pa.Table, of: Sequence[str]) -> tuple[dict[int, dict[str, Any]], Mapping[str, ValueType]]:
+        names = [column.name for column in self.given.state.collection.columns if column.name in some.schema.names]
+        numbered = some.select(names).append_column(NUMBER, pa.array(range(some.num_rows), pa.int64()))
+        told = self.job.computer.values(self.computation.name, self.given.name, numbered, self.law.selects)
+        lists = [cells(told.column(name)) for name in of]
+        rows = zip(*lists, strict=True) if of else iter([()] * told.num_rows)
+        numbers = told.column(NUMBER).to_pylist()
+        values = {number: dict(zip(of, row, strict=True)) for number, row in zip(numbers, rows, strict=True)}
+        return values, {name: _type_of(told.column(name).type) for name in of}
+
+
+def _one_nan(cell: Any) -> Any:
+    return NAN if cell != cell else cell
+
+
+def _of(one: Any, value: Any) -> Any:
+    return next(cell for name, cell in value[1:] if name == one.of)
+
+
+def _counts(one: Any, value: Any) -> bool:
+    return True
+
+
+def _type_of(of: pa.DataType) -> ValueType:
+    """The type that values of Spark's have for the law."""
+    if pa.types.is_decimal(of):
+        return DecimalType(of.precision, of.scale)
+    for test, found in _TYPES:
+        if test(of):
+            return found
+    raise BeyondTheLaw(f"values of type {of}")
+
+
+_TYPES = (
+    (pa.types.is_boolean, ColumnType.BOOL),
+    (pa.types.is_integer, ColumnType.INT),
+    (pa.types.is_floating, ColumnType.FLOAT),
+    (pa.types.is_string, ColumnType.STRING),
+    (pa.types.is_large_string, ColumnType.STRING),
+    (pa.types.is_date32, ColumnType.DATE),
+    (pa.types.is_timestamp, ColumnType.TIMESTAMP),
+    (pa.types.is_binary, ColumnType.BYTES),
+)
+
+
+def _within_bounds(asked: Sequence[Asked]) -> list[Asked]:
+    """As many of some stretches, in their order, as the law may be asked of."""
+    chosen, rows, seen = [], 0, 0
+    for one in asked:
+        count = one.stretch.high - one.stretch.low
+        if rows + count <= LAW_ROWS and seen + one.visits <= LAW_VISITS:
+            chosen.append(one)
+            rows, seen = rows + count, seen + one.visits
+    return chosen
+
+
+def _chosen(asked: Sequence[Asked]) -> list[Asked]:
+    """All stretches, or some from everywhere: first those far from each other, then those between."""
+    rows = sum(one.stretch.high - one.stretch.low for one in asked)
+    seen = sum(one.visits for one in asked)
+    apart = max(1, -(-rows // LAW_ROWS), -(-seen // LAW_VISITS))
+    ordered = [at for first in range(apart) for at in range(first, len(asked), apart)]
+    numbered = {id(one): at for at, one in enumerate(asked)}
+    found = _within_bounds([asked[at] for at in ordered])
+    return sorted(found, key=lambda one: numbered[id(one)])
