@@ -131,9 +131,9 @@ def test_keys_with_too_many_rows_are_not_judged_and_pass_no_gate_as_if_they_were
     state = sea.worlds["w"].state
     keys = [tuple(held[:3]) for held in sorted(sea.held("w", 100)) if held[0] in (HOT, "few0", "few1")]
     few = [key for key in keys if key[0] != HOT]
-    for where, bound, most in ((judged_by_law, "LAW_ROWS", ROWS), (law_rows, "READ_ROWS", 80)):
+    for where, bound, count, most in ((judged_by_law, "LAW_ROWS", 100, ROWS), (law_rows, "READ_ROWS", 40, 80)):
         with monkeypatch.context() as less:
-            less.setattr(where, bound, 100)
+            less.setattr(where, bound, count)
             told = sea.run("w", lambda job: compared_keys(job, state, keys, 9))
         assert (told.differing, told.judged_by, told.keys) == ((), Judge.LAW, len(few))
         assert told.left == f"{len(keys) - len(few)} of {len(keys)} keys have too many rows"
@@ -150,13 +150,33 @@ def test_keys_with_too_many_rows_are_not_judged_and_pass_no_gate_as_if_they_were
     assert any("not recomputed: 1 of 1 keys have too many rows" in note for note in notes)
 
 
+def test_of_what_is_too_large_some_windows_are_found_by_a_scan(
+    tmp_path: Path, asked: list[int], read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all rows those alone are kept that lie in a few windows which the collection holds."""
+    monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 4)
+    monkeypatch.setattr(judged_by_law, "SOME_KEYS", 3)
+    for kind in KINDS[:3]:
+        sea = made(tmp_path / str(kind), kind)
+        sea.correct("w")
+        asked.clear()
+        read.clear()
+        with monkeypatch.context() as less:
+            less.setattr(law_rows, "READ_ROWS", 100)
+            (found,) = sea.run("w", verify_definition).frontiers
+        assert (found.sound, found.judged_by, found.windows) == (True, Judge.LAW, 3)
+        assert found.left == "3 windows were judged, the others were not"
+        assert sum(read) == ROWS
+        assert 0 < sum(asked) <= 3 * 12
+
+
 def test_what_is_too_large_to_be_read_is_left_to_spark(
     tmp_path: Path, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sea = made(tmp_path, Tumbling(10))
     for bound in ("READ_ROWS", "READ_BYTES"):
         with monkeypatch.context() as less:
-            less.setattr(law_rows, bound, 100)
+            less.setattr(law_rows, bound, 50)
             (found,) = sea.run("w", verify_definition).frontiers
             assert (found.sound, found.judged_by, found.windows) == (True, Judge.SPARK, None)
     assert not read

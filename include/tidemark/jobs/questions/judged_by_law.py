@@ -4,7 +4,7 @@ which shares no code with what computed the collection but the reading of rows.
     read      law_rows.py                     rows of the input and of the collection, within bounds
     cut       model/window/stretches.py       of each key, stretches of rows that can be judged by themselves
     choose    `_chosen`                       all of them, or some from everywhere, as far as the bounds go
-    values    model/projected_row.py          conditions and expressions of the chosen rows (or Spark, of single rows)
+    values    law_values.py                   conditions and expressions of the chosen rows
     law       model/window/evaluate.py        the windows of each stretch
     compare   law_windows.py                  with those that the collection has there
 
@@ -13,7 +13,7 @@ What was not looked at is told, and never called right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -23,13 +23,13 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.rows.columns import integers
-from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, key_column_of
+from tidemark.arrow.rows.schema import EVENT_TIME, TIME, arrow_type, key_column_of
 from tidemark.definition.computation import Computation, Differing, Input
-from tidemark.definition.windows.by_law import NUMBER, Lawful, beyond_the_law, lawful
+from tidemark.definition.windows.by_law import Lawful, lawful
 from tidemark.definition.windows.checked import checked
 from tidemark.jobs.job import Job
 from tidemark.jobs.questions.law_rows import (
-    NAN,
+    SCANNED,
     Group,
     Grouped,
     Opened,
@@ -41,18 +41,17 @@ from tidemark.jobs.questions.law_rows import (
     micros,
     no_own_rows,
     own_rows,
+    within,
 )
+from tidemark.jobs.questions.law_values import BeyondTheLaw, Seen, value_of
 from tidemark.jobs.questions.law_windows import Shown, differing
-from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.key import Key
-from tidemark.model.projected_row import projected_row
 from tidemark.model.window.bounds import Window
 from tidemark.model.window.close import closes_at, frozen_from
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import window_rows
-from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Session
-from tidemark.model.window.stretches import Stretch, stretch_of, stretches, visits
+from tidemark.model.window.stretches import Stretch, reach_of, stretch_of, stretches, visits
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.read import plan_updates
 from tidemark.plan.tasks import KeyRange
@@ -63,12 +62,6 @@ STRETCH_ROWS = 5_000
 SOME_KEYS, MOST_KEYS = 20, 1_000
 """Keys that are judged of a collection that cannot be read whole; and of one that can be, so many that it need not be
 looked at all of them to choose some of their windows."""
-_BEFORE = -(2**62)
-"""What came before whatever is judged."""
-
-
-class BeyondTheLaw(Exception):
-    """The law does not say what these windows are; why, for people."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +114,6 @@ class _Court:
     given: Input
     law: Lawful
     rule: Rule = field(init=False)
-    _floats: frozenset[str] = frozenset()
-    """Aggregates of floats."""
 
     def __post_init__(self) -> None:
         self.rule = Rule.of(self.law.windows)
@@ -134,29 +125,34 @@ class _Court:
 
     def of_keys(self, keys: Sequence[Key], most: int) -> Verdict:
         """What is found of some windows."""
-        by = self.law.windows.by
-        own = {column.name: at for at, column in enumerate(self.computation.collection.key)}
-        prefixes = [tuple(key[own[name]] for name in by) for key in keys]
-        opened, fitting = self._fitting(prefixes)
-        if not fitting:
-            return Verdict((), 0, 0, "the rows of each of these keys are too many")
-        rows, held = self._read(opened, fitting), self._held(fitting, keys)
-        asked = []
-        windows = {name: self._key_cells(keys, own[name], name) for name in own}
-        for at, prefix in enumerate(prefixes):
-            if prefix in set(fitting):
-                group = tuple(windows[name][at] for name in by)
-                window = Window(*(windows[name][at] for name in list(own)[len(by) :]))
-                stretch = stretch_of(self.rule, rows.instants(group), window)
-                asked.append(self._priced(rows, group, stretch, window))
+        by, own = self.law.windows.by, [column.name for column in self.computation.collection.key]
+        columns = [self._key_cells(keys, at, name) for at, name in enumerate(own)]
+        told = list(zip(*columns, strict=True))
+        windows = [Window(*row[len(by) :]) for row in told]
+        reaches = [found for window in windows if (found := reach_of(self.rule, window))]
+        near = reaches if len(reaches) == len(keys) else None
+        opened, fitting = self._fitting([key[: len(by)] for key in keys], 1 if near is None else SCANNED)
+        rows, held = self._read(opened, fitting, near), self._held(fitting, keys)
+        asked = [
+            self._priced(rows, row[: len(by)], stretch_of(self.rule, rows.instants(row[: len(by)]), window), window)
+            for key, row, window in zip(keys, told, windows, strict=True)
+            if key[: len(by)] in fitting
+        ]
         chosen = _within_bounds(asked)
         left = f"{len(keys) - len(chosen)} of {len(keys)} keys have too many rows" if len(chosen) < len(keys) else ""
         return replace(self._judged(rows, held, chosen, most), keys=len(chosen), left=left)
 
     def of_all(self, most: int) -> Verdict:
         """What is found of all windows, or of as many as the bounds allow."""
-        opened = self._opened()
-        prefixes = None if opened.is_little(()) else self._some_prefixes(opened)
+        opened, prefixes = self._opened(), None
+        if not opened.is_little(()):
+            keys = self._some_keys()
+            _, prefixes = self._fitting([key[: len(self.law.windows.by)] for key in keys], 1, whole=False)
+            if not prefixes:
+                found = self.of_keys(keys, most)
+                if not found.keys:
+                    opened.check(())
+                return replace(found, left=f"{found.windows:,} windows were judged, the others were not")
         rows, held = self._read(opened, prefixes), self._held(prefixes, prefixes)
         groups = list(dict.fromkeys([*rows.groups, *held.groups]))
         some = groups
@@ -191,32 +187,28 @@ class _Court:
             places.append(by.index(column.name))
         return sorted({tuple(prefix[at] for at in places) for prefix in prefixes}) if places else []
 
-    def _fitting(self, prefixes: Sequence[Key]) -> tuple[Opened, list[Key]]:
-        """Those groups whose rows are not too many to be read, together; TooLarge where that is not for one group to
-        say."""
+    def _fitting(self, prefixes: Sequence[Key], times: int, *, whole: bool = True) -> tuple[Opened, list[Key]]:
+        """Those groups whose rows are not too many to be read together, so many `times` as is read otherwise. Where
+        rows of a group are in many places TooLarge if all of them are, or without `whole` no group."""
         opened, distinct = self._opened(), list(dict.fromkeys(prefixes))
-        if opened.is_little(()):
+        if opened.is_little((), times):
             return opened, distinct
-        if not self._leading(distinct):
-            opened.check(())
         fitting: list[Key] = []
+        if not self._leading(distinct):
+            if whole:
+                opened.check((), times)
+            return opened, fitting
         for one in distinct:
-            if opened.is_little(opened.ranges(self._leading([*fitting, one]))):
+            if opened.is_little(opened.ranges(self._leading([*fitting, one])), times):
                 fitting.append(one)
         return opened, fitting
 
-    def _some_prefixes(self, opened: Opened) -> list[Key]:
-        """Some groups of the collection, from first to last, whose rows are not too many to be read. TooLarge where
-        there are none."""
-        by, collection = self.law.windows.by, self.computation.collection
+    def _some_keys(self) -> list[Key]:
+        """Some keys of the collection, from first to last; the bucket of a layout is none."""
         own = Opened.of(self.job.store, plan_updates(self.computation.state))
-        width = len(collection.key)
-        named = {tuple(key)[-width:][: len(by)] for part in own.at_rest for key, _ in part.groups}
-        found = sorted(named)
-        _, fitting = self._fitting(found[:: max(1, -(-len(found) // SOME_KEYS))])
-        if not fitting:
-            opened.check(())
-        return fitting
+        width = len(self.computation.collection.key)
+        found = sorted({tuple(key)[-width:] for part in own.at_rest for key, _ in part.groups})
+        return found[:: max(1, -(-len(found) // SOME_KEYS))]
 
     def _wanted(self, prefixes: Sequence[Key] | None) -> Mapping[str, pa.Array] | None:
         if prefixes is None:
@@ -227,20 +219,24 @@ class _Court:
             for at, name in enumerate(self.law.windows.by)
         }
 
-    def _read(self, opened: Opened, prefixes: Sequence[Key] | None) -> Grouped:
-        """The rows of the input that lie in windows, of some groups, and what decides whether they came late."""
+    def _read(
+        self, opened: Opened, prefixes: Sequence[Key] | None, reaches: Sequence[tuple[int, int]] | None = None
+    ) -> Grouped:
+        """The rows of the input that lie in windows, of some groups and within some reaches of time, and what decides
+        whether they came late."""
         law, updates, happened = self.law, self._late, self.law.happened
         ranges = opened.ranges(found) if prefixes is not None and (found := self._leading(prefixes)) else ()
         wanted, by = self._wanted(prefixes), law.windows.by
-        columns = None if updates or happened else law.columns
+        columns, on = None if updates or happened else law.columns, EVENT_TIME if happened else law.windows.on
         tables = []
         for rows in input_rows(opened, columns, ranges, updates=updates, happened=happened):
             some = among(rows, by, wanted)
-            tables.append(some if happened else some.filter(some.column(law.windows.on).is_valid()))
+            some = some if happened else some.filter(some.column(on).is_valid())
+            tables.append(within(some, micros(some.column(on)), reaches))
         if not tables:
             return Grouped(pa.table({}), np.zeros(0, np.int64), {})
         table = pa.concat_tables(tables)
-        return Grouped.of(table, by, micros(table.column(EVENT_TIME if happened else law.windows.on)))
+        return Grouped.of(table, by, micros(table.column(on)))
 
     def _held(self, prefixes: Sequence[Key] | None, keys: Sequence[Key] | None) -> Grouped:
         """What the collection holds of some groups, of `keys` or beginnings of them."""
@@ -269,17 +265,19 @@ class _Court:
         return Asked(group, stretch, visits(self.rule, stretch, instants, times), only)
 
     def _judged(self, rows: Grouped, held: Grouped, chosen: Sequence[Asked], most: int) -> Verdict:
-        happened = self._happened(rows, chosen)
-        shown = Shown.of(self.computation.collection, self.law.windows, self._floats)
+        parts = [(rows.groups.get(one.group, (0, 0))[0], one.stretch) for one in chosen]
+        numbers = sorted(set(chain.from_iterable(range(at + of.low, at + of.high) for at, of in parts)))
+        seen = Seen.of(self.job, self.computation, self.law, rows, numbers)
+        shown = Shown.of(self.computation.collection, self.law.windows, seen.floats)
         found: list[Differing] = []
         judged = 0
         for one in chosen:
             low, _ = rows.groups.get(one.group, (0, 0))
-            numbers = range(low + one.stretch.low, low + one.stretch.high)
-            told = [happened[at] for at in numbers if at in happened]
+            own = range(low + one.stretch.low, low + one.stretch.high)
+            told = [seen.rows[at] for at in own if at in seen.rows]
             desired = {
                 window: values
-                for _, window, values in window_rows(self.law.windows, told, _of, _counts)
+                for _, window, values in window_rows(self.law.windows, told, value_of)
                 if one.has(window) and self._is_due(window)
             }
             there = shown.held(held, one.group, one.stretch, partial(self._is_held, one))
@@ -301,107 +299,6 @@ class _Court:
             return False
         windows = self.law.windows
         return self.given.judging.stands(frozen_from(windows.kind, window.end, windows.grace, windows.counts_late_for))
-
-    def _happened(self, rows: Grouped, chosen: Sequence[Asked]) -> dict[int, Happened]:
-        """The rows of some stretches, by their numbers, as the law takes them; without those that do not count."""
-        starts = [(rows.groups.get(one.group, (0, 0))[0], one.stretch) for one in chosen]
-        numbers = sorted(set(chain.from_iterable(range(at + of.low, at + of.high) for at, of in starts)))
-        if not numbers:
-            return {}
-        some = rows.rows.take(pa.array(numbers, pa.int64()))
-        values, types = self._values(some)
-        of = {one: types[one.of] if one.of else None for one in self.law.windows.aggregates}
-        if beyond := [why for one, held in of.items() if (why := beyond_the_law(one, held))]:
-            raise BeyondTheLaw(beyond[0])
-        self._floats = frozenset(one.name for one, held in of.items() if held is ColumnType.FLOAT)
-        at, diffs = rows.places[numbers].tolist(), integers(some, DIFF).tolist()
-        learned, whole = self._learned(some), self._identities(some)
-        keys = zip(*(cells(some.column(name)) for name in self.law.windows.by), strict=True)
-        groups: Iterator[Group] = keys if self.law.windows.by else iter([()] * len(numbers))
-        return {
-            number: Happened(group, (whole[row], *values[row].items()), at[row], learned[row], diffs[row])
-            for row, (number, group) in enumerate(zip(numbers, groups, strict=True))
-            if row in values
-        }
-
-    def _identities(self, some: pa.Table) -> list[Any]:
-        """What tells rows apart: of sessions that take late rows for a while only a row is taken back from the session
-        that has it."""
-        if not (self._late and isinstance(self.rule.kind, Session)):
-            return [None] * some.num_rows
-        names = [column.name for column in self.given.state.collection.columns]
-        return list(zip(*(cells(some.column(name)) for name in names), strict=True))
-
-    def _learned(self, some: pa.Table) -> list[int]:
-        """Up to where the input was complete when each row came; without a bound on lateness that does not matter."""
-        if not self._late:
-            return [0] * some.num_rows
-        judging = self.given.judging
-        times = integers(some, TIME).tolist()
-        known = {time: judging.learned(time) for time in set(times)}
-        return [_BEFORE if (found := known[time]) is None else found for time in times]
-
-    def _values(self, some: pa.Table) -> tuple[dict[int, dict[str, Any]], Mapping[str, ValueType]]:
-        """Of each row that counts, by its number, the columns that aggregates are of; and their types."""
-        law, of = self.law, sorted({one.of for one in self.law.windows.aggregates if one.of})
-        if law.selects:
-            return self._by_spark(some, of)
-        seen = [name for name in law.columns if name in some.schema.names]
-        lists = {name: cells(some.column(name)) for name in seen}
-        own = [name for name in of if name in lists]
-        found: dict[int, dict[str, Any]] = {}
-        for number in range(some.num_rows):
-            row = {name: held[number] for name, held in lists.items()}
-            more = {} if law.projection is None else projected_row(law.projection, law.types, row)
-            if more is not None:
-                found[number] = {
-                    name: _one_nan(cell) for name, cell in ({name: row[name] for name in own} | more).items()
-                }
-        return found, law.types
-
-    def _by_spark(self, some: pa.Table, of: Sequence[str]) -> tuple[dict[int, dict[str, Any]], Mapping[str, ValueType]]:
-        names = [column.name for column in self.given.state.collection.columns if column.name in some.schema.names]
-        numbered = some.select(names).append_column(NUMBER, pa.array(range(some.num_rows), pa.int64()))
-        told = self.job.computer.values(self.computation.name, self.given.name, numbered, self.law.selects)
-        lists = [cells(told.column(name)) for name in of]
-        rows = zip(*lists, strict=True) if of else iter([()] * told.num_rows)
-        numbers = told.column(NUMBER).to_pylist()
-        values = {number: dict(zip(of, row, strict=True)) for number, row in zip(numbers, rows, strict=True)}
-        return values, {name: _type_of(told.column(name).type) for name in of}
-
-
-def _one_nan(cell: Any) -> Any:
-    return NAN if cell != cell else cell
-
-
-def _of(one: Any, value: Any) -> Any:
-    return next(cell for name, cell in value[1:] if name == one.of)
-
-
-def _counts(one: Any, value: Any) -> bool:
-    return True
-
-
-def _type_of(of: pa.DataType) -> ValueType:
-    """The type that values of Spark's have for the law."""
-    if pa.types.is_decimal(of):
-        return DecimalType(of.precision, of.scale)
-    for test, found in _TYPES:
-        if test(of):
-            return found
-    raise BeyondTheLaw(f"values of type {of}")
-
-
-_TYPES = (
-    (pa.types.is_boolean, ColumnType.BOOL),
-    (pa.types.is_integer, ColumnType.INT),
-    (pa.types.is_floating, ColumnType.FLOAT),
-    (pa.types.is_string, ColumnType.STRING),
-    (pa.types.is_large_string, ColumnType.STRING),
-    (pa.types.is_date32, ColumnType.DATE),
-    (pa.types.is_timestamp, ColumnType.TIMESTAMP),
-    (pa.types.is_binary, ColumnType.BYTES),
-)
 
 
 def _within_bounds(asked: Sequence[Asked]) -> list[Asked]:

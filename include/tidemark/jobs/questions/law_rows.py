@@ -21,6 +21,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
 from tidemark.model.key import Key
+from tidemark.plan.kinds import plan_of
 from tidemark.plan.ranges import groups_among, ranges_of
 from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_updates, read_tasks_within
 from tidemark.plan.tasks import ALL_KEYS, KeyRange
@@ -30,6 +31,8 @@ from tidemark.storage.stores.store import ObjectStore
 
 READ_ROWS, READ_BYTES = 2_000_000, 2**28
 """What is read at rest of an input, or of the collection, at most: seconds of one process."""
+SCANNED = 5
+"""So many times as much may be looked at where few of the rows are kept."""
 MOST_RANGES = 64
 _DAY = 86_400_000_000
 NAN = float("nan")
@@ -67,21 +70,22 @@ class Opened:
 
     def size(self, ranges: Sequence[KeyRange]) -> tuple[int, int]:
         """Rows and bytes in the row groups that can hold keys of some ranges (none: all), and not yet resolved."""
-        rows = sum(batch.rows for batch in self.request.unsealed.batches)
-        size = 0
+        rows, size = 0, 0
+        if plan_of(self.request.collection.kind).resolves:  # else these are at rest, too
+            rows = sum(batch.rows for batch in self.request.unsealed.batches)
         for part in self.at_rest:
             found = sum(part.groups[at][1] for at in groups_among(part, ranges or (ALL_KEYS,)))
             rows, size = rows + found, size + part.file.bytes * found // part.rows
         return rows, size
 
-    def is_little(self, ranges: Sequence[KeyRange]) -> bool:
-        """Whether so much may be read."""
+    def is_little(self, ranges: Sequence[KeyRange], times: int = 1) -> bool:
+        """Whether so much may be read, or so many times as much."""
         rows, size = self.size(ranges)
-        return rows <= READ_ROWS and size <= READ_BYTES
+        return rows <= times * READ_ROWS and size <= times * READ_BYTES
 
-    def check(self, ranges: Sequence[KeyRange]) -> None:
+    def check(self, ranges: Sequence[KeyRange], times: int = 1) -> None:
         """Raise TooLarge if not."""
-        if not self.is_little(ranges):
+        if not self.is_little(ranges, times):
             rows, size = self.size(ranges)
             name = self.request.collection.name
             raise TooLarge(f"{rows:,} rows of {name}, {size >> 20:,} MiB at rest, are too many")
@@ -101,9 +105,7 @@ def input_rows(
     opened: Opened, columns: Sequence[str] | None, ranges: Sequence[KeyRange], *, updates: bool, happened: bool
 ) -> Iterator[pa.Table]:
     """Rows of an input, in some columns of it (None: all) and DIFF, how often each is there; of updates with TIME, too.
-    With `happened` they have EVENT_TIME, and where it is not told of each row, each is there once for each of these.
-    Raises TooLarge."""
-    opened.check(ranges)
+    With `happened` they have EVENT_TIME, and a row is there once for each of these."""
     collection = opened.request.collection
     if updates or happened:
         names = [column.name for column in collection.columns]
@@ -180,6 +182,16 @@ class Grouped:
         low, high = self.groups.get(group, (0, 0))
         found: list[int] = self.places[low:high].tolist()
         return found
+
+
+def within(rows: pa.Table, places: Ints, reaches: Sequence[tuple[int, int]] | None) -> pa.Table:
+    """The rows whose places are in some ranges, both ends included; all without."""
+    if reaches is None:
+        return rows
+    found = np.zeros(len(places), bool)
+    for first, last in reaches:
+        found |= (places >= first) & (places <= last)
+    return rows.filter(pa.array(found))
 
 
 def micros(column: pa.ChunkedArray | pa.Array) -> Ints:

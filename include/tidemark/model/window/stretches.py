@@ -73,6 +73,19 @@ def stretch_of(rule: Rule, instants: Sequence[int], window: Window) -> Stretch:
     return Stretch(window.start, window.start + 1, low, high)
 
 
+def reach_of(rule: Rule, window: Window) -> tuple[int, int] | None:
+    """From which instant to which, both included, rows decide whether a window is there and what it holds; None where
+    that may be any rows of its key. A session is known by its own rows and by that none is near them."""
+    kind = rule.kind
+    if rule.late is Late.NEXT_WINDOW:
+        return None
+    if isinstance(kind, Session):
+        cut = kind.max_length is not None or rule.lateness is not None
+        return None if cut else (window.start - kind.gap, window.end)
+    back = 1 if isinstance(kind, Sliding) else 0
+    return window.start - back, max(window.start, window.end)
+
+
 def visits(rule: Rule, stretch: Stretch, instants: Sequence[int], times: int) -> int:
     """About how often a row is looked at when the law judges a stretch whose rows were learned at so many times."""
     kind, rows = rule.kind, stretch.high - stretch.low

@@ -11,7 +11,7 @@ from tidemark.model.window.bounds import Window
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
-from tidemark.model.window.stretches import stretch_of, stretches, visits
+from tidemark.model.window.stretches import reach_of, stretch_of, stretches, visits
 from tidemark.model.window.windows import Late, Windows
 
 pytestmark = pytest.mark.pure
@@ -73,6 +73,9 @@ def test_windows_of_stretches_are_those_of_all_rows(kind: WindowKind, unit: int)
                 stretch = stretch_of(rule, instants, window)
                 told = contents(rule, rows[stretch.low : stretch.high])
                 assert told.get((key, window)) == whole.get((key, window)), (rule, window)
+                if reach := reach_of(rule, window):
+                    near = [row for row in rows if reach[0] <= (row.at or 0) <= reach[1]]
+                    assert contents(rule, near).get((key, window)) == whole.get((key, window)), (rule, window)
 
 
 def test_many_rows_are_cut_into_stretches_that_cost_little() -> None:
