@@ -141,6 +141,11 @@ def test_keys_with_too_many_rows_are_not_judged_and_pass_no_gate_as_if_they_were
         assert sum(read) <= most
         asked.clear()
         read.clear()
+    with monkeypatch.context() as less:
+        less.setattr(law_rows, "READ_ROWS", 40)
+        told = sea.run("w", lambda job: compared_keys(job, state, [key for key in keys if key[0] == HOT], 9))
+    assert (told.judged_by, told.keys, told.left) == (Judge.LAW, 0, "1 of 1 keys have too many rows")
+    assert not read
     write_by_hand(sea, "w", {wrong: -1})
     with pytest.raises(GateFailed, match=r"of 1 recomputed keys 1 rows are not what the definition says"):
         sea.run("w", lambda job: gate(job, Gate.UNSEALED))

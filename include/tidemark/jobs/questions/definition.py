@@ -96,6 +96,7 @@ class DefinitionReport:
             "version": self.version,
             "sound": self.sound,
             "checked": self.checked,
+            "whole": self.whole,
             "frontiers": [one.as_dict() for one in self.frontiers],
         }
 

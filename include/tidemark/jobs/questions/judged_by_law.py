@@ -132,6 +132,8 @@ class _Court:
         reaches = [found for window in windows if (found := reach_of(self.rule, window))]
         near = reaches if len(reaches) == len(keys) else None
         opened, fitting = self._fitting([key[: len(by)] for key in keys], 1 if near is None else SCANNED)
+        if not fitting:
+            return Verdict((), 0, 0, f"{len(keys)} of {len(keys)} keys have too many rows")
         rows, held = self._read(opened, fitting, near), self._held(fitting, keys)
         asked = [
             self._priced(rows, row[: len(by)], stretch_of(self.rule, rows.instants(row[: len(by)]), window), window)
