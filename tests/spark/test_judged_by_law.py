@@ -12,14 +12,17 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from simulation.plain_computer import PlainComputer
 from tests.spark.support import Made
 from tests.spark.test_derived import Deriving
-from tests.spark.test_lying_windows import LASTING, READINGS, deriving, land, updates_of
+from tests.spark.test_lying_windows import LASTING, READINGS, deriving, land
+from tidemark.arrow.parts.writer import PartWriter
+from tidemark.arrow.read import updates_of
+from tidemark.arrow.rows.order import sort
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.errors import GateFailed
-from tidemark.jobs.derived import computation
 from tidemark.jobs.job import fresh_id
 from tidemark.jobs.questions.definition import Judge, verify_definition
 from tidemark.jobs.steps.correct import correct
@@ -33,7 +36,10 @@ from tidemark.model.interval import Interval
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit
 from tidemark.model.window.windows import Late, Windows
+from tidemark.plan.read import plan_updates, read_tasks
+from tidemark.spark.derive.computer import SparkComputer
 from tidemark.storage.log.log import Committed
+from tidemark.storage.sidecars import parts_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 WHERE = "code <> 'b' OR n > 3"
@@ -73,6 +79,7 @@ BY_SPARK = {
     )
 }
 """Whose expressions Spark alone evaluates: of single rows, for the law."""
+ASKING = ("hushed", "raised", "settings", "under_names", "analysis", "computer")
 READING = ("merge", "inspect", "registry")
 
 
@@ -84,17 +91,17 @@ def events(tmp_path: Path) -> Made:
 
 
 @contextmanager
-def nothing_computes(patched: pytest.MonkeyPatch, *spared: str) -> Iterator[None]:
+def nothing_computes(patched: pytest.MonkeyPatch, *asking: str) -> Iterator[None]:
     """All functions of kernels raise but those by which any collection is read, or looked at by a gate; and all by
-    which Spark computes, but those `spared`."""
+    which Spark computes, but those of modules by which it is asked for anything."""
 
     def raises(*_: Any, **__: Any) -> Any:
         raise AssertionError("what computes windows was asked to judge them")
 
     def computes(held: Any) -> bool:
-        of = getattr(held, "__module__", "") or ""
-        kernels = of.startswith("tidemark.arrow.kernels") and of.rpartition(".")[2] not in READING
-        return isinstance(held, FunctionType) and held.__name__ not in spared and (kernels or ".spark.derive" in of)
+        above, _, name = (getattr(held, "__module__", None) or "").rpartition(".")
+        kernels = above.startswith("tidemark.arrow.kernels") and name not in READING
+        return isinstance(held, FunctionType) and (kernels or (".spark.derive" in above and name not in asking))
 
     with patched.context() as now:
         for name, module in list(sys.modules.items()):
@@ -102,49 +109,48 @@ def nothing_computes(patched: pytest.MonkeyPatch, *spared: str) -> Iterator[None
                 for attribute, held in list(vars(module).items()):
                     if computes(held):
                         now.setattr(module, attribute, raises)
-        from tidemark.spark.derive.computer import SparkComputer
-
-        for method in ("compute", "compare", *(() if "values" in spared else ("values",))):
+        for method in ("compute", "compare", *(() if asking else ("values",))):
             now.setattr(SparkComputer, method, raises)
         yield
+
+
+def names_of(one: Deriving) -> list[str]:
+    """The columns that a collection stores, hidden ones too."""
+    collection = one.job().log.load().state.collection
+    return [column.name for column in (*collection.columns, *collection.hidden)]
+
+
+def a_row(one: Deriving) -> dict[str, Any]:
+    """A row that a collection holds, with its hidden columns."""
+    job, names = one.job(), names_of(one)
+    tasks = read_tasks(*parts_table.opened_read(job.store, plan_updates(job.log.load().state)))
+    found: Counter[tuple[Any, ...]] = Counter()
+    for row in (row for task in tasks for rows in updates_of(job.store, task, names) for row in rows.to_pylist()):
+        found[tuple(row[name] for name in names)] += row[DIFF]
+    return dict(zip(names, max((row for row, count in found.items() if count), key=repr), strict=True))
 
 
 def falsified(one: Deriving, row: dict[str, Any], **changed: Any) -> None:
     """Commit that a row is another one, as if that had been computed."""
     job = one.job()
     state = job.log.load().state
-    names = [column.name for column in state.collection.columns]
-    rows = {tuple(row[name] for name in names): -1, tuple((row | changed)[name] for name in names): 1}
-    upper = state.complete + 1
-    asked = computation(state, job.store.url, None, Mode.WHOLE, (), upper=upper)
-    batch = fresh_id()
-    writer = PlainComputer(lambda name: job.store, job.store, fresh_id)
-    updates = Counter({(values, upper - 1, upper - 1): diff for values, diff in rows.items()})
-    parts = writer.written(replace(asked, prefix=f"data/{batch}"), updates)
+    upper, batch, schema = state.complete + 1, fresh_id(), updates_schema(state.collection)
+    at = {TIME: upper - 1, EVENT_TIME: upper - 1}
+    rows = [row | at | {DIFF: -1}, row | changed | at | {DIFF: 1}]
+    table = sort(pa.Table.from_pylist(rows, schema=schema), [name for name in schema.names if name != DIFF])
+    width = len(state.collection.key)
+    with PartWriter(
+        job.store, f"data/{batch}", schema, key_width=width, facts=False, tell_consolidated=True, name=fresh_id
+    ) as writer:
+        writer.write(table)
+        parts = writer.close()
     made = unsealed_batch(job, batch, Interval(state.complete, upper), parts, learned_at=None)
     held = state.consumed
     assert held is not None
     fence = Fence("correct", Interval(state.complete, upper), "by hand", unannounced=True)
-    change = Corrected(
-        fence,
-        replace(held, upper=upper, batch=batch),
-        made,
-        held,
-        Mode.WHOLE,
-        state.event_times_from,
-        rows_added=1,
-        rows_retracted=1,
-    )
-    assert isinstance(job.log.commit(job.log.load(), change), Committed)
-
-
-def a_row(one: Deriving) -> dict[str, Any]:
-    """A row that a collection holds."""
-    names = [column.name for column in one.job().log.load().state.collection.columns]
-    found: Counter[tuple[Any, ...]] = Counter()
-    for row in updates_of(one.job()):
-        found[tuple(row[name] for name in names)] += row["diff"]
-    return dict(zip(names, max((row for row, count in found.items() if count), key=repr), strict=True))
+    consumption = replace(held, upper=upper, batch=batch)
+    change = Corrected(fence, consumption, made, held, Mode.WHOLE, state.event_times_from, rows_added=1)
+    assert isinstance(job.log.commit(job.log.load(), replace(change, rows_retracted=1)), Committed)
 
 
 def test_all_kinds_of_windows_are_judged_without_what_computes_them(
@@ -176,19 +182,30 @@ def test_all_kinds_of_windows_are_judged_without_what_computes_them(
                 gate(one.job(), Gate.UNSEALED)
 
 
+def test_what_is_kept_behind_sums_is_judged_too(spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = deriving(events, spark, "kept", replace(OF_KINDS["calendar"], by=()))
+    one.declared()
+    correct(one.job())
+    row = a_row(one)
+    (hidden,) = (name for name in names_of(one) if name.startswith("_"))
+    falsified(one, row, **{hidden: row[hidden] + 1})
+    with nothing_computes(monkeypatch):
+        (told,) = verify_definition(one.job()).frontiers
+    assert [(dict(of.row)[hidden], of.held) for of in told.differing] == [(str(row[hidden] + at), at) for at in (0, 1)]
+
+
 def test_expressions_that_only_spark_evaluates_are_of_single_rows(
     spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spared = ("values", "noticed", "naming", "apart", "called", "analysed", "hushed")
     for name, windows in BY_SPARK.items():
         one = deriving(events, spark, name, windows)
         one.declared()
         correct(one.job())
-        with nothing_computes(monkeypatch, *spared):
+        with nothing_computes(monkeypatch, *ASKING):
             (told,) = verify_definition(one.job()).frontiers
         assert (told.differing, told.judged_by) == ((), Judge.LAW)
         row = a_row(one)
         falsified(one, row, roots=0.5)
-        with nothing_computes(monkeypatch, *spared):
+        with nothing_computes(monkeypatch, *ASKING):
             (told,) = verify_definition(one.job()).frontiers
         assert [(dict(of.row)["roots"], of.held) for of in told.differing] == [(str(row["roots"]), 0), ("0.5", 1)]

@@ -46,6 +46,7 @@ from tidemark.jobs.questions.law_rows import (
 from tidemark.jobs.questions.law_values import BeyondTheLaw, Seen, value_of
 from tidemark.jobs.questions.law_windows import Shown, differing
 from tidemark.model.key import Key
+from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.bounds import Window
 from tidemark.model.window.close import closes_at, frozen_from
 from tidemark.model.window.contents import Rule
@@ -56,9 +57,10 @@ from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.read import plan_updates
 from tidemark.plan.tasks import KeyRange
 
-LAW_ROWS, LAW_VISITS = 200_000, 4_000_000
+LAW_ROWS, LAW_VISITS = 200_000, 2_000_000
 """Rows that the law is asked of at most, and how often it looks at one: some ten seconds of plain Python."""
 STRETCH_ROWS = 5_000
+_KEPT = (Function.COUNT, Function.SUM)
 SOME_KEYS, MOST_KEYS = 20, 1_000
 """Keys that are judged of a collection that cannot be read whole; and of one that can be, so many that it need not be
 looked at all of them to choose some of their windows."""
@@ -96,7 +98,7 @@ def judge(job: Job, computation: Computation, keys: Sequence[Key] | None, most: 
     windows = computation.definition.windows
     assert windows is not None
     (given,) = computation.inputs
-    court = _Court(job, computation, given, lawful(checked(windows, given.shape)))
+    court = _Court(job, computation, given, _with_hidden(lawful(checked(windows, given.shape)), computation))
     try:
         return court.of_all(most) if keys is None else court.of_keys(keys, most)
     except TooLarge as why:
@@ -301,6 +303,21 @@ class _Court:
             return False
         windows = self.law.windows
         return self.given.judging.stands(frozen_from(windows.kind, window.end, windows.grace, windows.counts_late_for))
+
+
+def _with_hidden(law: Lawful, computation: Computation) -> Lawful:
+    """The windows with counts and sums of columns that are kept behind what is shown, where these are told."""
+    rule = computation.recipe.by_key if computation.recipe else None
+    if law.selects or rule is None or rule.grouped is None:
+        return law
+    known = {*law.columns, *(law.projection.shown if law.projection else ())}
+    hidden = {column.name for column in computation.collection.hidden}
+    more = [
+        Aggregate(one.name, one.function, one.of or "")
+        for one in rule.grouped.aggregates
+        if one.name in hidden and one.function in _KEPT and not one.in_parts and (one.of is None or one.of in known)
+    ]
+    return replace(law, windows=replace(law.windows, aggregates=(*law.windows.aggregates, *more)))
 
 
 def _within_bounds(asked: Sequence[Asked]) -> list[Asked]:

@@ -33,12 +33,13 @@ _SKETCH = 0.25
 
 @dataclass(frozen=True)
 class Shown:
-    """The columns of a collection of windows in which its rows are compared: those that people see. What is kept behind
-    them is only what they are computed of."""
+    """The columns of a collection of windows in which its rows are compared: those that people see, and of those that
+    are `kept` behind them the ones that are aggregates of columns."""
 
     columns: tuple[Column, ...]
     by: tuple[str, ...]
     aggregates: tuple[Aggregate, ...]
+    kept: frozenset[str]
     floats: frozenset[str]
     """Aggregates of floats."""
     estimated: bool
@@ -48,7 +49,10 @@ class Shown:
     def of(cls, collection: Collection, windows: Windows, floats: frozenset[str]) -> Shown:
         """Those of a collection, of whose aggregates some are of `floats`."""
         aligned = not isinstance(windows.kind, Sliding | Session)
-        return cls(collection.columns, windows.by, windows.aggregates, floats, aligned)
+        told = {one.name for one in windows.aggregates}
+        kept = tuple(column for column in collection.hidden if column.name in told)
+        columns, names = (*collection.columns, *kept), frozenset(column.name for column in kept)
+        return cls(columns, windows.by, windows.aggregates, names, floats, aligned)
 
     def held(
         self, rows: Grouped, group: Group, stretch: Stretch, judged: Callable[[Window], bool]
@@ -74,6 +78,8 @@ class Shown:
         return all(self._same(one, mine, its) for one, mine, its in zip(self.aggregates, desired, held, strict=True))
 
     def _same(self, one: Aggregate, desired: Any, held: Any) -> bool:
+        if one.name in self.kept:
+            return bool((desired or 0) == held)  # a sum of nothing, to be added to
         if desired is None or held is None:
             return desired is held
         if one.function is Function.COLLECT:

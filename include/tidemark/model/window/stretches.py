@@ -91,7 +91,7 @@ def visits(rule: Rule, stretch: Stretch, instants: Sequence[int], times: int) ->
     kind, rows = rule.kind, stretch.high - stretch.low
     match kind:
         case Sliding():
-            return 2 * rows * rows
+            return rows * rows
         case Session():
             length = instants[stretch.high - 1] - instants[stretch.low] if rows else 0
             spans = 1 if kind.max_length is None else 1 + length // kind.max_length
