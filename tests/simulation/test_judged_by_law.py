@@ -113,8 +113,7 @@ def test_of_many_rows_some_windows_are_judged_and_that_is_said(
     assert (report.sound, report.whole) == (True, False)
     assert found.windows is not None
     assert 0 < found.windows < len(sea.held("w", 100))
-    assert f"{found.windows:,} windows of" in found.left
-    assert "the others were not" in found.left
+    assert found.left == f"{found.windows:,} windows were judged, the others were not"
     monkeypatch.setattr(judged_by_law, "LAW_VISITS", 30)
     asked.clear()
     sea.run("w", verify_definition)
@@ -173,6 +172,27 @@ def test_of_what_is_too_large_some_windows_are_found_by_a_scan(
         assert found.left == "3 windows were judged, the others were not"
         assert sum(read) == ROWS
         assert 0 < sum(asked) <= 3 * 12
+
+
+def test_of_a_hot_key_some_windows_are_judged_and_of_others_all(
+    tmp_path: Path, asked: list[int], read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 4)
+    sea = made(tmp_path, Tumbling(10), together=True)
+    sea.correct("w")
+    with monkeypatch.context() as less:
+        less.setattr(law_rows, "READ_ROWS", 90)
+        (found,) = sea.run("w", verify_definition).frontiers
+    assert (found.sound, found.judged_by) == (True, Judge.LAW)
+    held = sea.held("w", 100)
+    few = sum(one[0] != HOT for one in held)
+    assert found.windows is not None
+    assert few < found.windows < len(held)
+    assert sum(read) <= ROWS + 60
+    write_by_hand(sea, "w", {max(one for one in held if one[0] != HOT): -1})
+    with monkeypatch.context() as less:
+        less.setattr(law_rows, "READ_ROWS", 90)
+        assert not sea.run("w", verify_definition).sound
 
 
 def test_what_is_too_large_to_be_read_is_left_to_spark(

@@ -77,6 +77,9 @@ class Verdict:
     left: str = ""
 
 
+_NOTHING = Verdict((), 0, 0)
+
+
 @dataclass(frozen=True)
 class Asked:
     """A stretch of a group's rows that is judged; of its windows `only` one, or all."""
@@ -148,15 +151,21 @@ class _Court:
 
     def of_all(self, most: int) -> Verdict:
         """What is found of all windows, or of as many as the bounds allow."""
-        opened, prefixes = self._opened(), None
-        if not opened.is_little(()):
-            keys = self._some_keys()
-            _, prefixes = self._fitting([key[: len(self.law.windows.by)] for key in keys], 1, whole=False)
-            if not prefixes:
-                found = self.of_keys(keys, most)
-                if not found.keys:
-                    opened.check(())
-                return replace(found, left=f"{found.windows:,} windows were judged, the others were not")
+        opened = self._opened()
+        if opened.is_little(()):
+            return self._of_groups(opened, None, most)
+        keys, width = self._some_keys(), len(self.law.windows.by)
+        _, prefixes = self._fitting([key[:width] for key in keys], 1, whole=False)
+        of_groups = self._of_groups(opened, prefixes, most) if prefixes else _NOTHING
+        others = [key for key in keys if key[:width] not in prefixes]
+        scanned = self.of_keys(others, most) if others else _NOTHING
+        if not of_groups.windows and not scanned.keys:
+            opened.check(())
+        differing, windows = (*of_groups.differing, *scanned.differing)[:most], of_groups.windows + scanned.windows
+        return Verdict(differing, windows, 0, f"{windows:,} windows were judged, the others were not")
+
+    def _of_groups(self, opened: Opened, prefixes: Sequence[Key] | None, most: int) -> Verdict:
+        """What is found of the windows of some groups."""
         rows, held = self._read(opened, prefixes), self._held(prefixes, prefixes)
         groups = list(dict.fromkeys([*rows.groups, *held.groups]))
         some = groups
@@ -168,11 +177,9 @@ class _Court:
             for stretch in stretches(self.rule, rows.instants(group), STRETCH_ROWS)
         ]
         chosen = _chosen(asked)
-        whole = prefixes is None and len(some) == len(groups) and len(chosen) == len(asked)
+        whole = len(some) == len(groups) and len(chosen) == len(asked)
         found = self._judged(rows, held, chosen, most)
-        looked = len({one.group for one in chosen})
-        left = "" if whole else f"{found.windows:,} windows of {looked:,} keys were judged, the others were not"
-        return replace(found, keys=looked, left=left)
+        return found if whole else replace(found, left=f"{found.windows:,} windows were judged, the others were not")
 
     # Reading.
 
