@@ -218,7 +218,8 @@ class _Court:
         """Some keys of the collection, from first to last; the bucket of a layout is none."""
         own = Opened.of(self.job.store, plan_updates(self.computation.state))
         width = len(self.computation.collection.key)
-        found = sorted({tuple(key)[-width:] for part in own.at_rest for key, _ in part.groups})
+        named = (key for part in own.at_rest for key in (*(first for first, _ in part.groups), part.last_key))
+        found = sorted({tuple(key)[-width:] for key in named})
         return found[:: max(1, -(-len(found) // SOME_KEYS))]
 
     def _wanted(self, prefixes: Sequence[Key] | None) -> Mapping[str, pa.Array] | None:
