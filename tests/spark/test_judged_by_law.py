@@ -69,15 +69,13 @@ OF_KINDS = {
     "slid_for_a_while": Windows(("who",), "t", Sliding(10), LATER, WHERE, max_lateness=LASTING - 11, early=True),
     "met_for_a_while": Windows(("who",), "t", Session(10), LATER, WHERE, max_lateness=LASTING - 1, early=True),
 }
-BY_SPARK = {
-    "roots": Windows(
-        ("who",),
-        "t",
-        Session(10),
-        (*TOLD[:1], Aggregate("roots", Function.SUM, "sqrt(n)", "code LIKE '_'")),
-        early=True,
-    )
-}
+ROOTS = (
+    *TOLD[:1],
+    Aggregate("roots", Function.SUM, "sqrt(n)", "code LIKE '_'"),
+    Aggregate("exact", Function.COLLECT, "x"),
+    Aggregate("prices", Function.COLLECT, "price"),
+)
+BY_SPARK = {"roots": Windows(("who",), "t", Session(10), ROOTS, "upper(code) <> 'B'", early=True)}
 """Whose expressions Spark alone evaluates: of single rows, for the law."""
 ASKING = ("hushed", "raised", "settings", "under_names", "analysis", "computer")
 READING = ("merge", "inspect", "registry")
@@ -209,3 +207,16 @@ def test_expressions_that_only_spark_evaluates_are_of_single_rows(
         with nothing_computes(monkeypatch, *ASKING):
             (told,) = verify_definition(one.job()).frontiers
         assert [(dict(of.row)["roots"], of.held) for of in told.differing] == [(str(row["roots"]), 0), ("0.5", 1)]
+
+
+def test_what_the_law_says_nothing_of_is_compared_by_spark(spark: Any, events: Made) -> None:
+    moments = (*TOLD[:3], Aggregate("moments", Function.COLLECT, "moment"))
+    one = deriving(events, spark, "moments", Windows(("who",), "t", Tumbling(10), moments, WHERE, early=True))
+    one.declared()
+    correct(one.job())
+    (told,) = verify_definition(one.job()).frontiers
+    assert (told.differing, told.judged_by, told.windows) == ((), Judge.SPARK, None)
+    row = a_row(one)
+    falsified(one, row, total=row["total"] + 1)
+    (told,) = verify_definition(one.job()).frontiers
+    assert (len(told.differing), told.judged_by) == (2, Judge.SPARK)
