@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from tidemark.jobs.steps.gate import gate
 from tidemark.model.collection import Column, ColumnType, Gate
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling, WindowKind
-from tidemark.model.window.windows import Windows
+from tidemark.model.window.windows import EVENT_TIME, Late, Windows
 
 COUNTED = (Aggregate("n", Function.COUNT), Aggregate("most", Function.MAX, "k"))
 HOT, ROWS = "hot", 400
@@ -98,6 +99,43 @@ def test_all_of_what_is_little_is_judged_by_the_law_alone(
     assert sum(asked) >= ROWS
     told = sea.run("w", lambda job: gate(job, Gate.UNSEALED))
     assert len(told["batches"]) == 1
+
+
+LATE: list[dict[str, Any]] = [{"late": Late.DISCARD}, {"late": Late.NEXT_WINDOW}, {"max_lateness": 8}, {"grace": 3}]
+
+
+@pytest.mark.parametrize(("how", "on"), [*((how, "k") for how in LATE), (LATE[-1], EVENT_TIME)])
+def test_windows_that_take_late_rows_for_a_while_are_judged_at_each_frontier(
+    tmp_path: Path, how: dict[str, Any], on: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each day the rows are late by up to all that came before; and a wrong row is found, whatever the kind."""
+    sea = Sea(tmp_path)
+    sea.landed("tides")
+    kinds = {"tumbling": Tumbling(4), "hopping": Hopping(6, 3), "sliding": Sliding(5), "session": Session(3)}
+    made = {
+        name: Windows(("v",), on, kind, COUNTED, early=True, **how)
+        for name, kind in kinds.items()
+        if how.get("late") is not Late.NEXT_WINDOW or not isinstance(kind, Sliding | Session)
+    }
+    for name, of in made.items():
+        sea.add(windows_of(name, of))
+    chance = Random(str(how))
+    for day in range(4):
+        at = [chance.randrange(max(1, 10 * day - 25), 10 * day + 10) for _ in range(9)]
+        rows = [row(k + 1000 * number * (on != "k"), "ab"[k % 2], 10 * day + 1, k) for number, k in enumerate(at)]
+        sea.ingest("tides", day, ("a", rows))
+        for name in made:
+            sea.correct(name)
+    with monkeypatch.context() as alone:
+        alone.setattr(PlainComputer, "compare", lambda *_, **__: pytest.fail("compared by what computes"))
+        for name in made:
+            frontiers = sea.run(name, lambda job: verify_definition(job, every=True)).frontiers
+            told = [one for one in frontiers if not one.untold]
+            assert all((one.sound, one.judged_by, one.left) == (True, Judge.LAW, "") for one in told), name
+            assert told
+            assert told[0].windows
+            write_by_hand(sea, name, {max(sea.held(name, 100), key=lambda held: held[2]): -1})
+            assert len(sea.run(name, verify_definition).frontiers[0].differing) == 1, name
 
 
 @pytest.mark.parametrize("kind", KINDS)
