@@ -243,3 +243,6 @@ def test_what_is_too_large_to_be_read_is_left_to_spark(
             (found,) = sea.run("w", verify_definition).frontiers
             assert (found.sound, found.judged_by, found.windows) == (True, Judge.SPARK, None)
     assert not read
+    monkeypatch.setattr(judged_by_law, "LAW_ROWS", 5)  # fewer than any window has
+    (found,) = sea.run("w", verify_definition).frontiers
+    assert (found.sound, found.judged_by, found.windows) == (True, Judge.SPARK, None)

@@ -165,7 +165,7 @@ class _Court:
         return Verdict(differing, windows, 0, f"{windows:,} windows were judged, the others were not")
 
     def _of_groups(self, opened: Opened, prefixes: Sequence[Key] | None, most: int) -> Verdict:
-        """What is found of the windows of some groups."""
+        """What is found of the windows of some groups. TooLarge where none of them can be judged."""
         rows, held = self._read(opened, prefixes), self._held(prefixes, prefixes)
         groups = list(dict.fromkeys([*rows.groups, *held.groups]))
         some = groups
@@ -177,6 +177,8 @@ class _Court:
             for stretch in stretches(self.rule, rows.instants(group), STRETCH_ROWS)
         ]
         chosen = _chosen(asked)
+        if asked and not chosen:
+            raise TooLarge(f"the rows that decide any window of {self.computation.name} are too many")
         whole = len(some) == len(groups) and len(chosen) == len(asked)
         found = self._judged(rows, held, chosen, most)
         return found if whole else replace(found, left=f"{found.windows:,} windows were judged, the others were not")
