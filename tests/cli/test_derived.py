@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Shell
 from tests.support.graph import KEY, VALUE, Graph
+from tidemark.jobs.questions import definition
+from tidemark.jobs.questions.definition import DefinitionReport, Frontier, Judge
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Definition, Derived
@@ -183,6 +186,22 @@ def test_what_can_be_compared_at_no_frontier_is_not_called_right(shell: Shell, g
     assert said.code == 1
     assert "cannot be checked" in said.out
     assert "another definition was in force; `tidemark correct delays`" in said.err
+
+
+def test_what_was_not_looked_at_is_not_called_right(
+    shell: Shell, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many windows some are judged: it says how many, and that this is all that it speaks of."""
+    some = Frontier(10, 10, {}, judged_by=Judge.LAW, windows=3, left="3 windows were judged, the others were not")
+    for frontier, told in ((some, "as defined, as far as was looked"), (replace(some, left=""), "as defined")):
+        report = DefinitionReport("delays", 7, (frontier,))
+        monkeypatch.setattr(definition, "verify_definition", lambda *_, report=report, **__: report)
+        said = shell.ok("verify", "delays", "--definition").out
+        assert said.rstrip().splitlines()[-1] == f"{told}; version 7: 1 frontier computed again"
+        assert ("3 windows were judged, the others were not" in said) == bool(frontier.left)
+        shown = shell.json("verify", "delays", "--definition")
+        assert shown["whole"] is not bool(frontier.left)
+        assert (shown["frontiers"][0]["judged_by"], shown["frontiers"][0]["windows"]) == ("law", 3)
 
 
 def test_show_says_what_it_is_computed_from(shell: Shell, graph: Graph) -> None:

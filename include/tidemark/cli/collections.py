@@ -125,7 +125,9 @@ def verify(
     definition: Annotated[
         bool,
         typer.Option(
-            "--definition", help="Recompute a derived collection at each frontier that its inputs keep, and compare."
+            "--definition",
+            help="Recompute a derived collection at each frontier that its inputs keep, and compare. "
+            "Of many windows some are recomputed.",
         ),
     ] = False,
     spark: SparkOption = None,

@@ -14,7 +14,7 @@ from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
     from tidemark.jobs.job import Job
-    from tidemark.jobs.questions.definition import DefinitionReport
+    from tidemark.jobs.questions.definition import DefinitionReport, Frontier
 
 PANEL = "Collections"
 _MODES = {
@@ -166,10 +166,7 @@ def verify_definition(call: Call, job: Job, name: str) -> None:
 
 
 def _compared(report: DefinitionReport) -> Iterable[Any]:
-    rows = [
-        (format_instant(one.upper - 1), one.untold or ("as defined" if one.sound else f"{len(one.differing)} differ"))
-        for one in report.frontiers
-    ]
+    rows = [(format_instant(one.upper - 1), one.untold or _found(one)) for one in report.frontiers]
     yield output.table(("as known at", ""), rows)
     wrong = [
         (format_instant(one.upper - 1), ", ".join(f"{name}={value}" for name, value in row.row), row.desired, row.held)
@@ -180,4 +177,10 @@ def _compared(report: DefinitionReport) -> Iterable[Any]:
         yield output.table(("as known at", "row", "should be there", "is there"), wrong)
     looked = f"version {report.version}: {output.counted(report.checked, 'frontier')} computed again"
     found = "cannot be checked" if not report.checked else "as defined" if report.sound else "not as defined"
-    yield f"{found}; {looked}"
+    yield f"{found if report.whole else f'{found}, as far as was looked'}; {looked}"
+
+
+def _found(one: Frontier) -> str:
+    """What was found at a frontier, and where not all was looked at, at what."""
+    found = "as defined" if one.sound else f"{len(one.differing)} differ"
+    return f"{found}; {one.left}" if one.left else found

@@ -37,6 +37,12 @@ class Computer(Protocol):
         `keys` (as metadata has them), of these keys of D only. Nothing is written."""
         ...
 
+    def values(self, name: str, given: str, rows: Any, selects: Sequence[str]) -> Any:
+        """What selects of single rows give, one after the other: the first of some rows (an Arrow table) under the name
+        of an input, `given`, the next of what the one before gave, by which the definition of `name` is judged. An
+        Arrow table. InvalidUsage where one raises."""
+        ...
+
 
 def on_spark(runner: Callable[[], Any]) -> Computer:
     """The computer on the session of a runner, which is called once something is asked of Spark: what is little may be

@@ -25,6 +25,11 @@ def at_hand(told: Checked) -> tuple[Checked, Projection | None]:
         raise LeftToSpark("on: event_time, of which a row may have several")
     if told.windows.counts_late_for is not None:
         raise LeftToSpark("late rows count for a while only")
+    return over_columns(told)
+
+
+def over_columns(told: Checked) -> tuple[Checked, Projection | None]:
+    """The same, whatever else of a row is seen. Raises LeftToSpark for an expression that only Spark evaluates."""
     types = {column.name: column.type for column in told.shape.columns}
     steps = Steps(types)
     try:

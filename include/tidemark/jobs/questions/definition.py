@@ -1,12 +1,14 @@
-"""Whether a derived collection holds what its definition says of its inputs, as it consumed them: computed anew."""
+"""Whether a derived collection holds what its definition says of its inputs, as it consumed them: recomputed. Windows
+are judged by their law (judged_by_law.py), whatever the law says nothing of by Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from typing import Any
 
-from tidemark.definition.computation import Differing
+from tidemark.definition.computation import Computation, Differing
 from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.derived import Untold, as_computed, computation, consumed_inputs, judged, opened, recipe_of
@@ -22,21 +24,46 @@ MOST = 20
 """Rows that are told of a frontier at which they differ."""
 
 
+class Judge(StrEnum):
+    """What the rows of a definition were recomputed by: the pure law of windows, or Spark."""
+
+    LAW = "law"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The first rows that differ, and by what that was judged; of how many keys, where keys were asked for. Of windows
+    that the law judged, how many these were (None: all rows were compared), and, for people, what was not looked at
+    ("": nothing)."""
+
+    differing: tuple[Differing, ...]
+    judged_by: Judge
+    keys: int = 0
+    windows: int | None = None
+    left: str = ""
+
+
 @dataclass(frozen=True)
 class Frontier:
-    """What was found at one recorded frontier: the first rows that differ; or why it cannot be told any more."""
+    """What was found at one recorded frontier: the first rows that differ, and as of Comparison what was judged; or why
+    it cannot be told any more."""
 
     upper: int
     complete_below: int
     consumed: dict[str, int]
     differing: tuple[Differing, ...] = ()
     untold: str = ""
+    judged_by: Judge | None = None
+    windows: int | None = None
+    left: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "upper_text": format_instant(self.upper), "sound": self.sound}
 
     @property
     def sound(self) -> bool:
+        """Whether no row differs of what was looked at."""
         return not self.differing
 
 
@@ -55,8 +82,13 @@ class DefinitionReport:
 
     @property
     def checked(self) -> int:
-        """Frontiers at which all was computed anew."""
+        """Frontiers at which rows were recomputed."""
         return sum(not one.untold for one in self.frontiers)
+
+    @property
+    def whole(self) -> bool:
+        """Whether at these frontiers all rows were looked at."""
+        return not any(one.left for one in self.frontiers)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -64,13 +96,14 @@ class DefinitionReport:
             "version": self.version,
             "sound": self.sound,
             "checked": self.checked,
+            "whole": self.whole,
             "frontiers": [one.as_dict() for one in self.frontiers],
         }
 
 
 def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> DefinitionReport:
-    """Compute all of a derived collection anew as of its newest recorded frontier, or of `every` one that its inputs
-    still keep, and compare.
+    """Recompute a derived collection as of its newest recorded frontier, or of `every` one that its inputs still keep,
+    and compare. Of windows over more rows than the law can be asked of, some are recomputed, and the report says so.
 
     What differs is in the report. Raises InvalidUsage if the collection is not derived or was never corrected, and for
     a definition that is refused or raises.
@@ -87,36 +120,59 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
     recipe = recipe_of(derived, inputs)
     found = []
     for consumption in newest_first if every else newest_first[:1]:
-        told = {held.input: held.upper for held in consumption.inputs}
-        frontier = Frontier(consumption.upper, consumption.complete_below, told)
+        consumed = {held.input: held.upper for held in consumption.inputs}
+        frontier = Frontier(consumption.upper, consumption.complete_below, consumed)
         if untold := _untold(state, consumption, recipe, inputs):
-            found.append(Frontier(**{**vars(frontier), "untold": untold}))
+            found.append(replace(frontier, untold=untold))
             continue
         try:
             read = consumed_inputs(job, consumption, inputs)
         except Untold as error:
-            found.append(Frontier(**{**vars(frontier), "untold": str(error)}))
+            found.append(replace(frontier, untold=str(error)))
             continue
         asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
         job.note(f"recomputing {state.collection.name} as of {format_instant(consumption.upper)}")
-        rows = job.computer.compare(judged(job, asked), keys=None, most=most)
-        found.append(Frontier(**{**vars(frontier), "differing": rows}))
+        told = _compared(job, asked, None, most)
+        found.append(
+            replace(frontier, differing=told.differing, judged_by=told.judged_by, windows=told.windows, left=told.left)
+        )
     return DefinitionReport(state.collection.name, head.version, tuple(found))
 
 
-def differing_keys(job: Job, state: Arrangement, keys: Sequence[Key], most: int) -> tuple[Differing, ...]:
+def compared_keys(job: Job, state: Arrangement, keys: Sequence[Key], most: int) -> Comparison:
     """Of some keys of a state the rows that differ at its newest recorded frontier. Raises Untold where that cannot be
     told any more, InvalidUsage for a definition that is refused or raises."""
     consumption, derived = state.consumed, state.collection.derived
     if consumption is None:
-        return ()
+        return Comparison((), Judge.LAW)
     inputs = opened(job, derived)
     recipe = recipe_of(derived, inputs)
     if untold := _untold(state, consumption, recipe, inputs):
         raise Untold(untold)
     read = consumed_inputs(job, consumption, inputs)
     asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
-    return job.computer.compare(judged(job, asked), keys=keys, most=most)
+    return _compared(job, asked, keys, most)
+
+
+def differing_keys(job: Job, state: Arrangement, keys: Sequence[Key], most: int) -> tuple[Differing, ...]:
+    """The rows of `compared_keys` that differ."""
+    return compared_keys(job, state, keys, most).differing
+
+
+def _compared(job: Job, asked: Computation, keys: Sequence[Key] | None, most: int) -> Comparison:
+    """Windows by their law; what it says nothing of by Spark."""
+    asked = judged(job, asked)
+    if asked.definition.windows is not None:
+        from tidemark.jobs.questions.judged_by_law import judge
+        from tidemark.jobs.questions.law_values import BeyondTheLaw
+
+        try:
+            found = judge(job, asked, keys, most)
+            return Comparison(found.differing, Judge.LAW, found.keys, found.windows, found.left)
+        except BeyondTheLaw as why:
+            job.note(f"{asked.name} is recomputed by Spark, not by the law of windows: {why}")
+    rows = job.computer.compare(asked, keys=keys, most=most)
+    return Comparison(rows, Judge.SPARK, 0 if keys is None else len(keys))
 
 
 def _untold(state: Arrangement, consumption: Consumption, recipe: Recipe | None, inputs: Sequence[InputState]) -> str:

@@ -1,5 +1,5 @@
 """What the unsealed gate is told of what a derived collection was corrected by: what its commit says of it, and some of
-its keys computed anew."""
+its keys recomputed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 
 from tidemark.jobs.derived import Untold, opened, recipe_of
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.definition import differing_keys
+from tidemark.jobs.questions.definition import compared_keys
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.collection import MASKED
@@ -61,15 +61,20 @@ def _compared(job: Job, state: Arrangement, parts: Sequence[Part], defined: Defi
         return defined
     keys = _some_keys(parts, len(state.collection.key))
     try:
-        rows = differing_keys(job, state, keys, KEYS)
+        told = compared_keys(job, state, keys, KEYS)
     except Untold as error:
         job.note(f"no key is recomputed: {error}")
         return defined
+    if told.left:
+        job.note(f"not recomputed: {told.left}")
+    if not told.keys:
+        return defined
+    rows = told.differing
     masked = state.collection.masked
     cells = rows[0].row if rows else ()
     first = ", ".join(f"{name} {MASKED if name in masked else cell}" for name, cell in cells)
-    told = f"{first}: {rows[0].desired} times, stored {rows[0].held} times" if rows else ""
-    return Defined(defined.consumptions, defined.added, defined.retracted, len(keys), len(rows), told)
+    wrong = f"{first}: {rows[0].desired} times, stored {rows[0].held} times" if rows else ""
+    return Defined(defined.consumptions, defined.added, defined.retracted, told.keys, len(rows), wrong)
 
 
 def _some_keys(parts: Sequence[Part], width: int) -> list[Key]:

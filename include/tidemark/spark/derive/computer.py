@@ -99,6 +99,16 @@ class SparkComputer:
             restricted = by_row or (keys is not None and can_be_restricted(views))
             return differing_rows(views, None if restricted else whole(views), keys, most)
 
+    def values(self, name: str, given: str, rows: pa.Table, selects: Sequence[str]) -> pa.Table:
+        """What selects of single rows give, one after the other."""
+        with noticed(), self._hushing() as session, naming(name, lambda: ""):
+            spark = apart(session())
+            frame = spark.createDataFrame(rows)
+            for select in selects:
+                with called({given: frame}):
+                    frame = analysed(spark, name, select)
+            return frame.toArrow()
+
     @contextmanager
     def _hushing(self) -> Iterator[Callable[[], SparkSession]]:
         """The session, if it is asked for: hushed from then on until the end of the block."""

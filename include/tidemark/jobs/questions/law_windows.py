@@ -1,0 +1,132 @@
+"""The rows of windows that the law gives, beside those that a collection holds."""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from tidemark.arrow.rows.columns import integers
+from tidemark.arrow.rows.plain import plain_values
+from tidemark.arrow.rows.schema import DIFF, arrow_type
+from tidemark.definition.computation import Differing
+from tidemark.jobs.questions.law_rows import Group, Grouped, cells, micros
+from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.bounds import Window
+from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.stretches import Stretch
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
+
+Values = tuple[Any, ...]
+"""The values of a window's aggregates, in their order."""
+_SKETCH = 0.25
+"""By which part of it an estimate of different values may be off: five times the standard error of the sketch."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The columns of a collection of windows in which its rows are compared: those that people see, and of those that
+    are `kept` behind them the ones that are aggregates of columns."""
+
+    columns: tuple[Column, ...]
+    by: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+    kept: frozenset[str]
+    floats: frozenset[str]
+    """Aggregates of floats."""
+    estimated: bool
+    """Whether a count of different values may be that of a sketch."""
+
+    @classmethod
+    def of(cls, collection: Collection, windows: Windows, floats: frozenset[str]) -> Shown:
+        """Those of a collection, of whose aggregates some are of `floats`."""
+        aligned = not isinstance(windows.kind, Sliding | Session)
+        told = {one.name for one in windows.aggregates}
+        kept = tuple(column for column in collection.hidden if column.name in told)
+        columns, names = (*collection.columns, *kept), frozenset(column.name for column in kept)
+        return cls(columns, windows.by, windows.aggregates, names, floats, aligned)
+
+    def held(
+        self, rows: Grouped, group: Group, stretch: Stretch, judged: Callable[[Window], bool]
+    ) -> dict[Window, Counter[Values]]:
+        """How often each row of those windows of a stretch that are judged is held."""
+        low, high = rows.groups.get(group, (0, 0))
+        starts = rows.places[low:high].tolist()
+        first = 0 if stretch.first is None else bisect_left(starts, stretch.first)
+        before = len(starts) if stretch.before is None else bisect_left(starts, stretch.before)
+        some = rows.rows.slice(low + first, before - first)
+        windows = zip(micros(some.column(WINDOW_START)).tolist(), micros(some.column(WINDOW_END)).tolist(), strict=True)
+        lists = [cells(some.column(one.name)) for one in self.aggregates]
+        values = zip(*lists, strict=True) if lists else iter([()] * some.num_rows)
+        found: dict[Window, Counter[Values]] = {}
+        for bounds, row, diff in zip(windows, values, integers(some, DIFF).tolist(), strict=True):
+            if judged(window := Window(*bounds)):
+                found.setdefault(window, Counter())[row] += diff
+        kept = {window: Counter({row: count for row, count in each.items() if count}) for window, each in found.items()}
+        return {window: each for window, each in kept.items() if each}
+
+    def same(self, desired: Values, held: Values) -> bool:
+        """Whether a row that is held is what the law says."""
+        return all(self._same(one, mine, its) for one, mine, its in zip(self.aggregates, desired, held, strict=True))
+
+    def _same(self, one: Aggregate, desired: Any, held: Any) -> bool:
+        if one.name in self.kept:
+            return bool((desired or 0) == held)  # a sum of nothing, to be added to
+        if desired is None or held is None:
+            return desired is held
+        if one.function is Function.COLLECT:
+            number = float if one.name in self.floats else Decimal  # Java and Python write floats in their own ways
+            return bool(json.loads(desired, parse_float=number) == json.loads(held, parse_float=number))
+        if one.function is Function.APPROX_DISTINCT and self.estimated:
+            return abs(int(desired) - int(held)) <= math.ceil(_SKETCH * int(desired))
+        return bool(desired == held) or (desired != desired and held != held)
+
+    def told(self, group: Group, window: Window, values: Values, desired: int, held: int) -> Differing:
+        """A row that differs, as text."""
+        known = dict(zip(self.by, group, strict=True)) | {WINDOW_START: window.start, WINDOW_END: window.end}
+        known |= {one.name: value for one, value in zip(self.aggregates, values, strict=True)}
+        row = [(column.name, str(_plain(known[column.name], column))) for column in self.columns]
+        return Differing(tuple(row), desired, held)
+
+
+def differing(
+    shown: Shown, group: Group, desired: Mapping[Window, Values], held: Mapping[Window, Counter[Values]]
+) -> list[Differing]:
+    """The rows of a group's windows that are not there as often as they should be, which is once or not at all."""
+    found = []
+    for window in sorted({*desired, *held}):
+        wanted = desired.get(window)
+        there = held.get(window, Counter())
+        equal = [row for row in there if wanted is not None and shown.same(wanted, row)]
+        if wanted is not None and not equal:
+            found.append(shown.told(group, window, wanted, 1, 0))
+        found += [
+            shown.told(group, window, row, int(row in equal), count)
+            for row, count in there.items()
+            if count != int(row in equal)
+        ]
+    return found
+
+
+def _plain(value: Any, column: Column) -> Any:
+    """A value as a collection's column shows it."""
+    of = arrow_type(column.type)
+    if value is None:
+        return None
+    if column.type is ColumnType.TIMESTAMP:
+        array = pa.array([value], pa.int64()).cast(of)
+    elif column.type is ColumnType.DATE:
+        array = pa.array([value], pa.int32()).cast(of)
+    elif pa.types.is_decimal(of):
+        array = pa.array([Decimal(value)], of)
+    else:
+        array = pa.array([value], of)
+    return plain_values(array)[0]
