@@ -24,7 +24,8 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from tidemark import errors
-from tidemark.api import answer, appender, appending, asked, hold, opened, opening, tabular, windowed
+from tidemark.api import answer, appender, appending, hold, opened, opening, tabular, windowed
+from tidemark.api import reads as asked
 from tidemark.api.dataset import CollectionDataset
 from tidemark.api.export import Exported
 from tidemark.api.sql.answer import SqlAnswer

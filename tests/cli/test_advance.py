@@ -9,7 +9,8 @@ import pytest
 from tests.cli.conftest import Shell
 from tests.support.graph import Graph
 from tidemark.errors import InvalidUsage
-from tidemark.jobs import app, nearby
+from tidemark.jobs import app
+from tidemark.jobs import in_process_runner as nearby
 
 
 def test_a_collection_advances_through_all_steps_also_over_days_on_which_nothing_came(events: Shell) -> None:

@@ -21,7 +21,7 @@ from tidemark.cli import output
 from tidemark.cli.command import Call, Settings
 from tidemark.cli.steps import told_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.nearby import InProcess
+from tidemark.jobs.in_process_runner import InProcess
 from tidemark.jobs.questions.rows import Rows
 from tidemark.jobs.questions.status import debt
 from tidemark.jobs.questions.verify import findings_of

@@ -22,7 +22,7 @@ from tidemark.arrow.kernels.windows import late_sessions, sliding
 from tidemark.arrow.kernels.windows.gaps import Gaps
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import DIFF, TIME
-from tidemark.definition.recipe import BAND, Aggregated, InSessions, Slid
+from tidemark.definition.recipe import BAND, AggregateColumn, SessionPlan, SlidingPlan
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Derived
 from tidemark.model.window.happened import Happened
@@ -35,7 +35,7 @@ SHOWN = ("record", "key", "value", "number", "time")
 def is_for_a_while(declared: Derived) -> bool:
     """Whether these are such windows."""
     rule = recipe_of(declared).windowed
-    return rule is not None and (rule.for_a_while if isinstance(rule, Slid) else rule.after) is not None
+    return rule is not None and (rule.bounded_lateness if isinstance(rule, SlidingPlan) else rule.after) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -43,10 +43,10 @@ def windows_for_a_while(declared: Derived, rows: tuple[Happened, ...]) -> tuple[
     """The windows of rows, each of which counts as learned at the time it says."""
     rule, given = recipe_of(declared).windowed, input_of(rows)
     assert rule is not None
-    updates, plain = _in_windows(declared, rows), _plain(declared, given)
+    updates, of_columns = _in_windows(declared, rows), _plain(declared, given)
     if not updates.num_rows:
         return ()
-    found = _slid(rule, updates, plain) if isinstance(rule, Slid) else _met(rule, updates, plain)
+    found = _slid(rule, updates, of_columns) if isinstance(rule, SlidingPlan) else _met(rule, updates, of_columns)
     start, end = sliding.START, sliding.END
     return tuple(Told(row["key"], row[start], row[end], told_in(row)) for some in found for row in some.to_pylist())
 
@@ -55,7 +55,7 @@ def windows_for_a_while(declared: Derived, rows: tuple[Happened, ...]) -> tuple[
 def late_for_sessions(declared: Derived, rows: tuple[Happened, ...]) -> tuple[int, ...]:
     """The records that came too late for all sessions, each as often as it is there."""
     rule, updates = recipe_of(declared).windowed, _in_windows(declared, rows)
-    assert isinstance(rule, InSessions)
+    assert isinstance(rule, SessionPlan)
     told = _judged(rule, updates) if updates.num_rows else []
     return tuple(sorted(row["record"] for row in told for _ in range(row[late_sessions.LATE])))
 
@@ -66,12 +66,12 @@ def forget() -> None:
         remembered.cache_clear()
 
 
-def _plain(declared: Derived, given: Collection) -> tuple[Aggregated, ...]:
+def _plain(declared: Derived, given: Collection) -> tuple[AggregateColumn, ...]:
     """The aggregates, of columns of the input."""
     rule = recipe_of(_for_ever(declared), given).windowed
     assert rule is not None
-    assert rule.plain is not None
-    return rule.plain
+    assert rule.of_columns is not None
+    return rule.of_columns
 
 
 def _for_ever(declared: Derived) -> Derived:
@@ -94,10 +94,12 @@ def _ends(updates: pa.RecordBatch) -> tuple[int, ...]:
     return tuple(sorted(set(updates.column(TIME).to_pylist())))
 
 
-def _slid(rule: Slid, updates: pa.RecordBatch, aggregates: Sequence[Aggregated]) -> Iterable[pa.RecordBatch]:
-    assert rule.for_a_while is not None
+def _slid(
+    rule: SlidingPlan, updates: pa.RecordBatch, aggregates: Sequence[AggregateColumn]
+) -> Iterable[pa.RecordBatch]:
+    assert rule.bounded_lateness is not None
     ends = _ends(updates)
-    bands, judging = rule.for_a_while.bands(rule.kind, ends), Judging(ends[0], ends)
+    bands, judging = rule.bounded_lateness.bands(rule.kind, ends), Judging(ends[0], ends)
     held: Counter[tuple[Any, ...]] = Counter()
     for row in updates.to_pylist():
         for band in bands.reached(row["time"], judging.learned(row[TIME])):
@@ -113,14 +115,14 @@ def _slid(rule: Slid, updates: pa.RecordBatch, aggregates: Sequence[Aggregated])
     return sliding.sliding_in_order([sort(placed, [*slide.together, sliding.AT])], slide)
 
 
-def _judged(rule: InSessions, updates: pa.RecordBatch) -> list[dict[str, Any]]:
+def _judged(rule: SessionPlan, updates: pa.RecordBatch) -> list[dict[str, Any]]:
     assert rule.after is not None
     gaps = Gaps(("key",), rule.kind.gap, rule.kind.exact_gap_merges, rule.kind.max_length)
     lasting = late_sessions.Lasting(gaps, rule.after, _ends(updates), SHOWN)
     return [row for some in late_sessions.judged_updates([updates], lasting, SHOWN) for row in some.to_pylist()]
 
 
-def _met(rule: InSessions, updates: pa.RecordBatch, aggregates: Sequence[Aggregated]) -> Iterable[pa.RecordBatch]:
+def _met(rule: SessionPlan, updates: pa.RecordBatch, aggregates: Sequence[AggregateColumn]) -> Iterable[pa.RecordBatch]:
     start, end = late_sessions.START, late_sessions.END
     names = (*SHOWN, start, end)
     held: Counter[tuple[Any, ...]] = Counter()

@@ -18,7 +18,7 @@ from tests.dags.test_run import events
 from tidemark.airflow import sealed_by, tidemark_dag
 from tidemark.airflow.location import location_of
 from tidemark.jobs import app
-from tidemark.jobs.nearby import InProcess
+from tidemark.jobs.in_process_runner import InProcess
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.collection import Gate
 from tidemark.model.instant import format_instant

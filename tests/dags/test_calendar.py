@@ -16,7 +16,7 @@ from tidemark.config.collection_file import load
 from tidemark.errors import GateFailed
 from tidemark.jobs import app
 from tidemark.jobs.backfill import backfill
-from tidemark.jobs.nearby import InProcess
+from tidemark.jobs.in_process_runner import InProcess
 from tidemark.jobs.questions import intervals
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.instant import parse_instant

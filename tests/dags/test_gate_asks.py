@@ -23,7 +23,7 @@ from tidemark.airflow.gate import GateOperator
 from tidemark.airflow.location import location_of
 from tidemark.airflow.question import Answer, Question
 from tidemark.jobs import app
-from tidemark.jobs.nearby import InProcess
+from tidemark.jobs.in_process_runner import InProcess
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.collection import Gate
 

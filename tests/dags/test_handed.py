@@ -24,7 +24,7 @@ from tidemark.airflow.handed import span_published
 from tidemark.airflow.location import location_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs import app
-from tidemark.jobs.nearby import InProcess
+from tidemark.jobs.in_process_runner import InProcess
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
 

@@ -157,7 +157,7 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     assert head(orders).state.seal == parse("2024-01-04")
 
     # The collection is over. What it discarded is applied after all, and read once the last day's run is cleared.
-    from tidemark.jobs.nearby import InProcess
+    from tidemark.jobs.in_process_runner import InProcess
     from tidemark.jobs.steps.replay import replay
 
     job = location_of(orders).job()

@@ -37,7 +37,7 @@ from tidemark.model.window.aggregate import Function
 from tidemark.model.window.close import is_closed
 from tidemark.model.window.windows import WINDOW_END, Windows
 from tidemark.plan.read import plan_updates, read_tasks
-from tidemark.spark.derive.settings import AS_IT_IS, apart
+from tidemark.spark.derive.settings import AS_IT_IS, isolated_session
 from tidemark.storage.sidecars import parts_table
 
 FILE = """\
@@ -171,7 +171,7 @@ class Oracle:
 
     @classmethod
     def of(cls, followed: Followed) -> Oracle:
-        spark = apart(followed.spark)
+        spark = isolated_session(followed.spark)
         for name, value in AS_IT_IS.items():
             spark.conf.set(name, value)
         table = updates(followed.made)

@@ -8,8 +8,8 @@ from typing import NoReturn
 import pytest
 
 from tests.quality.support import DAY, InProcess, World, collection, update
-from tidemark.jobs import nearby
-from tidemark.jobs.nearby import FewInProcess
+from tidemark.jobs import in_process_runner as nearby
+from tidemark.jobs.in_process_runner import FewInProcess
 from tidemark.jobs.steps.gate import gate
 from tidemark.model.collection import Gate
 

@@ -16,8 +16,8 @@ from tidemark.arrow.read import updates_of
 from tidemark.errors import GateFailed
 from tidemark.jobs.advance import advance
 from tidemark.jobs.computer import here_or_on_spark
+from tidemark.jobs.in_process_runner import BySize
 from tidemark.jobs.job import Job
-from tidemark.jobs.nearby import BySize
 from tidemark.jobs.steps.init import declare
 from tidemark.model.batch import Part
 from tidemark.model.derived import Definition, Derived

@@ -43,7 +43,7 @@ from tidemark.model.derived import Definition
 from tidemark.model.window.aggregate import Aggregate
 from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
-from tidemark.spark.derive.settings import apart
+from tidemark.spark.derive.settings import isolated_session
 
 pytestmark = pytest.mark.spark
 
@@ -122,7 +122,7 @@ def test_conditions_hold_of_the_rows_of_which_spark_says_so(spark: Any, tmp_path
         node: Any = parsed(f"SELECT {read.sql} FROM w")
         found = Steps(TYPES).condition(node.selects[0].unalias())
         asked[text] = (read.sql, holds(found, batch).to_pylist())
-    frame = apart(spark).read.parquet(f"file://{tmp_path}/rows.parquet").alias("rows").coalesce(1)
+    frame = isolated_session(spark).read.parquet(f"file://{tmp_path}/rows.parquet").alias("rows").coalesce(1)
     texts = list(asked)
     for at in range(0, len(texts), 50):
         some = texts[at : at + 50]

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from tidemark.definition.delta import quotient
-from tidemark.spark.derive.settings import apart
+from tidemark.spark.derive.settings import isolated_session
 
 pytestmark = pytest.mark.spark
 
@@ -24,7 +24,7 @@ def rounded(total: Decimal, count: int) -> Decimal:
 
 @pytest.fixture(scope="module")
 def engine(spark: Any) -> Any:
-    return apart(spark)
+    return isolated_session(spark)
 
 
 def test_what_lies_amid_two_is_rounded_up(engine: Any) -> None:

@@ -39,7 +39,7 @@ from tidemark.model.derived import Definition, Derived, Validity
 from tidemark.model.window.aggregate import Function
 from tidemark.spark.derive.columns import check_fits
 from tidemark.spark.derive.here.diff import bounded
-from tidemark.spark.derive.hushed import hushed
+from tidemark.spark.derive.muted import muted_task_errors
 from tidemark.spark.derive.parts import in_order
 from tidemark.spark.derive.queries.by_row import while_valid
 from tidemark.spark.derive.raised import DATA, Raised, is_about_rows, naming
@@ -444,11 +444,11 @@ def test_what_spark_logs_of_a_row_that_raises_is_not_shown_and_of_all_else_is(
 ) -> None:
     caplog.set_level("DEBUG", "tidemark")
     raising = spark.range(1).selectExpr("1 DIV id AS share")
-    with pytest.raises(Raised, match="DIVIDE_BY_ZERO"), hushed(), naming("d", str):
+    with pytest.raises(Raised, match="DIVIDE_BY_ZERO"), muted_task_errors(), naming("d", str):
         raising.collect()
     assert "Exception in task" in caplog.text
     assert not capsys.readouterr().err
-    with pytest.raises(PySparkException), hushed():
+    with pytest.raises(PySparkException), muted_task_errors():
         raising.collect()
     assert "Exception in task" in capsys.readouterr().err
 
@@ -459,7 +459,7 @@ def test_what_a_row_raises_is_one_line_also_where_it_is_broadcast(spark: Any, ad
     with (
         with_settings(spark, {"spark.sql.adaptive.enabled": adaptive}),
         pytest.raises(Raised, match="definition of d raises DIVIDE_BY_ZERO: Division by zero"),
-        hushed(),
+        muted_task_errors(),
         naming("d", str),
     ):
         raising.join(spark.range(3), "id").toArrow()

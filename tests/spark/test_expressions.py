@@ -37,7 +37,7 @@ from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session, Sliding, Tumbling
 from tidemark.model.window.windows import Windows
 from tidemark.spark.derive.columns import our_type
-from tidemark.spark.derive.settings import apart
+from tidemark.spark.derive.settings import isolated_session
 
 pytestmark = pytest.mark.spark
 
@@ -267,7 +267,7 @@ def compared(spark: Any, folder: Path, batch: pa.RecordBatch, asked: list[Read])
     too; what is refused here Spark may compute, or refuse."""
     folder.mkdir()
     pyarrow.parquet.write_table(pa.Table.from_batches([batch]), folder / "rows.parquet")
-    frame = apart(spark).read.parquet(f"file://{folder}/rows.parquet").alias("rows").coalesce(1)
+    frame = isolated_session(spark).read.parquet(f"file://{folder}/rows.parquet").alias("rows").coalesce(1)
     computed = 0
     fitting: dict[str, tuple[Read, list[Any]]] = {}
     for one in asked:
@@ -336,7 +336,7 @@ def test_what_is_wrong_in_spark_is_never_computed(spark: Any, tmp_path: Path) ->
         "CAST(m AS decimal(5, 0))",
     ]
     numbers = [one for one in {*HARD["n"], *HARD["m"]} if one is not None]
-    frame = apart(spark)
+    frame = isolated_session(spark)
     wrong = 0
     for at, text in enumerate(texts):
         one = read(text)

@@ -77,7 +77,7 @@ ROOTS = (
 )
 BY_SPARK = {"roots": Windows(("who",), "t", Session(10), ROOTS, "upper(code) <> 'B'", early=True)}
 """Whose expressions Spark alone evaluates: of single rows, for the law."""
-ASKING = ("hushed", "raised", "settings", "under_names", "analysis", "computer")
+ASKING = ("muted", "raised", "settings", "under_names", "analysis", "computer")
 READING = ("merge", "inspect", "registry")
 
 

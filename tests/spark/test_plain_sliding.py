@@ -79,7 +79,7 @@ LEFT = {
     "other_rows": Windows((), "t", Sliding(9), ALL[:1], where="upper(note) > 'A'", early=True),
     "other_values": Windows((), "t", Sliding(9), (Aggregate("total", Function.SUM, "ascii(note)"),), early=True),
     "conditions": Windows((), "t", Sliding(9), (Aggregate("some", Function.COUNT, "n", "ln(n) > 2"),), early=True),
-    "for_a_while": Windows((), "t", Sliding(9), ALL[:1], max_lateness=5),
+    "bounded_lateness": Windows((), "t", Sliding(9), ALL[:1], max_lateness=5),
 }
 
 

@@ -243,15 +243,15 @@ class OfTheJvm(Py4JJavaError):
     ],
 )
 def test_what_died_is_named_even_where_its_own_words_are_gone_with_it(words: str | None, said: str) -> None:
-    from tidemark.spark.lost import noticed
+    from tidemark.spark.lost import worker_loss_as_unavailable
 
-    with pytest.raises(Unavailable) as raised, noticed():
+    with pytest.raises(Unavailable) as raised, worker_loss_as_unavailable():
         raise OfTheJvm(words)
     assert said in str(raised.value)
 
 
 def test_what_else_fails_stays_as_it_is() -> None:
-    from tidemark.spark.lost import noticed
+    from tidemark.spark.lost import worker_loss_as_unavailable
 
-    with pytest.raises(OfTheJvm), noticed():
+    with pytest.raises(OfTheJvm), worker_loss_as_unavailable():
         raise OfTheJvm("a disk is full")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.jobs.app import open_job
+from tidemark.jobs.in_process_runner import InProcess
 from tidemark.jobs.job import Job
-from tidemark.jobs.nearby import InProcess
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.init import declare_collection

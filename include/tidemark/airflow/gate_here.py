@@ -7,7 +7,7 @@ from typing import Any
 
 from tidemark.jobs import app
 from tidemark.jobs.computer import here_or_on_spark
-from tidemark.jobs.nearby import ROWS_HERE, InProcess
+from tidemark.jobs.in_process_runner import ROWS_HERE, InProcess
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.plan.gate import GateRequest, plan_gate
 

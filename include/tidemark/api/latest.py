@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidemark.api.asked import Read
 from tidemark.api.conditions import ALL
 from tidemark.api.keys import is_one_key
+from tidemark.api.reads import Read
 from tidemark.api.selection import Selection, selection
 from tidemark.api.timeline import lower_bound, span_on, ties_of, time_on, timeline_of
 from tidemark.arrow.latest import latest_of, opened_by

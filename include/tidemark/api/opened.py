@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tidemark.api.asked import AsOf, Changes
     from tidemark.api.conditions import Where
     from tidemark.api.dataset import CollectionDataset
     from tidemark.api.export import Exported
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from tidemark.api.latest import LatestAt
     from tidemark.api.point_in_time import PointInTime
     from tidemark.api.ranged import InRange
+    from tidemark.api.reads import AsOf, Changes
     from tidemark.api.windowed import WindowRows
     from tidemark.jobs.questions.history import Entry
     from tidemark.jobs.questions.late import LateRows
@@ -112,7 +112,7 @@ class OpenCollection:
         Raises InvalidUsage for a time that cannot be read yet or any longer, with the nearest readable ones, and for
         columns, conditions and times that are none.
         """
-        from tidemark.api.asked import AsOf
+        from tidemark.api.reads import AsOf
 
         return AsOf(self._pinned, _given(time, "time"), _given(event_time, "event_time"), columns, where)
 
@@ -227,7 +227,7 @@ class OpenCollection:
 
         Raises InvalidUsage as `as_of`.
         """
-        from tidemark.api.asked import Changes
+        from tidemark.api.reads import Changes
 
         _check_truth(net, "net")
         return Changes(self._pinned, _given(after, "after"), _given(upto, "upto"), net, columns, where)

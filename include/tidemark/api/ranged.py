@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidemark.api.asked import AsOf
 from tidemark.api.conditions import Where
+from tidemark.api.reads import AsOf
 from tidemark.api.timeline import ordered_column, time_on
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.errors import InvalidUsage

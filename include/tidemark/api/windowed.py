@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemark.api.answer import Answer
-from tidemark.api.asked import Read
 from tidemark.api.conditions import ALL
+from tidemark.api.reads import Read
 from tidemark.api.selection import selection
 from tidemark.arrow.rows.schema import TIME, arrow_type
 from tidemark.arrow.windows import Told, windows_schema, windows_told
@@ -172,9 +172,9 @@ class WindowStatistics(Answer):
     def _frame(self, spark: Any) -> Any:
         require("pyspark", "spark")
         from tidemark.spark.derive.queries.statistics import with_statistics
-        from tidemark.spark.derive.settings import apart
+        from tidemark.spark.derive.settings import isolated_session
 
-        own, (asked, how) = apart(spark), self._asked_of
+        own, (asked, how) = isolated_session(spark), self._asked_of
         return with_statistics(
             self._windows._frame(own), asked, how, narrowed=bool(self._windows._selection.conditions.columns)
         )

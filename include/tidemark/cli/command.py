@@ -140,7 +140,7 @@ class Call:
         from argparse import Namespace
 
         from tidemark.jobs.app import spark_runner
-        from tidemark.jobs.nearby import BySize
+        from tidemark.jobs.in_process_runner import BySize
         from tidemark.jobs.steps.declared import STEPS
 
         master = spark or os.environ.get("TIDEMARK_SPARK") or LOCAL_SPARK

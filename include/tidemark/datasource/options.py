@@ -14,8 +14,8 @@ from tidemark.errors import InvalidUsage, listed
 from tidemark.model.nearest import nearest
 
 if TYPE_CHECKING:
-    from tidemark.api.asked import AsOf, Changes
     from tidemark.api.opened import OpenCollection
+    from tidemark.api.reads import AsOf, Changes
     from tidemark.model.collection import Collection
 
 PLACE = ("path", "root", "name")

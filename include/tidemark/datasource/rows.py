@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from tidemark.api.asked import AsOf, Changes
+    from tidemark.api.reads import AsOf, Changes
     from tidemark.arrow.read import Answered
     from tidemark.datasource.options import Options
     from tidemark.plan.tasks import ReadTask

@@ -86,7 +86,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskPartition]:
         """The read tasks of a batch. It begins where its end says, which is known also of a batch that was begun by a
         process that is gone, whatever `starting` comes to by now."""
-        from tidemark.api.asked import Changes
+        from tidemark.api.reads import Changes
         from tidemark.datasource.seals import offset_of
 
         if start == end:

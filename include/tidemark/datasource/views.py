@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.errors import InvalidUsage, listed, require
 
 if TYPE_CHECKING:
-    from tidemark.api.asked import AsOf
+    from tidemark.api.reads import AsOf
     from tidemark.api.times import Time
 
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

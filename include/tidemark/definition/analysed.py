@@ -61,7 +61,7 @@ def _once(select: str, shapes: tuple[InputShape, ...], refresh: Refresh, validit
     if found.by_key is not None:
         rule = replace(found.by_key, clustered=_as_declared(found.by_key, shapes))
         if list(spelled.values()) != list(shapes):  # a query does not mind, who reads columns by their names would
-            rule = replace(rule, plain=None, columns={}, grouped=None)
+            rule = replace(rule, delta_plan=None, columns={}, grouped=None)
             found = replace(found, projection=None, join=None, left_to_spark="names of columns are spelled in two ways")
         found = replace(found, by_key=rule)
     if validity is not None and found.by_row is None:
@@ -125,14 +125,14 @@ def _without_queries(query: exp.Query, recipe: Recipe, delta: Delta | None, shap
         return replace(recipe, left_to_spark="it is nested too deeply")
     except (NoDelta, NotLocal, LeftToSpark) as why:
         return replace(recipe, left_to_spark=str(why))
-    plain, grouped, left = delta.plain if delta else None, None, ""
+    delta_plan, grouped, left = delta.delta_plan if delta else None, None, ""
     try:
         grouped = grouped_of(delta.query if delta else select, keys.held, seen, delta.hidden if delta else ())
     except LeftToSpark as why:
         left = str(why)
-    if plain is None and grouped is None:
+    if delta_plan is None and grouped is None:
         return replace(recipe, left_to_spark=left)
-    rule = replace(rule, plain=plain, grouped=grouped, columns=keys.columns)
+    rule = replace(rule, delta_plan=delta_plan, grouped=grouped, columns=keys.columns)
     return replace(recipe, by_key=rule, projection=projection, left_to_spark=left)
 
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import is_aggregate, name_of, own_aggregates, with_filter
 from tidemark.definition.keys import is_plain
-from tidemark.definition.recipe import DELTA, DIFF, HELD, Added, Averaged, InputShape, Plain
+from tidemark.definition.recipe import DELTA, DIFF, HELD, DeltaPlan, InputShape, MeanColumn, SumColumn
 from tidemark.definition.relations import types_of
 from tidemark.definition.rows import not_by_row, source_of_changes
 from tidemark.definition.sums import BIG, distinct_of, is_big
@@ -54,7 +54,7 @@ class Delta:
     delta: str
     sums: tuple[str, ...]
     grown: str
-    plain: Plain | None
+    delta_plan: DeltaPlan | None
 
 
 def delta_of(query: exp.Query, held: Sequence[str], shapes: Mapping[str, InputShape]) -> Delta:
@@ -126,7 +126,7 @@ class _Growth:
         sums = tuple(name for _, name in ordered)
         return Delta(query, columns, self._changes(), sums, self._grown(finals, hidden), self._plain(hidden))
 
-    def _plain(self, hidden: Sequence[str]) -> Plain | None:
+    def _plain(self, hidden: Sequence[str]) -> DeltaPlan | None:
         """The same without a query, where that can be told."""
         keys = [self.shown[name] for name in self.held]
         others = {name: node for name, node in self.shown.items() if name not in self.held}
@@ -137,25 +137,25 @@ class _Growth:
         if None in sums or None in means:
             return None
         told = tuple(filter(None, sums)), self.rows.name, tuple(filter(None, means))
-        return Plain(tuple(one.name for one in keys), *told)
+        return DeltaPlan(tuple(one.name for one in keys), *told)
 
-    def _added(self, name: str, part: _Part) -> Added | None:
+    def _added(self, name: str, part: _Part) -> SumColumn | None:
         """How a part is added up, if it is of a column as it is."""
         if not isinstance(part.whole, exp.Func) or len(part.whole.expressions) != 1:
             return None
         (of,), count = part.whole.expressions, name_of(part.whole) == "count"
         if count and isinstance(of, exp.Star | exp.Literal):
-            return Added(name)
+            return SumColumn(name)
         hidden = name.startswith("_")
         of = of.this if hidden and not count and is_big(of) else of
         if not isinstance(of, exp.Column):
             return None
         if count:
-            return Added(name, of.name, count=True)
+            return SumColumn(name, of.name, count=True)
         values = None if hidden else self.names.get(text_of(_call("COUNT", of.copy())))
-        return Added(name, of.name, null_without=values, type=_column(name, part.type).type)
+        return SumColumn(name, of.name, null_without=values, type=_column(name, part.type).type)
 
-    def _mean(self, name: str, node: exp.Expr) -> Averaged | None:
+    def _mean(self, name: str, node: exp.Expr) -> MeanColumn | None:
         """How a mean is told by sums, if it is of a column as it is."""
         if not isinstance(node, exp.Func) or name_of(node) not in ("avg", "mean"):
             return None
@@ -166,7 +166,7 @@ class _Growth:
         digits = None if held in WHOLE_NUMBERS else decimal_digits(held)
         total = self.names[text_of(_call("SUM", of.copy() if digits else exp.cast(of.copy(), BIG)))]
         told = DecimalType(digits[0] + 4, digits[1] + 4) if digits else ColumnType.FLOAT
-        return Averaged(name, total, self.names[text_of(_call("COUNT", of.copy()))], told)
+        return MeanColumn(name, total, self.names[text_of(_call("COUNT", of.copy()))], told)
 
     def _part(self, whole: exp.Expr, change: exp.Expr, of: str) -> exp.Column:
         """The column of GROWN that holds a part: the group's own column that is the same, or a hidden one."""

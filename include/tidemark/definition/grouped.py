@@ -17,7 +17,7 @@ from tidemark.definition.aggregated import GROUPED_BY, result_type
 from tidemark.definition.functions import name_of
 from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.literals import shown as shown_to_people
-from tidemark.definition.recipe import Aggregated, Grouped, InputShape
+from tidemark.definition.recipe import AggregateColumn, GroupPlan, InputShape
 from tidemark.definition.sums import distinct_of, is_big
 from tidemark.model.collection import Column, ColumnType, ValueType
 from tidemark.model.window.aggregate import Function
@@ -37,7 +37,7 @@ def grouped_of(
     held: Sequence[str],
     shapes: Mapping[str, InputShape],
     hidden: Sequence[tuple[Column, exp.Expr]] = (),
-) -> Grouped:
+) -> GroupPlan:
     """What a resolved query says of projected rows, whose columns `held` tell its groups. Of its columns that are
     `hidden` it is told which aggregates they are. Raises LeftToSpark where that is more than is plain."""
     assert isinstance(query, exp.Select)  # as rows were projected for it
@@ -50,7 +50,7 @@ def grouped_of(
     kept = {column.name: _kept(column, node, types) for column, node in hidden}
     others = {name: node for name, node in shown.items() if name not in held}
     aggregates = [kept[name] if name in kept else _aggregated(name, node, types) for name, node in others.items()]
-    return Grouped(tuple(keys), tuple(aggregates))
+    return GroupPlan(tuple(keys), tuple(aggregates))
 
 
 def _key(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> str:
@@ -65,7 +65,7 @@ def _column(node: exp.Expr) -> str | None:
     return node.name if isinstance(node, exp.Column) else None
 
 
-def _kept(column: Column, node: exp.Expr, types: Mapping[str, ValueType]) -> Aggregated:
+def _kept(column: Column, node: exp.Expr, types: Mapping[str, ValueType]) -> AggregateColumn:
     """An aggregate behind what is shown: whole numbers whose mean is shown are added up as decimals."""
     whole = node.copy()
     for cast in list(whole.find_all(exp.Cast)):
@@ -74,7 +74,7 @@ def _kept(column: Column, node: exp.Expr, types: Mapping[str, ValueType]) -> Agg
     return replace(_aggregated(column.name, whole, types), type=column.type, kept=True)
 
 
-def _aggregated(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> Aggregated:
+def _aggregated(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> AggregateColumn:
     """An aggregate of a column, and nothing around it."""
     node = node.unnest()
     function = _NAMED.get(name_of(node))
@@ -82,7 +82,7 @@ def _aggregated(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> Ag
         raise LeftToSpark(f"{name}: {shown_to_people(node)}")
     of, distinct = distinct_of(node)
     if function is Function.COUNT and not distinct and isinstance(of, exp.Star | exp.Literal):
-        return Aggregated(name, function, None, ColumnType.INT)
+        return AggregateColumn(name, function, None, ColumnType.INT)
     column = _column(of)
     if column is None or column not in types:
         raise LeftToSpark(f"{name}: {shown_to_people(node)}")
@@ -93,4 +93,4 @@ def _aggregated(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> Ag
     told = result_type(function, types[column])
     if told is None:
         raise LeftToSpark(f"{name}: {function} of {types[column]}")
-    return Aggregated(name, function, column, told)
+    return AggregateColumn(name, function, column, told)

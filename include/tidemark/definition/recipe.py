@@ -64,7 +64,7 @@ class ByRow:
 
 
 @dataclass(frozen=True)
-class Added:
+class SumColumn:
     """A column of `ByKey.sums` that is of the input's column `of`: its sum, in its `type`, or the `count` of its values
     that are not null; without `of` the count of rows. One that is `null_without` another, a count, is null where that
     is 0."""
@@ -77,7 +77,7 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Averaged:
+class MeanColumn:
     """A column of a definition that shows one of `ByKey.sums`, `total`, divided by another, `count`, and null where
     that is 0: as the float next to the total, divided, or as the decimal of its `type` next to the quotient."""
 
@@ -88,18 +88,18 @@ class Averaged:
 
 
 @dataclass(frozen=True)
-class Plain:
+class DeltaPlan:
     """A delta that needs no query: the groups' `keys` are columns of the input, and the sums are of rows, or of whole
     numbers or decimals in columns of it; `rows` is that of rows. What is shown besides are `means`."""
 
     keys: tuple[str, ...]
-    sums: tuple[Added, ...]
+    sums: tuple[SumColumn, ...]
     rows: str
-    means: tuple[Averaged, ...] = ()
+    means: tuple[MeanColumn, ...] = ()
 
 
 @dataclass(frozen=True)
-class Aggregated:
+class AggregateColumn:
     """A column of groups: what a function tells of the values of the input's column `of` (None: `count`, of rows) that
     are not null, in its `type`: the least or greatest in Spark's order, a sum or mean that is exact and, of floats,
     rounded once; of sessions also the least of the first instant that has values, or the greatest of the last one. Of
@@ -118,13 +118,13 @@ class Aggregated:
 
 
 @dataclass(frozen=True)
-class Grouped:
+class GroupPlan:
     """Groups that need no query: their `keys` are columns of the input, which `ByKey.held` shows in this order; all
     others of the definition's columns, and the hidden ones, are `aggregates`. Rows are in order of the instants in the
     column `on`, where an aggregate asks for it."""
 
     keys: tuple[str, ...]
-    aggregates: tuple[Aggregated, ...]
+    aggregates: tuple[AggregateColumn, ...]
     on: str | None = None
 
 
@@ -143,7 +143,7 @@ class ByKey:
     `sums`: the definition's columns that are added up, and the hidden ones, which come last.
     `grown`: a query over the views DELTA and HELD that gives the rows of these groups as they are to be: the columns of
     the definition and the hidden ones. A group without rows is not in it; one with fewer than none raises.
-    `plain`: what `delta` and `grown` say, where it is so little that changes at hand are added up without Spark.
+    `delta_plan`: what `delta` and `grown` say, where it is so little that changes at hand are added up without Spark.
     `columns`: by input, where `touched` asks for nothing but columns of it, which ones k0, k1, … are.
     `grouped`: what `select` says, where it is so little that rows at hand are grouped without Spark.
     """
@@ -155,13 +155,13 @@ class ByKey:
     delta: str | None = None
     sums: tuple[str, ...] = ()
     grown: str | None = None
-    plain: Plain | None = None
+    delta_plan: DeltaPlan | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    grouped: Grouped | None = None
+    grouped: GroupPlan | None = None
 
 
 @dataclass(frozen=True)
-class Slid:
+class SlidingPlan:
     """Sliding windows over the rows of one input.
 
     `by`: the input's columns by which windows are told apart; `on`: the one that says when a row happened.
@@ -169,8 +169,8 @@ class Slid:
     windows, with the column AT.
     `valued`: a query over what `rows` gives, under the input's name: the columns of `by`, AT, and those of which the
     `aggregates` are, whose types Spark knows. `bound` is the type of the bounds of windows.
-    `for_a_while` (None: late rows count for ever): rows have the column BAND, too.
-    `plain`: the aggregates of rows that are projected without Spark, where they can be.
+    `bounded_lateness` (None: late rows count for ever): rows have the column BAND, too.
+    `of_columns`: the aggregates of rows that are projected without Spark, where they can be.
     """
 
     input: str
@@ -179,14 +179,14 @@ class Slid:
     kind: Sliding
     rows: str
     valued: str
-    aggregates: tuple[Valued, ...]
+    aggregates: tuple[ValueColumn, ...]
     bound: ColumnType
-    for_a_while: ForAWhile | None = None
-    plain: tuple[Aggregated, ...] | None = None
+    bounded_lateness: BoundedLateness | None = None
+    of_columns: tuple[AggregateColumn, ...] | None = None
 
 
 @dataclass(frozen=True)
-class Valued:
+class ValueColumn:
     """An aggregate of a column of rows that Spark gives; with `texts` another one has the values as JSON."""
 
     name: str
@@ -197,7 +197,7 @@ class Valued:
 
 
 @dataclass(frozen=True)
-class ForAWhile:
+class BoundedLateness:
     """Sliding windows take late rows for `lateness` µs after they closed, which they do `grace` µs after their end.
     `columns` are those that are needed of what `rows` gives, `by` among them."""
 
@@ -211,9 +211,9 @@ class ForAWhile:
 
 
 @dataclass(frozen=True)
-class InSessions:
-    """Sessions of the rows of one input; `by`, `on`, `rows`, `valued`, `aggregates`, `bound` and `plain` as of Slid.
-    `columns` are those of the input that `valued` looks at.
+class SessionPlan:
+    """Sessions of the rows of one input; `by`, `on`, `rows`, `valued`, `aggregates`, `bound` and `of_columns` as of
+    SlidingPlan. `columns` are those of the input that `valued` looks at.
 
     Of sessions that take late rows for a while only, one that ends at e takes none that is learned at e + `after` or
     later, `rows` is a query over the view of the input's updates, and `valued` over rows with START and END, too."""
@@ -225,14 +225,14 @@ class InSessions:
     rows: str
     columns: tuple[str, ...]
     valued: str
-    aggregates: tuple[Valued, ...]
+    aggregates: tuple[ValueColumn, ...]
     bound: ColumnType
     after: int | None = None
-    plain: tuple[Aggregated, ...] | None = None
+    of_columns: tuple[AggregateColumn, ...] | None = None
 
 
 @dataclass(frozen=True)
-class InTime:
+class LatenessFilter:
     """Windows that take late rows for a while only: `whole` and `by_key` of the recipe are over the rows of `input`
     that count, once for each window they count in.
 
@@ -251,10 +251,10 @@ class InTime:
 
 
 @dataclass(frozen=True)
-class Placed:
+class WindowAssignment:
     """Rows of an input, once for each window of a `kind` that they are in, by arithmetic or the calendar alone: those
     of which the column `on` is not null, with the columns START and END, which are of the type `bound`. What `by_key`
-    of the recipe says without queries (`plain`, `grouped`, `columns`) is over such rows."""
+    of the recipe says without queries (`delta_plan`, `grouped`, `columns`) is over such rows."""
 
     kind: Aligned
     on: str
@@ -300,11 +300,11 @@ class Recipe:
     hidden: tuple[Column, ...] = ()
     by_row: ByRow | None = None
     by_key: ByKey | None = None
-    windowed: Slid | InSessions | None = None
+    windowed: SlidingPlan | SessionPlan | None = None
     happened: bool = False
     used: Mapping[str, tuple[str, ...]] | None = None
-    in_time: InTime | None = None
-    placed: Placed | None = None
+    in_time: LatenessFilter | None = None
+    placed: WindowAssignment | None = None
     projection: Projection | None = None
     left_to_spark: str = ""
     joined: str = ""

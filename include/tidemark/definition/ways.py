@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import takewhile
 
-from tidemark.definition.recipe import InputShape, Recipe, Slid
+from tidemark.definition.recipe import InputShape, Recipe, SlidingPlan
 from tidemark.model.derived import Mode
 
 
@@ -76,12 +76,12 @@ def kernel_of(recipe: Recipe | None) -> str:
     if recipe is None:
         return ""
     if recipe.windowed is not None:
-        name = "sliding" if isinstance(recipe.windowed, Slid) else "session"
-        return name if recipe.windowed.plain is not None else ""
+        name = "sliding" if isinstance(recipe.windowed, SlidingPlan) else "session"
+        return name if recipe.windowed.of_columns is not None else ""
     rule = recipe.by_key
     if recipe.join is not None:
         return "join"
-    return "group" if rule is not None and (rule.grouped is not None or rule.plain is not None) else ""
+    return "group" if rule is not None and (rule.grouped is not None or rule.delta_plan is not None) else ""
 
 
 def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:

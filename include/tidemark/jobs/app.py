@@ -204,7 +204,7 @@ def app_runner(step: str, args: argparse.Namespace) -> Runner:
 
 def runner_of(step: Step, store: ObjectStore, on_spark: Callable[[], Runner]) -> Runner:
     """What the tasks of a step run on, as the step declares: Spark, or this process as long as their rows are few."""
-    from tidemark.jobs.nearby import FewInProcess
+    from tidemark.jobs.in_process_runner import FewInProcess
 
     return FewInProcess(store, on_spark) if step.few_in_process else on_spark()
 

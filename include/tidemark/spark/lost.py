@@ -15,7 +15,7 @@ _HEAP = "java.lang.OutOfMemoryError"
 
 
 @contextmanager
-def noticed() -> Iterator[None]:
+def worker_loss_as_unavailable() -> Iterator[None]:
     """Raise Unavailable where one is: what it had done is nobody's, and the same call may be made again.
 
     It is to be around all that is asked of Spark in a block, what lets go of it at the end too: there a JVM that is

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemark.arrow.kernels.registry import kernel, run_encoded
 from tidemark.errors import Corruption, TidemarkError
 from tidemark.plan.task_size import Size, size_of
-from tidemark.spark.lost import noticed
+from tidemark.spark.lost import worker_loss_as_unavailable
 from tidemark.spark.watch import reading
 from tidemark.storage import open_store
 from tidemark.storage.documents.codec import decode, encode
@@ -50,7 +50,7 @@ class SparkRunner:
         return answers
 
     def _run(self, name: str, tasks: list[bytes]) -> list[bytes]:
-        with noticed():
+        with worker_loss_as_unavailable():
             answers = _mapped(self.spark, self.url, name, tasks).collect()
         for row in answers:
             if row["error"] is not None:

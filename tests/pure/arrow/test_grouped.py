@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.window.aggregate import Function
 
@@ -58,18 +58,18 @@ ROWS = st.lists(
 SCHEMA = pa.schema([("shop", pa.string()), ("kind", pa.int64()), *((name, of) for name, (_, of, _) in COLUMNS.items())])
 INT, FLOAT = ColumnType.INT, ColumnType.FLOAT
 AGGREGATES = (
-    Aggregated("rows", Function.COUNT, None, INT),
-    *(Aggregated(f"count_{name}", Function.COUNT, name, INT) for name in COLUMNS),
-    *(Aggregated(f"distinct_{name}", Function.COUNT_DISTINCT, name, INT) for name in COLUMNS),
-    *(Aggregated(f"min_{name}", Function.MIN, name, of) for name, (of, _, _) in COLUMNS.items()),
-    *(Aggregated(f"max_{name}", Function.MAX, name, of) for name, (of, _, _) in COLUMNS.items()),
-    Aggregated("sum_whole", Function.SUM, "whole", INT),
-    Aggregated("sum_float", Function.SUM, "float", FLOAT),
-    Aggregated("sum_price", Function.SUM, "price", DecimalType(38, 3)),
-    Aggregated("kept_whole", Function.SUM, "whole", DecimalType(30, 0), kept=True),
-    Aggregated("kept_price", Function.SUM, "price", DecimalType(38, 3), kept=True),
-    Aggregated("mean_whole", Function.AVG, "whole", FLOAT),
-    Aggregated("mean_float", Function.AVG, "float", FLOAT),
+    AggregateColumn("rows", Function.COUNT, None, INT),
+    *(AggregateColumn(f"count_{name}", Function.COUNT, name, INT) for name in COLUMNS),
+    *(AggregateColumn(f"distinct_{name}", Function.COUNT_DISTINCT, name, INT) for name in COLUMNS),
+    *(AggregateColumn(f"min_{name}", Function.MIN, name, of) for name, (of, _, _) in COLUMNS.items()),
+    *(AggregateColumn(f"max_{name}", Function.MAX, name, of) for name, (of, _, _) in COLUMNS.items()),
+    AggregateColumn("sum_whole", Function.SUM, "whole", INT),
+    AggregateColumn("sum_float", Function.SUM, "float", FLOAT),
+    AggregateColumn("sum_price", Function.SUM, "price", DecimalType(38, 3)),
+    AggregateColumn("kept_whole", Function.SUM, "whole", DecimalType(30, 0), kept=True),
+    AggregateColumn("kept_price", Function.SUM, "price", DecimalType(38, 3), kept=True),
+    AggregateColumn("mean_whole", Function.AVG, "whole", FLOAT),
+    AggregateColumn("mean_float", Function.AVG, "float", FLOAT),
 )
 Row = dict[str, Any]
 
@@ -129,7 +129,7 @@ ORACLE: dict[Function, Callable[[list[Any]], Any]] = {
 }
 
 
-def told(one: Aggregated, rows: list[Row]) -> Any:
+def told(one: AggregateColumn, rows: list[Row]) -> Any:
     values = [row[one.of] for row in rows if row[one.of] is not None] if one.of else rows
     if one.function is Function.COUNT:
         return len(values)
@@ -161,7 +161,7 @@ def test_groups_are_those_told_row_by_row(rows: list[Row], keys: tuple[str, ...]
 
 @given(st.lists(FLOATS.filter(lambda value: value is not None), min_size=1, max_size=60))
 def test_a_sum_of_floats_is_rounded_once(values: list[float]) -> None:
-    one = Aggregated("total", Function.SUM, "x", FLOAT)
+    one = AggregateColumn("total", Function.SUM, "x", FLOAT)
     found = groups_by(pa.table({"k": [1] * len(values), "x": pa.array(values, pa.float64())}), ["k"], [one])
     assert bits(found.column("total")[0].as_py()) == bits(plain(float_sum(values)))
 
@@ -180,17 +180,17 @@ def test_columns_are_of_the_types_they_are_to_have() -> None:
 def test_a_sum_is_refused_where_it_does_not_fit_and_not_where_a_part_of_it_does_not() -> None:
     """Of the first group the whole fits, but the sum of the first two does not."""
     rows = pa.table({"k": [1, 1, 1], "x": [MOST, 1, -1]})
-    total = Aggregated("total", Function.SUM, "x", INT)
+    total = AggregateColumn("total", Function.SUM, "x", INT)
     assert groups_by(rows, ["k"], [total]).to_pylist() == [{"k": 1, "total": MOST}]
     for function, of in ((Function.SUM, INT), (Function.AVG, FLOAT)):
         with pytest.raises(Overflowed):
-            groups_by(rows.slice(0, 2), ["k"], [Aggregated("total", function, "x", of)])
-    most = groups_by(rows, ["k"], [Aggregated("most", Function.MAX, "x", INT)])
+            groups_by(rows.slice(0, 2), ["k"], [AggregateColumn("total", function, "x", of)])
+    most = groups_by(rows, ["k"], [AggregateColumn("most", Function.MAX, "x", INT)])
     assert most.to_pylist() == [{"k": 1, "most": MOST}]
 
 
 def test_groups_of_dates_and_texts_are_told_apart_by_value() -> None:
     days = [date(1, 1, 1), None, date(9999, 12, 31), date(1, 1, 1)]
     rows = pa.table({"day": pa.array(days, pa.date32()), "x": [1, 2, 3, 4]})
-    found = groups_by(rows, ["day"], [Aggregated("n", Function.COUNT, None, INT)])
+    found = groups_by(rows, ["day"], [AggregateColumn("n", Function.COUNT, None, INT)])
     assert found.to_pylist() == [{"day": None, "n": 1}, {"day": days[0], "n": 2}, {"day": days[2], "n": 1}]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.pure.arrow.test_slides import AS_THEY_ARE, PUT_TOGETHER, cut
 from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.aggregates.groups_in_order import groups_in_order
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 
 pytestmark = pytest.mark.pure
 
@@ -37,7 +37,7 @@ ROW = st.tuples(
     st.sampled_from([("key",), ()]),
 )
 def test_they_are_those_of_all_rows(
-    rows: list[tuple[Any, ...]], sizes: list[int], most: int, asked: tuple[Aggregated, ...], keys: tuple[str, ...]
+    rows: list[tuple[Any, ...]], sizes: list[int], most: int, asked: tuple[AggregateColumn, ...], keys: tuple[str, ...]
 ) -> None:
     if not keys:
         rows = [(None, *row[1:]) for row in rows]

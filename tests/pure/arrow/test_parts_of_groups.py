@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.aggregates.parts import merged_groups, parts_of
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.model.collection import ColumnType, DecimalType
 from tidemark.model.window.aggregate import Function
 
@@ -31,17 +31,17 @@ SCHEMA = pa.schema(
     ]
 )
 MERGED = (
-    Aggregated("rows", Function.COUNT, None, INT),
-    Aggregated("known", Function.COUNT, "x", INT),
-    Aggregated("sum", Function.SUM, "n", INT),
-    Aggregated("hidden", Function.SUM, "n", DecimalType(30, 0), kept=True),
-    Aggregated("prices", Function.SUM, "p", DecimalType(15, 2)),
-    Aggregated("floats", Function.SUM, "x", FLOAT),
-    Aggregated("mean", Function.AVG, "n", FLOAT),
-    Aggregated("mean_of_floats", Function.AVG, "x", FLOAT),
-    Aggregated("mean_price", Function.AVG, "p", DecimalType(9, 6)),
-    Aggregated("least", Function.MIN, "x", FLOAT),
-    Aggregated("last", Function.MAX, "t", TEXT),
+    AggregateColumn("rows", Function.COUNT, None, INT),
+    AggregateColumn("known", Function.COUNT, "x", INT),
+    AggregateColumn("sum", Function.SUM, "n", INT),
+    AggregateColumn("hidden", Function.SUM, "n", DecimalType(30, 0), kept=True),
+    AggregateColumn("prices", Function.SUM, "p", DecimalType(15, 2)),
+    AggregateColumn("floats", Function.SUM, "x", FLOAT),
+    AggregateColumn("mean", Function.AVG, "n", FLOAT),
+    AggregateColumn("mean_of_floats", Function.AVG, "x", FLOAT),
+    AggregateColumn("mean_price", Function.AVG, "p", DecimalType(9, 6)),
+    AggregateColumn("least", Function.MIN, "x", FLOAT),
+    AggregateColumn("last", Function.MAX, "t", TEXT),
 )
 TYPES = {of.name: of.type for of in SCHEMA}
 ROW = st.tuples(
@@ -71,18 +71,18 @@ def test_groups_of_parts_are_those_of_all(rows: list[tuple[object, ...]], size: 
 @pytest.mark.parametrize(
     "one",
     [
-        Aggregated("a", Function.COUNT_DISTINCT, "t", INT),
-        Aggregated("a", Function.APPROX_QUANTILE, "n", FLOAT, at=0.5),
-        Aggregated("a", Function.COLLECT, "t", TEXT),
-        Aggregated("a", Function.FIRST, "t", TEXT),
+        AggregateColumn("a", Function.COUNT_DISTINCT, "t", INT),
+        AggregateColumn("a", Function.APPROX_QUANTILE, "n", FLOAT, at=0.5),
+        AggregateColumn("a", Function.COLLECT, "t", TEXT),
+        AggregateColumn("a", Function.FIRST, "t", TEXT),
     ],
 )
-def test_what_depends_on_how_rows_are_parted_has_no_parts(one: Aggregated) -> None:
+def test_what_depends_on_how_rows_are_parted_has_no_parts(one: AggregateColumn) -> None:
     assert parts_of((*MERGED, one), TYPES) is None
 
 
 def test_a_sum_is_refused_only_where_its_own_group_may_be_beyond() -> None:
-    total = (Aggregated("sum", Function.SUM, "n", INT),)
+    total = (AggregateColumn("sum", Function.SUM, "n", INT),)
     far = [(key, None, number, None, None, None) for key, number in (("a", 2**61), ("b", 2**61), ("c", -(2**61)))]
     assert groups_by(table(far), KEYS, total).column("sum").to_pylist() == [2**61, 2**61, -(2**61)]
     with pytest.raises(Overflowed):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.windows.placed import placed
-from tidemark.definition.recipe import Placed
+from tidemark.definition.recipe import WindowAssignment
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.calendar import unit_of
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
@@ -47,7 +47,7 @@ def test_rows_are_in_the_windows_that_hold_their_instant(kind: Kind, rows: list[
     batch = pa.record_batch(
         [pa.array([by for by, _ in rows], pa.string()), pa.array([at for _, at in rows], pa.int64())], ["by", "at"]
     )
-    found = placed(batch, Placed(kind, "at", ("by",), ColumnType.INT))
+    found = placed(batch, WindowAssignment(kind, "at", ("by",), ColumnType.INT))
     assert [tuple(row.values()) for row in found.to_pylist()] == expected
 
 
@@ -70,7 +70,7 @@ DAYS = st.integers(-20_000, 40_000)
 def test_rows_are_in_the_unit_of_the_calendar_that_the_law_says(kind: Calendar, days: list[tuple[int, int]]) -> None:
     at = [day * 86_400_000_000 + micros for day, micros in days]
     batch = pa.record_batch([pa.array(at, pa.int64())], ["at"])
-    found = placed(batch, Placed(kind, "at", (), ColumnType.INT))
+    found = placed(batch, WindowAssignment(kind, "at", (), ColumnType.INT))
     assert [tuple(row.values()) for row in found.to_pylist()] == [
         (one, *unit_of(kind.unit, kind.zone, one)) for one in at
     ]
@@ -82,7 +82,7 @@ def test_days_in_which_clocks_were_put_on_are_those_of_the_law(zone: str) -> Non
     quarter, first = 900_000_000, {"Pacific/Apia": 15_300, "America/Sao_Paulo": 17_400}.get(zone, 16_000)
     at = [first * 86_400_000_000 + step * quarter for step in range(0, 370 * 96, 3)]
     kind = Calendar(Unit.DAY, zone)
-    found = placed(pa.record_batch([pa.array(at)], ["at"]), Placed(kind, "at", (), ColumnType.INT))
+    found = placed(pa.record_batch([pa.array(at)], ["at"]), WindowAssignment(kind, "at", (), ColumnType.INT))
     assert [tuple(row.values())[1:] for row in found.to_pylist()] == [unit_of(Unit.DAY, zone, one) for one in at]
 
 
@@ -90,7 +90,7 @@ def test_days_in_which_clocks_were_put_on_are_those_of_the_law(zone: str) -> Non
 def test_times_and_dates_have_windows_of_times(of: pa.DataType, unit: int) -> None:
     numbers = [-3, 0, None, 5]
     at = pa.array(numbers, pa.int32() if of == pa.date32() else pa.int64()).cast(of)
-    found = placed(pa.record_batch([at], ["at"]), Placed(Tumbling(2 * unit), "at", (), ColumnType.TIMESTAMP))
+    found = placed(pa.record_batch([at], ["at"]), WindowAssignment(Tumbling(2 * unit), "at", (), ColumnType.TIMESTAMP))
     assert found.schema.field("_start").type == found.schema.field("_end").type == pa.timestamp("us", "UTC")
     starts, ends = (found.column(name).cast(pa.int64()).to_pylist() for name in ("_start", "_end"))
     assert starts == [-4 * unit, 0, 4 * unit]
@@ -111,4 +111,4 @@ def test_times_and_dates_have_windows_of_times(of: pa.DataType, unit: int) -> No
 def test_what_is_too_far_and_too_much_is_not_told(kind: Kind, at: int) -> None:
     rows: Any = pa.record_batch([pa.array([at])], ["at"])
     with pytest.raises(Overflowed):
-        placed(rows, Placed(kind, "at", (), ColumnType.INT))
+        placed(rows, WindowAssignment(kind, "at", (), ColumnType.INT))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
 from tidemark.arrow.kernels.aggregates.sums import Overflowed, sums
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.evaluate import evaluate
@@ -75,7 +75,7 @@ def test_they_are_those_of_the_law(rows: list[tuple[Any, ...]], picks: list[tupl
     places = {name: 2 + place for place, name in enumerate(COLUMNS)}
     for function, name, of in ASKED:
         quantile = 0.5 if function is Function.APPROX_QUANTILE else None
-        found = aggregated(Aggregated("a", function, name, of, at=quantile), batch, ranges).to_pylist()
+        found = aggregated(AggregateColumn("a", function, name, of, at=quantile), batch, ranges).to_pylist()
         law = Aggregate("a", function, name, at=quantile)
         for (a, b), one in zip(chosen, found, strict=True):
             # The order of rows of two keys is no question: instants of the second come after those of the first.
@@ -87,12 +87,12 @@ def test_they_are_those_of_the_law(rows: list[tuple[Any, ...]], picks: list[tupl
 def test_rows_are_counted_without_a_column() -> None:
     batch = pa.record_batch({"n": pa.array([1, 2, 3])})
     ranges = Ranges(np.array([0, 1]), np.array([2, 3]), np.arange(3), np.array([True, False, False]))
-    assert aggregated(Aggregated("a", Function.COUNT, None, INT), batch, ranges).to_pylist() == [2, 2]
+    assert aggregated(AggregateColumn("a", Function.COUNT, None, INT), batch, ranges).to_pylist() == [2, 2]
 
 
 def test_a_sum_is_refused_where_it_does_not_fit_and_not_where_a_part_of_it_does_not() -> None:
     batch = pa.record_batch({"n": pa.array([2**62, 2**62, -(2**62), 1])})
-    total = Aggregated("a", Function.SUM, "n", INT)
+    total = AggregateColumn("a", Function.SUM, "n", INT)
     at, begins = np.arange(4), np.array([True, False, False, False])
     lo, hi = np.array([0, 3, 0]), np.array([1, 4, 3])
     assert aggregated(total, batch, Ranges(lo, hi, at, begins)).to_pylist() == [2**62, 1, 2**62]

@@ -12,7 +12,7 @@ from tidemark.arrow.kernels.windows.reached import rows_around, starts_reached
 from tidemark.arrow.kernels.windows.regions import in_regions
 from tidemark.arrow.kernels.windows.sliding import sliding_of
 from tidemark.arrow.rows.columns import Ints
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -23,8 +23,8 @@ from tidemark.model.window.windows import Windows
 
 TOLD = (Aggregate("rows", Function.COUNT), Aggregate("total", Function.SUM, "n"))
 COMPUTED = (
-    Aggregated("rows", Function.COUNT, None, ColumnType.INT),
-    Aggregated("total", Function.SUM, "n", ColumnType.INT),
+    AggregateColumn("rows", Function.COUNT, None, ColumnType.INT),
+    AggregateColumn("total", Function.SUM, "n", ColumnType.INT),
 )
 Row = tuple[int, int, int]
 """Group, instant, value."""

@@ -15,7 +15,7 @@ from tests.pure.arrow.test_grouped import AGGREGATES, COLUMNS, bits, plain
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
 from tidemark.arrow.kernels.windows.sessions import can_be_merged, merged_sessions, sessions_in_order, sessions_of
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.definition.windows.assigned import END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
@@ -27,8 +27,8 @@ from tidemark.model.window.windows import Windows
 
 TOLD = (
     *(one for one in AGGREGATES if not one.kept),
-    *(Aggregated(f"first_{name}", Function.FIRST, name, of) for name, (of, _, _) in COLUMNS.items()),
-    *(Aggregated(f"last_{name}", Function.LAST, name, of) for name, (of, _, _) in COLUMNS.items()),
+    *(AggregateColumn(f"first_{name}", Function.FIRST, name, of) for name, (of, _, _) in COLUMNS.items()),
+    *(AggregateColumn(f"last_{name}", Function.LAST, name, of) for name, (of, _, _) in COLUMNS.items()),
 )
 IN_PARTS = tuple(one for one in TOLD if one.function is not Function.COUNT_DISTINCT)
 SCHEMA = pa.schema(
@@ -102,7 +102,10 @@ def test_sessions_of_rows_in_order_are_told_as_they_come(
 def test_the_first_and_last_are_of_instants_that_have_values() -> None:
     """A key that has none at its last instant does not get that of the next key."""
     rows = pa.table({"at": [0, 0, 0, 5, 5, 5], "x": pa.array([None, 7, 3, 1, 9, None], pa.int64())})
-    one = [Aggregated("a", Function.FIRST, "x", ColumnType.INT), Aggregated("z", Function.LAST, "x", ColumnType.INT)]
+    one = [
+        AggregateColumn("a", Function.FIRST, "x", ColumnType.INT),
+        AggregateColumn("z", Function.LAST, "x", ColumnType.INT),
+    ]
     for numbers, values in ([0] * 6, [(3, 9)]), ([0, 0, 0, 1, 1, 1], [(3, 7), (1, 9)]):
         at = rows.column("at").to_numpy()
         found = sessions_of(rows, pa.array(numbers).to_numpy(), at, Session(9), one)
@@ -150,7 +153,7 @@ def test_what_depends_on_the_rows_of_a_session_is_not_put_together() -> None:
 
 
 def test_sums_of_parts_that_may_not_fit_are_not_put_together() -> None:
-    total = (Aggregated("total", Function.SUM, "whole", ColumnType.INT),)
+    total = (AggregateColumn("total", Function.SUM, "whole", ColumnType.INT),)
     rows = [{"kind": 1, "shop": "", "at": at, "whole": 2**62} for at in (1, 2)]
     parts = [
         sessions_of(pa.Table.from_pylist([row], SCHEMA), np.array([0]), np.array([row["at"]]), Session(5), total)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.windows.sliding import CHUNK, Slide, sliding, sliding_in_order
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -25,26 +25,26 @@ pytestmark = pytest.mark.pure
 
 INT, FLOAT, TEXT = ColumnType.INT, ColumnType.FLOAT, ColumnType.STRING
 PUT_TOGETHER = (
-    Aggregated("rows", Function.COUNT, None, INT),
-    Aggregated("known", Function.COUNT, "t", INT),
-    Aggregated("sum", Function.SUM, "n", INT),
-    Aggregated("mean", Function.AVG, "n", FLOAT),
-    Aggregated("floats", Function.SUM, "x", FLOAT),
-    Aggregated("mean_of_floats", Function.AVG, "x", FLOAT),
-    Aggregated("least", Function.MIN, "t", TEXT),
-    Aggregated("most", Function.MAX, "x", FLOAT),
-    Aggregated("first", Function.FIRST, "t", TEXT),
-    Aggregated("last", Function.LAST, "x", FLOAT),
+    AggregateColumn("rows", Function.COUNT, None, INT),
+    AggregateColumn("known", Function.COUNT, "t", INT),
+    AggregateColumn("sum", Function.SUM, "n", INT),
+    AggregateColumn("mean", Function.AVG, "n", FLOAT),
+    AggregateColumn("floats", Function.SUM, "x", FLOAT),
+    AggregateColumn("mean_of_floats", Function.AVG, "x", FLOAT),
+    AggregateColumn("least", Function.MIN, "t", TEXT),
+    AggregateColumn("most", Function.MAX, "x", FLOAT),
+    AggregateColumn("first", Function.FIRST, "t", TEXT),
+    AggregateColumn("last", Function.LAST, "x", FLOAT),
 )
 """Aggregates of which rows at one instant are put together."""
 AS_THEY_ARE = (
     *PUT_TOGETHER,
-    Aggregated("all", Function.COLLECT, "t", TEXT),
-    Aggregated("kinds", Function.COUNT_DISTINCT, "t", INT),
-    Aggregated("median", Function.APPROX_QUANTILE, "n", FLOAT, at=0.5),
+    AggregateColumn("all", Function.COLLECT, "t", TEXT),
+    AggregateColumn("kinds", Function.COUNT_DISTINCT, "t", INT),
+    AggregateColumn("median", Function.APPROX_QUANTILE, "n", FLOAT, at=0.5),
 )
 ASKED = st.sampled_from([PUT_TOGETHER, AS_THEY_ARE])
-Asked = tuple[Aggregated, ...]
+Asked = tuple[AggregateColumn, ...]
 PLACES = {"n": 0, "x": 1, "t": 2}
 ROW = st.tuples(
     st.sampled_from([None, "a", "b"]),
@@ -123,7 +123,7 @@ def test_chunks_of_starts_are_all_windows_together(
 
 def test_windows_that_share_a_long_value_come_some_at_a_time() -> None:
     """All of them together would be as large as the value times the windows that it is in."""
-    asked = (Aggregated("most", Function.MAX, "t", TEXT), Aggregated("first", Function.FIRST, "t", TEXT))
+    asked = (AggregateColumn("most", Function.MAX, "t", TEXT), AggregateColumn("first", Function.FIRST, "t", TEXT))
     texts = ["long" * 1000 if at == 0 else None if at % 3 else "x" for at in range(200)]
     batch = pa.record_batch({AT: pa.array(range(200), pa.int64()), "t": texts})
     slide = Slide((), 500, asked)

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.windows.sliding import CHUNK, Slide, sliding, sliding_in_order
-from tidemark.definition.recipe import BAND, Aggregated
+from tidemark.definition.recipe import BAND, AggregateColumn
 from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
 
 INT = ColumnType.INT
-ASKED = (Aggregated("rows", Function.COUNT, None, INT), Aggregated("last", Function.LAST, "n", INT))
+ASKED = (AggregateColumn("rows", Function.COUNT, None, INT), AggregateColumn("last", Function.LAST, "n", INT))
 SCHEMA = pa.schema([("key", pa.string()), (AT, pa.int64()), ("n", pa.int64())])
 Cell = dict[str, Any]
 
@@ -228,7 +228,7 @@ def test_what_is_carried_is_what_windows_reach_and_what_grows_is_told_in_small_b
     rows, before = 0, pa.total_allocated_bytes()
     for batch in sliding(
         stream(),
-        Slide((), size, (Aggregated("all", Function.COLLECT, "text", ColumnType.STRING),)),
+        Slide((), size, (AggregateColumn("all", Function.COLLECT, "text", ColumnType.STRING),)),
         rows=1000,
         room=100_000,
     ):
@@ -240,7 +240,7 @@ def test_what_is_carried_is_what_windows_reach_and_what_grows_is_told_in_small_b
 
 def test_of_many_rows_at_few_instants_little_is_held() -> None:
     """A window of days holds all flights of these days, and yet no more than a row for each instant of a batch."""
-    asked = (*ASKED, Aggregated("sum", Function.SUM, "x", ColumnType.FLOAT))
+    asked = (*ASKED, AggregateColumn("sum", Function.SUM, "x", ColumnType.FLOAT))
     days, each = 60, 5_000
     columns: dict[str, Any] = {"n": pa.array(range(each), pa.int64()), "x": pa.array([0.1] * each, pa.float64())}
     most, before = 0, pa.total_allocated_bytes()

@@ -15,7 +15,7 @@ from tidemark.arrow.kernels.windows import sliding
 from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
 from tidemark.arrow.kernels.windows.sliding import sliding_of
 from tidemark.definition.aggregated import result_type
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import ColumnType, DecimalType
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -43,10 +43,10 @@ SCHEMA = pa.schema(
 )
 
 
-def computed(one: Aggregate) -> Aggregated:
+def computed(one: Aggregate) -> AggregateColumn:
     of = result_type(one.function, TYPES[one.of]) if one.of else ColumnType.INT
     assert of is not None, one.name
-    return Aggregated(one.name, one.function, one.of or None, of)
+    return AggregateColumn(one.name, one.function, one.of or None, of)
 
 
 COMPUTED = tuple(computed(one) for one in ASKED)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.pure.definition.inputs import FLIGHTS, columns, recipe
 from tidemark.definition.analysed import analysed
-from tidemark.definition.recipe import Added, Aggregated, Grouped, InputShape, Plain
+from tidemark.definition.recipe import AggregateColumn, DeltaPlan, GroupPlan, InputShape, SumColumn
 from tidemark.model.collection import ColumnType, DecimalType
 from tidemark.model.condition.tree import Compare
 from tidemark.model.expression import Arithmetic, Choice, Constant, Converted, Matches, Projection
@@ -47,25 +47,25 @@ SELECT day AS d, max(delay) AS most, count(*) AS n, f.carrier, avg(miles) AS mea
 FROM flights f GROUP BY f.carrier, day"""
 
 
-def grouped(select: str) -> Grouped | None:
+def grouped(select: str) -> GroupPlan | None:
     found = recipe(select).by_key
     assert found is not None
     return found.grouped
 
 
 def test_aggregates_of_columns_are_told_without_a_query() -> None:
-    assert grouped(MANY) == Grouped(
+    assert grouped(MANY) == GroupPlan(
         ("day", "carrier"),
         (
-            Aggregated("most", Function.MAX, "Delay", INT),
-            Aggregated("n", Function.COUNT, None, INT),
-            Aggregated("mean", Function.AVG, "miles", FLOAT),
-            Aggregated("far", Function.SUM, "miles", FLOAT),
-            Aggregated("least", Function.MIN, "fare", DecimalType(12, 2)),
-            Aggregated("times", Function.COUNT_DISTINCT, "at", INT),
-            Aggregated("fares", Function.SUM, "fare", DecimalType(22, 2)),
-            Aggregated("tagged", Function.COUNT, "tags", INT),
-            Aggregated("middle", Function.AVG, "id", FLOAT),
+            AggregateColumn("most", Function.MAX, "Delay", INT),
+            AggregateColumn("n", Function.COUNT, None, INT),
+            AggregateColumn("mean", Function.AVG, "miles", FLOAT),
+            AggregateColumn("far", Function.SUM, "miles", FLOAT),
+            AggregateColumn("least", Function.MIN, "fare", DecimalType(12, 2)),
+            AggregateColumn("times", Function.COUNT_DISTINCT, "at", INT),
+            AggregateColumn("fares", Function.SUM, "fare", DecimalType(22, 2)),
+            AggregateColumn("tagged", Function.COUNT, "tags", INT),
+            AggregateColumn("middle", Function.AVG, "id", FLOAT),
         ),
     )
 
@@ -87,18 +87,18 @@ def test_decimals_whose_sum_may_not_fit_and_types_without_an_order_are_for_a_que
 
 def test_sums_that_grow_are_told_with_all_that_they_grow_by() -> None:
     """Of no values what is hidden is 0, where what is shown is null."""
-    assert grouped("SELECT carrier, avg(Delay) AS mean, sum(fare) AS s FROM flights GROUP BY carrier") == Grouped(
+    assert grouped("SELECT carrier, avg(Delay) AS mean, sum(fare) AS s FROM flights GROUP BY carrier") == GroupPlan(
         ("carrier",),
         (
-            Aggregated("mean", Function.AVG, "Delay", FLOAT),
-            Aggregated("s", Function.SUM, "fare", DecimalType(22, 2)),
-            Aggregated("_rows", Function.COUNT, None, INT, kept=True),
-            Aggregated("_part1", Function.COUNT, "Delay", INT, kept=True),
-            Aggregated("_part2", Function.SUM, "Delay", DecimalType(30, 0), kept=True),
-            Aggregated("_part3", Function.COUNT, "fare", INT, kept=True),
+            AggregateColumn("mean", Function.AVG, "Delay", FLOAT),
+            AggregateColumn("s", Function.SUM, "fare", DecimalType(22, 2)),
+            AggregateColumn("_rows", Function.COUNT, None, INT, kept=True),
+            AggregateColumn("_part1", Function.COUNT, "Delay", INT, kept=True),
+            AggregateColumn("_part2", Function.SUM, "Delay", DecimalType(30, 0), kept=True),
+            AggregateColumn("_part3", Function.COUNT, "fare", INT, kept=True),
         ),
     )
-    distinct = Grouped(("carrier", "day"), (Aggregated("_rows", Function.COUNT, None, INT, kept=True),))
+    distinct = GroupPlan(("carrier", "day"), (AggregateColumn("_rows", Function.COUNT, None, INT, kept=True),))
     assert grouped("SELECT DISTINCT carrier, day FROM flights") == distinct
 
 
@@ -125,13 +125,13 @@ def test_what_a_select_says_of_rows_are_columns_of_projected_rows() -> None:
     )
     assert found.by_key is not None
     assert found.by_key.columns == {"flights": ("carrier", "_x1")}
-    assert found.by_key.plain == Plain(
+    assert found.by_key.delta_plan == DeltaPlan(
         ("carrier", "_x1"),
         (
-            Added("_rows"),
-            Added("late", "_x2", count=True),
-            Added("_part1", "_x3", count=True),
-            Added("s", "_x3", null_without="_part1"),
+            SumColumn("_rows"),
+            SumColumn("late", "_x2", count=True),
+            SumColumn("_part1", "_x3", count=True),
+            SumColumn("s", "_x3", null_without="_part1"),
         ),
         "_rows",
     )

@@ -8,7 +8,7 @@ import pytest
 import sqlglot
 
 from tests.pure.definition.inputs import FLIGHTS
-from tidemark.definition.recipe import Aggregated, ForAWhile, InSessions, Recipe, Slid, Valued
+from tidemark.definition.recipe import AggregateColumn, BoundedLateness, Recipe, SessionPlan, SlidingPlan, ValueColumn
 from tidemark.definition.windows.aggregated import aggregates_of_values
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.errors import InvalidUsage
@@ -28,9 +28,9 @@ def recipe(*aggregates: Aggregate, kind: Sliding | Session = SLID, refresh: Refr
     return analysed_windows(Windows(("carrier",), "at", kind, aggregates, where="id > 1"), FLIGHTS, refresh)
 
 
-def slid(*aggregates: Aggregate) -> Slid:
+def slid(*aggregates: Aggregate) -> SlidingPlan:
     rule = recipe(*aggregates).windowed
-    assert isinstance(rule, Slid)
+    assert isinstance(rule, SlidingPlan)
     return rule
 
 
@@ -43,11 +43,11 @@ def test_what_aggregates_are_of_is_asked_of_spark_and_null_where_it_is_not_for_t
         Aggregate("different", Function.APPROX_DISTINCT, "id"),
     )
     assert rule.aggregates == (
-        Valued("rows", Function.COUNT, None),
-        Valued("late", Function.COUNT, "_v1"),
-        Valued("known", Function.COUNT, "_v2"),
-        Valued("nines", Function.APPROX_QUANTILE, "_v3", 0.9),
-        Valued("different", Function.COUNT_DISTINCT, "_v4"),
+        ValueColumn("rows", Function.COUNT, None),
+        ValueColumn("late", Function.COUNT, "_v1"),
+        ValueColumn("known", Function.COUNT, "_v2"),
+        ValueColumn("nines", Function.APPROX_QUANTILE, "_v3", 0.9),
+        ValueColumn("different", Function.COUNT_DISTINCT, "_v4"),
     )
     assert rule.valued == (
         "SELECT `flights`.`carrier` AS `carrier`, `flights`.`_at` AS `_at`, "
@@ -63,17 +63,17 @@ def test_what_is_collected_has_its_text_beside_it() -> None:
     some = slid(Aggregate("some", Function.COLLECT, "miles", "id > 2"))
     assert "CASE WHEN (`flights`.`id` > 2) AND (`flights`.`miles`) IS NOT NULL THEN substring(" in some.valued
     rule = slid(Aggregate("all", Function.COLLECT, "miles"))
-    assert rule.aggregates == (Valued("all", Function.COLLECT, "_v0", texts="_t0"),)
+    assert rule.aggregates == (ValueColumn("all", Function.COLLECT, "_v0", texts="_t0"),)
     assert "substring(to_json(array(`flights`.`miles`)), 2" in rule.valued
     assert aggregates_of_values(rule.aggregates, {"_v0": ColumnType.FLOAT, "_t0": ColumnType.STRING}) == (
-        Aggregated("all", Function.COLLECT, "_v0", ColumnType.STRING, texts="_t0"),
+        AggregateColumn("all", Function.COLLECT, "_v0", ColumnType.STRING, texts="_t0"),
     )
 
 
-def plain(*aggregates: Aggregate, where: str = "", on: str = "at") -> tuple[Aggregated, ...] | None:
+def of_columns(*aggregates: Aggregate, where: str = "", on: str = "at") -> tuple[AggregateColumn, ...] | None:
     rule = analysed_windows(Windows(("carrier",), on, SLID, aggregates, where=where), FLIGHTS).windowed
-    assert isinstance(rule, Slid)
-    return rule.plain
+    assert isinstance(rule, SlidingPlan)
+    return rule.of_columns
 
 
 def test_what_columns_tell_needs_no_query() -> None:
@@ -89,7 +89,7 @@ def test_what_columns_tell_needs_no_query() -> None:
         Aggregate("nines", Function.APPROX_QUANTILE, "Delay", at=0.9),
         Aggregate("different", Function.APPROX_DISTINCT, "id"),
     )
-    found = plain(*asked)
+    found = of_columns(*asked)
     assert found is not None
     assert [(one.name, one.function, one.of, one.at) for one in found] == [
         ("n", Function.COUNT, None, None),
@@ -124,23 +124,23 @@ NEVER_PLAIN = (
 )
 def test_what_columns_alone_do_not_tell_is_not_plain(aggregate: Aggregate) -> None:
     count = Aggregate("n", Function.COUNT)
-    assert plain(count) is not None
-    assert plain(count, aggregate) is None
+    assert of_columns(count) is not None
+    assert of_columns(count, aggregate) is None
 
 
 def test_rows_that_are_not_those_of_the_input_are_not_plain() -> None:
     count = Aggregate("n", Function.COUNT)
-    assert plain(count, where="id > Delay") is not None
-    assert plain(count, where="upper(carrier) > 'A'") is None
+    assert of_columns(count, where="id > Delay") is not None
+    assert of_columns(count, where="upper(carrier) > 'A'") is None
     bounded = Windows(("carrier",), "at", SLID, (count,), max_lateness=9)
     rule = analysed_windows(bounded, FLIGHTS).windowed
-    assert isinstance(rule, Slid)
-    assert rule.plain is None
+    assert isinstance(rule, SlidingPlan)
+    assert rule.of_columns is None
 
 
-def in_sessions(*aggregates: Aggregate, by: tuple[str, ...] = ("carrier",), **more: Any) -> InSessions:
+def in_sessions(*aggregates: Aggregate, by: tuple[str, ...] = ("carrier",), **more: Any) -> SessionPlan:
     rule = analysed_windows(Windows(by, "at", Session(5, max_length=9), aggregates, **more), FLIGHTS).windowed
-    assert isinstance(rule, InSessions)
+    assert isinstance(rule, SessionPlan)
     return rule
 
 
@@ -158,7 +158,7 @@ def test_sessions_that_columns_tell_need_no_query() -> None:
         "different": (Function.COUNT_DISTINCT, "id", ColumnType.INT),
     }
     asked = [Aggregate(name, function, of) for name, (function, of, _) in functions.items()]
-    found = in_sessions(*asked).plain
+    found = in_sessions(*asked).of_columns
     assert found is not None
     assert {one.name: (one.function, (one.of or "").lower(), one.type) for one in found} == {
         name: (function, of.lower(), told) for name, (function, of, told) in functions.items()
@@ -176,8 +176,8 @@ def test_sessions_that_columns_tell_need_no_query() -> None:
 )
 def test_sessions_that_columns_alone_do_not_tell_are_not_plain(aggregate: Aggregate) -> None:
     count = Aggregate("n", Function.COUNT)
-    assert in_sessions(count).plain is not None
-    assert in_sessions(count, aggregate).plain is None
+    assert in_sessions(count).of_columns is not None
+    assert in_sessions(count, aggregate).of_columns is None
 
 
 @pytest.mark.parametrize("kind", [SLID, Session(5, max_length=9)])
@@ -194,9 +194,9 @@ def test_rows_are_projected_by_what_needs_no_query(kind: Sliding | Session) -> N
     steps, shown = {"_x0": some, "_x1": last}, {"_x0": BOOL, "_x1": INT}
     assert recipe.projection == Projection(steps, shown, Compare("id", ">", 1))
     assert recipe.projection.sources(["carrier", "_x1"]) == ("id", "carrier")
-    assert isinstance(recipe.windowed, Slid | InSessions)
-    assert recipe.windowed.plain is not None
-    assert [one.of for one in recipe.windowed.plain] == [None, "_x0", "_x1"]
+    assert isinstance(recipe.windowed, SlidingPlan | SessionPlan)
+    assert recipe.windowed.of_columns is not None
+    assert [one.of for one in recipe.windowed.of_columns] == [None, "_x0", "_x1"]
     assert analysed_windows(Windows(("carrier",), "at", kind, aggregates[:1]), FLIGHTS).projection is None
     left = Windows(("carrier",), "at", kind, aggregates, where="upper(carrier) = 'UA'")
     assert analysed_windows(left, FLIGHTS).projection is None
@@ -204,11 +204,11 @@ def test_rows_are_projected_by_what_needs_no_query(kind: Sliding | Session) -> N
 
 def test_sessions_of_other_rows_than_those_of_the_input_are_not_plain() -> None:
     count = Aggregate("n", Function.COUNT)
-    assert in_sessions(count, by=()).plain is not None
-    assert in_sessions(count, by=("fare",)).plain is None, "what is equal to a decimal may be another one"
-    assert in_sessions(count, where="id > Delay").plain is not None
-    assert in_sessions(count, where="upper(carrier) > 'A'").plain is None
-    assert in_sessions(count, max_lateness=9).plain is None
+    assert in_sessions(count, by=()).of_columns is not None
+    assert in_sessions(count, by=("fare",)).of_columns is None, "what is equal to a decimal may be another one"
+    assert in_sessions(count, where="id > Delay").of_columns is not None
+    assert in_sessions(count, where="upper(carrier) > 'A'").of_columns is None
+    assert in_sessions(count, max_lateness=9).of_columns is None
 
 
 def test_an_average_that_could_not_be_rounded_as_sparks_is_refused() -> None:
@@ -218,9 +218,9 @@ def test_an_average_that_could_not_be_rounded_as_sparks_is_refused() -> None:
 
 def test_sessions_read_the_columns_they_need() -> None:
     rule = recipe(Aggregate("n", Function.COUNT, "Delay", "miles > 3"), kind=Session(5, max_length=9)).windowed
-    assert isinstance(rule, InSessions)
+    assert isinstance(rule, SessionPlan)
     assert rule.columns == ("carrier", "Delay", "miles")
-    assert rule.aggregates == (Valued("n", Function.COUNT, "_v0"),)
+    assert rule.aggregates == (ValueColumn("n", Function.COUNT, "_v0"),)
 
 
 @pytest.mark.parametrize("kind", [SLID, Session(5)])
@@ -237,17 +237,19 @@ def test_they_are_computed_by_key_unless_all_is_asked_for() -> None:
     assert (recipe(count).mode, recipe(count).key) == (Mode.BY_KEY, ("carrier", "window_start", "window_end"))
     assert recipe(count, kind=Session(5)).mode is Mode.BY_KEY
     assert recipe(count, refresh=Refresh.WHOLE).mode is Mode.WHOLE
-    for_a_while = analysed_windows(Windows(("carrier",), "at", SLID, (count,), grace=3, late=Late.DISCARD), FLIGHTS)
-    rule = for_a_while.windowed
-    assert isinstance(rule, Slid)
-    assert rule.for_a_while == ForAWhile(3, 0, ("carrier",)), "a count needs no column besides"
+    bounded_lateness = analysed_windows(
+        Windows(("carrier",), "at", SLID, (count,), grace=3, late=Late.DISCARD), FLIGHTS
+    )
+    rule = bounded_lateness.windowed
+    assert isinstance(rule, SlidingPlan)
+    assert rule.bounded_lateness == BoundedLateness(3, 0, ("carrier",)), "a count needs no column besides"
     assert "`flights`.`_band` AS `_band`" in rule.valued
 
 
 def test_sessions_that_freeze_are_told_apart_by_where_they_end_too() -> None:
     windows = Windows(("carrier",), "at", Session(5), (Aggregate("n", Function.COUNT),), grace=3, max_lateness=10)
     rule = analysed_windows(windows, FLIGHTS).windowed
-    assert isinstance(rule, InSessions)
+    assert isinstance(rule, SessionPlan)
     assert rule.after == 14, "a row at the end still joins"
     assert "`flights`.`_start` AS `_start`, `flights`.`_end` AS `_end` FROM" in rule.valued
     assert rule.columns == ("carrier",)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.pure.definition.inputs import FLIGHTS, columns, recipe
 from tidemark.definition.analysed import analysed
-from tidemark.definition.recipe import Added, Averaged, ByKey, InputShape, Plain
+from tidemark.definition.recipe import ByKey, DeltaPlan, InputShape, MeanColumn, SumColumn
 from tidemark.model.collection import ColumnType, DecimalType
 
 pytestmark = pytest.mark.pure
@@ -34,42 +34,46 @@ def by_key(select: str) -> ByKey:
 
 
 def test_counts_and_sums_of_columns_are_added_up_without_a_query() -> None:
-    sums = by_key("SELECT carrier AS c, sum(delay) AS s, count(fare) AS f FROM flights GROUP BY carrier").plain
-    added = (Added("_rows"), Added("_part1", "Delay", count=True), Added("s", "Delay", null_without="_part1"))
-    assert sums == Plain(("carrier",), (*added, Added("f", "fare", count=True)), "_rows")
-    distinct = by_key("SELECT DISTINCT carrier, day FROM flights").plain
-    assert distinct == Plain(("carrier", "day"), (Added("_rows"),), "_rows")
+    sums = by_key("SELECT carrier AS c, sum(delay) AS s, count(fare) AS f FROM flights GROUP BY carrier").delta_plan
+    added = (
+        SumColumn("_rows"),
+        SumColumn("_part1", "Delay", count=True),
+        SumColumn("s", "Delay", null_without="_part1"),
+    )
+    assert sums == DeltaPlan(("carrier",), (*added, SumColumn("f", "fare", count=True)), "_rows")
+    distinct = by_key("SELECT DISTINCT carrier, day FROM flights").delta_plan
+    assert distinct == DeltaPlan(("carrier", "day"), (SumColumn("_rows"),), "_rows")
 
 
 def test_decimals_and_means_of_columns_are_added_up_without_a_query() -> None:
     plain = by_key(
         "SELECT carrier, sum(fare) AS s, avg(fare) AS a, avg(delay) AS d FROM flights GROUP BY carrier"
-    ).plain
+    ).delta_plan
     assert plain is not None
     fares, mean, delays = DecimalType(22, 2), DecimalType(16, 6), DecimalType(30, 0)
     assert set(plain.sums[1:]) == {
-        Added("_part1", "fare", count=True),
-        Added("_part2", "Delay", count=True),
-        Added("_part3", "Delay", type=delays),
-        Added("s", "fare", null_without="_part1", type=fares),
+        SumColumn("_part1", "fare", count=True),
+        SumColumn("_part2", "Delay", count=True),
+        SumColumn("_part3", "Delay", type=delays),
+        SumColumn("s", "fare", null_without="_part1", type=fares),
     }
-    assert plain.means == (Averaged("a", "s", "_part1", mean), Averaged("d", "_part3", "_part2", ColumnType.FLOAT))
+    assert plain.means == (MeanColumn("a", "s", "_part1", mean), MeanColumn("d", "_part3", "_part2", ColumnType.FLOAT))
 
 
 @pytest.mark.parametrize("select", NOT_PLAIN)
 def test_whatever_else_is_there_is_for_a_query(select: str) -> None:
-    assert by_key(select).plain is None
+    assert by_key(select).delta_plan is None
 
 
 def test_sums_of_expressions_of_some_rows_are_added_up_too() -> None:
     sums = by_key(
         "SELECT day, sum(Delay + 1) FILTER (WHERE id > 1) AS s FROM flights WHERE fare > 2 GROUP BY day"
-    ).plain
-    added = (Added("_rows"), Added("_part1", "_x1", count=True), Added("s", "_x1", null_without="_part1"))
-    assert sums == Plain(("day",), added, "_rows")
-    mean = by_key("SELECT carrier, avg(CAST(Delay AS decimal(20, 0))) AS a FROM flights GROUP BY carrier").plain
+    ).delta_plan
+    added = (SumColumn("_rows"), SumColumn("_part1", "_x1", count=True), SumColumn("s", "_x1", null_without="_part1"))
+    assert sums == DeltaPlan(("day",), added, "_rows")
+    mean = by_key("SELECT carrier, avg(CAST(Delay AS decimal(20, 0))) AS a FROM flights GROUP BY carrier").delta_plan
     assert mean is not None
-    assert mean.means == (Averaged("a", "_part2", "_part1", DecimalType(24, 4)),)
+    assert mean.means == (MeanColumn("a", "_part2", "_part1", DecimalType(24, 4)),)
 
 
 def test_touched_values_that_are_columns_are_told() -> None:
@@ -83,4 +87,4 @@ def test_who_reads_columns_by_name_is_told_none_of_a_name_that_inputs_spell_diff
     other = InputShape("others", columns("CARRIER:string n:int"), ("n",))
     found = analysed("SELECT carrier, count(*) AS c FROM others GROUP BY carrier", [FLIGHTS, other]).by_key
     assert found is not None
-    assert (found.plain, found.columns) == (None, {})
+    assert (found.delta_plan, found.columns) == (None, {})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.pure.definition.inputs import CARRIERS, FLIGHTS, columns
-from tidemark.definition.recipe import HAPPENED, LEARNED, Slid
+from tidemark.definition.recipe import HAPPENED, LEARNED, SlidingPlan
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.definition.windows.statistics import statistics_of
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -100,9 +100,11 @@ def test_of_windows_that_lie_where_rows_are_which_count_is_told_as_where_they_ar
     assert told.recipe.windowed is not None
     assert own.windowed is not None
     assert told.recipe.windowed.kind == own.windowed.kind
-    if isinstance(told.recipe.windowed, Slid) and isinstance(own.windowed, Slid):
-        assert own.windowed.for_a_while is not None
-        assert replace(told.recipe.windowed.for_a_while, columns=()) == replace(own.windowed.for_a_while, columns=())
+    if isinstance(told.recipe.windowed, SlidingPlan) and isinstance(own.windowed, SlidingPlan):
+        assert own.windowed.bounded_lateness is not None
+        assert replace(told.recipe.windowed.bounded_lateness, columns=()) == replace(
+            own.windowed.bounded_lateness, columns=()
+        )
     else:
         assert told.recipe.windowed.after == own.windowed.after == 6
 

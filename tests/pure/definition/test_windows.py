@@ -10,12 +10,12 @@ import pytest
 
 from tests.pure.definition.inputs import CARRIERS, FLIGHTS, columns
 from tidemark.definition.recipe import (
-    Added,
-    Aggregated,
-    Grouped,
+    AggregateColumn,
+    DeltaPlan,
+    GroupPlan,
     InputShape,
-    Placed,
-    Plain,
+    SumColumn,
+    WindowAssignment,
 )
 from tidemark.definition.ways import kernel_of
 from tidemark.definition.windows.analysed import analysed_windows
@@ -125,8 +125,8 @@ def test_event_times_are_a_timestamp_that_no_column_of_the_input_is(kind: Window
     with_one = FLIGHTS.with_columns(*columns("happened:timestamp"))
     other = analysed_windows(replace(windows, on="happened"), with_one)
     assert (recipe.happened, other.happened) == (True, False)
-    by_queries = other.by_key and replace(other.by_key, plain=None, columns={}, grouped=None)
-    lying = replace(other.windowed, plain=None) if other.windowed else None
+    by_queries = other.by_key and replace(other.by_key, delta_plan=None, columns={}, grouped=None)
+    lying = replace(other.windowed, of_columns=None) if other.windowed else None
     seen = replace(other, happened=True, placed=None, by_key=by_queries, windowed=lying)
     seen = replace(seen, left_to_spark=recipe.left_to_spark)
     assert recipe.left_to_spark
@@ -172,7 +172,7 @@ def test_windows_that_take_late_rows_for_a_while_are_computed_as_others_of_the_r
     assert recipe.by_key is not None
     assert recipe.by_key.delta is not None
     assert recipe.by_key.clustered == {"flights": (("carrier", "k0"),)}
-    found = (recipe.by_key.plain, recipe.by_key.columns, recipe.by_key.grouped, recipe.placed)
+    found = (recipe.by_key.delta_plan, recipe.by_key.columns, recipe.by_key.grouped, recipe.placed)
     assert found == (None, {}, None, None), "whether a row came in time is asked of Spark"
     assert analysed_windows(replace(lasting, max_lateness=3), FLIGHTS).in_time != recipe.in_time
     assert analysed_windows(lasting, FLIGHTS).in_time is None
@@ -201,13 +201,13 @@ def test_windows_told_by_arithmetic_are_as_plain_as_groups_of_a_table(kind: Wind
     recipe = analysed_windows(windows, FLIGHTS)
     assert recipe.by_key is not None
     assert recipe.by_key.columns == {"flights": ("carrier", START, END)}
-    assert recipe.by_key.plain == Plain(("carrier", START, END), (Added("n"),), "n")
-    assert recipe.placed == Placed(kind, "at", ("carrier",), ColumnType.TIMESTAMP)
+    assert recipe.by_key.delta_plan == DeltaPlan(("carrier", START, END), (SumColumn("n"),), "n")
+    assert recipe.placed == WindowAssignment(kind, "at", ("carrier",), ColumnType.TIMESTAMP)
     most = analysed_windows(replace(windows, on="id", aggregates=(Aggregate("m", Function.MAX, "Delay"),)), FLIGHTS)
     assert most.by_key is not None
-    told = (Aggregated("m", Function.MAX, "Delay", ColumnType.INT),)
-    assert most.by_key.grouped == Grouped(("carrier", START, END), told)
-    assert most.placed == Placed(kind, "id", ("carrier",), ColumnType.INT)
+    told = (AggregateColumn("m", Function.MAX, "Delay", ColumnType.INT),)
+    assert most.by_key.grouped == GroupPlan(("carrier", START, END), told)
+    assert most.placed == WindowAssignment(kind, "id", ("carrier",), ColumnType.INT)
 
 
 def test_a_sketch_of_aligned_windows_stays_one_of_sparks() -> None:
@@ -222,13 +222,15 @@ def test_a_sketch_of_aligned_windows_stays_one_of_sparks() -> None:
 def test_rows_that_count_by_a_condition_without_functions_are_as_plain() -> None:
     recipe = analysed_windows(replace(HOURLY, where="id > 2"), FLIGHTS)
     assert recipe.by_key is not None
-    assert recipe.by_key.plain == Plain(("carrier", START, END), (Added("n"),), "n")
-    assert recipe.placed == Placed(Tumbling(3_600_000_000), "at", ("carrier",), ColumnType.TIMESTAMP)
+    assert recipe.by_key.delta_plan == DeltaPlan(("carrier", START, END), (SumColumn("n"),), "n")
+    assert recipe.placed == WindowAssignment(Tumbling(3_600_000_000), "at", ("carrier",), ColumnType.TIMESTAMP)
     assert recipe.projection == Projection({}, {}, Compare("id", ">", 2))
     some = (*HOURLY.aggregates, Aggregate("some", Function.COUNT, "Delay", "id > 2"))
     told = analysed_windows(replace(HOURLY, aggregates=some), FLIGHTS)
     assert told.by_key is not None
-    assert told.by_key.plain == Plain(("carrier", START, END), (Added("n"), Added("some", "_x0", count=True)), "n")
+    assert told.by_key.delta_plan == DeltaPlan(
+        ("carrier", START, END), (SumColumn("n"), SumColumn("some", "_x0", count=True)), "n"
+    )
     assert told.projection == Projection(
         {"_x0": Choice(((Compare("id", ">", 2), "Delay"),), Constant(None, ColumnType.INT), ColumnType.INT)},
         {"_x0": ColumnType.INT},
@@ -238,6 +240,6 @@ def test_rows_that_count_by_a_condition_without_functions_are_as_plain() -> None
 def test_rows_that_count_by_a_function_are_computed_by_queries() -> None:
     recipe = analysed_windows(replace(HOURLY, where="upper(carrier) > 'A'"), FLIGHTS)
     assert recipe.by_key is not None
-    assert (recipe.placed, recipe.by_key.plain, recipe.by_key.columns) == (None, None, {})
+    assert (recipe.placed, recipe.by_key.delta_plan, recipe.by_key.columns) == (None, None, {})
     assert recipe.projection is None
     assert recipe.left_to_spark.startswith("UPPER(carrier) is more than columns")

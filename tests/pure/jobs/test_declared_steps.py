@@ -14,8 +14,8 @@ from tests.support import toy_step
 from tidemark.arrow.kernels.registry import KERNELS
 from tidemark.errors import InvalidUsage
 from tidemark.jobs import app, warm
+from tidemark.jobs.in_process_runner import InProcess
 from tidemark.jobs.job import Job, collection_store
-from tidemark.jobs.nearby import InProcess
 from tidemark.jobs.steps.declared import STEPS, steps_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step, When
 from tidemark.model.collection import Covers, Gate

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from support.world import collection
-from tidemark.jobs import nearby
-from tidemark.jobs.nearby import BYTES_HERE, ROWS_HERE, BySize, is_small, total_size
+from tidemark.jobs import in_process_runner as nearby
+from tidemark.jobs.in_process_runner import BYTES_HERE, ROWS_HERE, BySize, is_small, total_size
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.plan.task_size import Size
 from tidemark.plan.tasks import ChecksumTask, InspectTask

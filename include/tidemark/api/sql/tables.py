@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import Any
 
-from tidemark.api.asked import Changes
 from tidemark.api.dataset import CollectionDataset
 from tidemark.api.latest import LatestAt, Question
 from tidemark.api.pinned import Pinned, find
+from tidemark.api.reads import Changes
 from tidemark.api.rows import AnswerRows, HeldRows, Rows
 from tidemark.api.sql.statement import Source, Statement, arguments
 from tidemark.api.times import micros

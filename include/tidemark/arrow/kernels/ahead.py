@@ -34,7 +34,7 @@ def cut_by_buckets(tables: Iterable[pa.Table | pa.RecordBatch], frontier: int, w
     return Cut(undue.cuts(counts.tolist(), starts))
 
 
-def apart(rows: pa.RecordBatch, cut: Cut) -> Iterator[tuple[int, pa.RecordBatch]]:
+def split_ahead(rows: pa.RecordBatch, cut: Cut) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of each part they belong to, by its number below `cut.parts`, in the order they have."""
     if cut.parts == 1:
         yield 0, rows

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow.decode.content import BadFile, Content, check_as_listed, fetch
 from tidemark.arrow.decode.source import decode
-from tidemark.arrow.kernels.ahead import apart, cut_by_buckets, cut_of
+from tidemark.arrow.kernels.ahead import cut_by_buckets, cut_of, split_ahead
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
 from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
@@ -185,7 +185,7 @@ class SortedParts:
         with self._room, ExitStack() as stack:
             writers = [stack.enter_context(self._writer()) for _ in range(cut.parts)]
             for piece in sorted_pieces(held, order, most=PIECE_BYTES):
-                for number, rows in apart(piece, cut):
+                for number, rows in split_ahead(piece, cut):
                     writers[number].write(rows)
             self._parts += [part for writer in writers for part in writer.close()]
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
-from tidemark.arrow.kernels.ahead import apart, cut_of
+from tidemark.arrow.kernels.ahead import cut_of, split_ahead
 from tidemark.arrow.kernels.merge import Tally
 from tidemark.arrow.kernels.retracted import takes_back
 from tidemark.arrow.parts.reader import Fetched, read_groups
@@ -35,7 +35,7 @@ def trim_part(store: ObjectStore, task: TrimTask) -> WriteAnswer:
         groups = read_groups(store, task.part, schema=schema, fetched=tally.fetched, groups_at_once=GROUPS_AT_ONCE)
         for batch in groups:
             tally.add(batch)
-            for number, rows in apart(_needed(batch, task), cut):
+            for number, rows in split_ahead(_needed(batch, task), cut):
                 writers[number].write(rows)
         parts = tuple(part for writer in writers for part in writer.close())
         return WriteAnswer(parts, tally.rows, tally.digest, tally.fetched.bytes)

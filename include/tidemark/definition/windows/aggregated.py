@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from tidemark.definition.aggregated import GROUPED_BY, result_type, type_of
 from tidemark.definition.literals import LeftToSpark
-from tidemark.definition.recipe import Aggregated, Valued
+from tidemark.definition.recipe import AggregateColumn, ValueColumn
 from tidemark.definition.windows.checked import Checked
 from tidemark.model.collection import ColumnType, ValueType
 from tidemark.model.window.aggregate import Aggregate, Function
 
 
-def aggregates_of(projected: Checked) -> tuple[Aggregated, ...]:
+def aggregates_of(projected: Checked) -> tuple[AggregateColumn, ...]:
     """The aggregates of windows over projected rows; a count of different values is exact. Raises LeftToSpark for one
     of values that Spark evaluates."""
     types: dict[str, ValueType] = {column.name: column.type for column in projected.shape.columns}
@@ -22,21 +22,21 @@ def aggregates_of(projected: Checked) -> tuple[Aggregated, ...]:
     return tuple(_aggregated(one, types) for one, _, _ in projected.aggregates)
 
 
-def _aggregated(one: Aggregate, types: Mapping[str, ValueType]) -> Aggregated:
+def _aggregated(one: Aggregate, types: Mapping[str, ValueType]) -> AggregateColumn:
     if not one.of:
-        return Aggregated(one.name, one.function, None, ColumnType.INT)
+        return AggregateColumn(one.name, one.function, None, ColumnType.INT)
     exact = one.function is Function.APPROX_DISTINCT
     function = Function.COUNT_DISTINCT if exact else one.function
     found = result_type(function, types[one.of])
     if found is None:
         raise LeftToSpark(f"{one.name}: {one.function} of {types[one.of]}")
-    return Aggregated(one.name, function, one.of, found, at=one.at)
+    return AggregateColumn(one.name, function, one.of, found, at=one.at)
 
 
-def aggregates_of_values(valued: Iterable[Valued], types: Mapping[str, ValueType]) -> tuple[Aggregated, ...]:
+def aggregates_of_values(valued: Iterable[ValueColumn], types: Mapping[str, ValueType]) -> tuple[AggregateColumn, ...]:
     """The aggregates of columns of these types, which Spark gives."""
     return tuple(
-        Aggregated(
+        AggregateColumn(
             one.name,
             one.function,
             one.of,

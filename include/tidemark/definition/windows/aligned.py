@@ -7,13 +7,13 @@ from dataclasses import replace
 from tidemark.definition.aggregated import IN_ORDER
 from tidemark.definition.analysed import analysed
 from tidemark.definition.literals import LeftToSpark
-from tidemark.definition.recipe import Grouped, InputShape, Placed, Recipe
+from tidemark.definition.recipe import GroupPlan, InputShape, Recipe, WindowAssignment
 from tidemark.definition.windows.aggregated import aggregates_of
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, Source, assigned, happening
-from tidemark.definition.windows.at_hand import at_hand
 from tidemark.definition.windows.checked import Checked, checked
-from tidemark.definition.windows.in_time import in_time
+from tidemark.definition.windows.lateness import in_time
+from tidemark.definition.windows.projected import at_hand
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Refresh
 from tidemark.model.window.aggregate import Function
@@ -36,7 +36,7 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
         rule, placed = in_time(told, told.shape, query, _happened(told))
         recipe = analysed(query, [placed], refresh)
         # What is seen of a row besides its columns is not at hand without Spark.
-        by_key = recipe.by_key and replace(recipe.by_key, plain=None, columns={}, grouped=None)
+        by_key = recipe.by_key and replace(recipe.by_key, delta_plan=None, columns={}, grouped=None)
         recipe = replace(recipe, by_key=by_key, in_time=rule, used=None, projection=None)
         recipe = replace(recipe, left_to_spark="late rows count for a while only")
     key = (*recipe.columns[: len(windows.by)], WINDOW_START, WINDOW_END)
@@ -55,24 +55,24 @@ def _without_queries(told: Checked, recipe: Recipe) -> Recipe:
 def _over_placed_rows(told: Checked, recipe: Recipe) -> Recipe:
     kind, rule = told.windows.kind, recipe.by_key
     assert isinstance(kind, Aligned)
-    plain, projection = at_hand(told)
+    projected, projection = at_hand(told)
     bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
-    shape = plain.shape.with_columns(Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))
-    found = analysed(select_of(plain, f"`{shape.name}`"), [shape])
+    shape = projected.shape.with_columns(Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))
+    found = analysed(select_of(projected, f"`{shape.name}`"), [shape])
     same = found.by_key
     if rule is None or same is None or (same.held, same.sums) != (rule.held, rule.sums):
         raise LeftToSpark("projected rows need other hidden columns")
     grouped = same.grouped
     if grouped is None and same.delta is None:
-        if any(one.function is Function.APPROX_DISTINCT for one, _, _ in plain.aggregates):
+        if any(one.function is Function.APPROX_DISTINCT for one, _, _ in projected.aggregates):
             raise LeftToSpark("approx_distinct is a sketch of Spark's")  # which was stored so far
-        aggregates = aggregates_of(plain)
+        aggregates = aggregates_of(projected)
         on = told.windows.on if any(one.function in IN_ORDER for one in aggregates) else None
-        grouped = Grouped((*told.windows.by, START, END), aggregates, on)
+        grouped = GroupPlan((*told.windows.by, START, END), aggregates, on)
     if grouped is None:
         raise LeftToSpark(found.left_to_spark)
-    rule = replace(rule, plain=same.plain, grouped=grouped, columns=(found.by_key or rule).columns)
-    placed = Placed(kind, told.windows.on, told.windows.by, bound)
+    rule = replace(rule, delta_plan=same.delta_plan, grouped=grouped, columns=(found.by_key or rule).columns)
+    placed = WindowAssignment(kind, told.windows.on, told.windows.by, bound)
     return replace(recipe, by_key=rule, placed=placed, projection=projection, left_to_spark="")
 
 

@@ -12,8 +12,8 @@ from sqlglot import exp
 from tidemark.definition.aggregated import result_type
 from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.parse import parsed
-from tidemark.definition.windows.at_hand import over_columns
 from tidemark.definition.windows.checked import Checked
+from tidemark.definition.windows.projected import over_columns
 from tidemark.definition.windows.valued import needed, valued_of
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.expression import Projection

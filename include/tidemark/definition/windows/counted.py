@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tidemark.definition.recipe import DIFF, FROZEN, LEARNED, TIME
 from tidemark.definition.windows.assigned import AT, END, START, Source, assigned, happening
 from tidemark.definition.windows.checked import Checked
-from tidemark.definition.windows.in_time import frozen, rows_in_windows
+from tidemark.definition.windows.lateness import frozen, rows_in_windows
 from tidemark.model.window.kind import Aligned
 from tidemark.model.window.statistics import ROWS_LATE_FOR_ALL, ROWS_LATE_FOR_SOME, UPDATES_LATE
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START

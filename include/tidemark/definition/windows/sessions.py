@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidemark.definition.recipe import InSessions
+from tidemark.definition.recipe import SessionPlan
 from tidemark.definition.windows.aggregated import aggregates_of
 from tidemark.definition.windows.assigned import AT, END, START, happening
 from tidemark.definition.windows.checked import Checked
@@ -14,7 +14,7 @@ from tidemark.model.window.close import closes_at
 from tidemark.model.window.kind import Session
 
 
-def in_sessions(told: Checked) -> InSessions:
+def in_sessions(told: Checked) -> SessionPlan:
     """How sessions of the rows of an input are computed."""
     windows, name = told.windows, told.input
     assert isinstance(windows.kind, Session)
@@ -23,12 +23,12 @@ def in_sessions(told: Checked) -> InSessions:
     rows = happening(name, windows.on, told.on, told.where.sql if told.where else "").sql
     bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
     columns = needed(told, valued)
-    found = InSessions(name, windows.by, windows.on, windows.kind, rows, columns, valued, aggregates, bound)
+    found = SessionPlan(name, windows.by, windows.on, windows.kind, rows, columns, valued, aggregates, bound)
     if windows.counts_late_for is None:
         return found
     return replace(found, after=closes_at(windows.kind, 0, windows.grace) + windows.counts_late_for)
 
 
-def sessions_without_queries(rule: InSessions, projected: Checked) -> InSessions:
+def sessions_without_queries(rule: SessionPlan, projected: Checked) -> SessionPlan:
     """The same over projected rows, where these need no query. Raises LeftToSpark where they do."""
-    return replace(rule, plain=aggregates_of(projected))
+    return replace(rule, of_columns=aggregates_of(projected))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidemark.definition.recipe import BAND, ForAWhile, Slid
+from tidemark.definition.recipe import BAND, BoundedLateness, SlidingPlan
 from tidemark.definition.types import decimal_digits
 from tidemark.definition.windows.aggregated import aggregates_of
 from tidemark.definition.windows.assigned import AT, happening
@@ -23,7 +23,7 @@ _MOST_DIGITS = 22
 """Of a decimal, before and behind the point, of which an average is rounded as Spark does it."""
 
 
-def slid(told: Checked) -> Slid:
+def slid(told: Checked) -> SlidingPlan:
     """How sliding windows over an input are computed. Raises InvalidUsage for an average of decimals with too many
     digits."""
     windows, name = told.windows, told.input
@@ -35,19 +35,19 @@ def slid(told: Checked) -> Slid:
             _check_digits(of)
     aggregates, valued = valued_of(told, (AT, BAND) if bounded else (AT,))
     bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
-    found = Slid(name, windows.by, windows.on, windows.kind, rows, valued, aggregates, bound)
-    return replace(found, for_a_while=_for_a_while(told, valued)) if bounded else found
+    found = SlidingPlan(name, windows.by, windows.on, windows.kind, rows, valued, aggregates, bound)
+    return replace(found, bounded_lateness=_for_a_while(told, valued)) if bounded else found
 
 
-def slid_without_queries(rule: Slid, projected: Checked) -> Slid:
+def slid_without_queries(rule: SlidingPlan, projected: Checked) -> SlidingPlan:
     """The same over projected rows, where these need no query. Raises LeftToSpark where they do."""
-    return replace(rule, plain=aggregates_of(projected))
+    return replace(rule, of_columns=aggregates_of(projected))
 
 
-def _for_a_while(told: Checked, valued: str) -> ForAWhile:
+def _for_a_while(told: Checked, valued: str) -> BoundedLateness:
     windows = told.windows
     assert windows.counts_late_for is not None
-    return ForAWhile(windows.grace, windows.counts_late_for, needed(told, valued))
+    return BoundedLateness(windows.grace, windows.counts_late_for, needed(told, valued))
 
 
 def _check_digits(of: RowExpression) -> None:

@@ -11,20 +11,20 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tidemark.definition.parse import parsed
-from tidemark.definition.recipe import Valued
+from tidemark.definition.recipe import ValueColumn
 from tidemark.definition.windows.checked import Checked
 from tidemark.definition.windows.expressions import RowExpression
 from tidemark.model.window.aggregate import Aggregate, Function
 
 
-def valued_of(told: Checked, places: Sequence[str]) -> tuple[tuple[Valued, ...], str]:
+def valued_of(told: Checked, places: Sequence[str]) -> tuple[tuple[ValueColumn, ...], str]:
     """The aggregates, and the query over rows of the input that gives the columns that they are of, with those of `by`
     and `places`, which say where a row is. A count of different values is exact."""
     shown = {column: f"`{told.input}`.`{column}`" for column in (*told.windows.by, *places)}
-    found: list[Valued] = []
+    found: list[ValueColumn] = []
     for number, (one, of, where) in enumerate(told.aggregates):
         exact = one.function is Function.APPROX_DISTINCT
-        valued = Valued(one.name, Function.COUNT_DISTINCT if exact else one.function, None, one.at)
+        valued = ValueColumn(one.name, Function.COUNT_DISTINCT if exact else one.function, None, one.at)
         if of is not None or where is not None:
             valued = replace(valued, of=f"_v{number}")
             shown[valued.of or ""] = _value(one, of, where)

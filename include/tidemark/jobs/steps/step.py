@@ -138,10 +138,10 @@ class Step:
     `version`. `help` is for who types it, `docs` (Markdown) for who finds its task in Airflow. `gate` certifies what it
     wrote (quality/gates.py). `kernels` (arrow/kernels/registry.py) read and write its data: a step without any needs no
     Spark. With `few_in_process`, tasks that read few rows together run in the step's own process, and Spark starts for
-    more only (jobs/nearby.py); each such task reads one part. `imports` are slow modules of others that the step needs;
-    a warm server has them ready. A step that `declares` creates the collection, or redefines it where its file changed,
-    before it begins. One `on_spark` is computed by Spark itself, beside what kernels do. `origin` says of which
-    collections it is: those that land, or those that are derived (None: all).
+    more only (jobs/in_process_runner.py); each such task reads one part. `imports` are slow modules of others that the
+    step needs; a warm server has them ready. A step that `declares` creates the collection, or redefines it where its
+    file changed, before it begins. One `on_spark` is computed by Spark itself, beside what kernels do. `origin` says of
+    which collections it is: those that land, or those that are derived (None: all).
     """
 
     name: str

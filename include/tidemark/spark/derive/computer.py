@@ -22,17 +22,17 @@ from tidemark.spark.derive.analysis import analysed, check_function, check_plann
 from tidemark.spark.derive.columns import our_columns
 from tidemark.spark.derive.dated import check_dated
 from tidemark.spark.derive.footers import none_is_null
-from tidemark.spark.derive.hushed import hushed
 from tidemark.spark.derive.kinds.compared import differing_here
+from tidemark.spark.derive.muted import muted_task_errors
 from tidemark.spark.derive.place import computed
 from tidemark.spark.derive.queries import by_row, lateness, windows
 from tidemark.spark.derive.queries.answers import whole
 from tidemark.spark.derive.queries.compared import can_be_restricted, differing_rows
 from tidemark.spark.derive.raised import naming
-from tidemark.spark.derive.settings import apart
+from tidemark.spark.derive.settings import isolated_session
 from tidemark.spark.derive.under_names import called, empty
 from tidemark.spark.derive.views import Views
-from tidemark.spark.lost import noticed
+from tidemark.spark.lost import worker_loss_as_unavailable
 
 Result = TypeVar("Result")
 
@@ -50,7 +50,7 @@ class SparkComputer:
         self, name: str, definition: Definition, recipe: Recipe | None, inputs: Sequence[Input]
     ) -> tuple[Column, ...]:
         """The columns of a definition, as Spark's analysis of it over empty inputs finds them."""
-        spark = apart(self._session())
+        spark = isolated_session(self._session())
         rule = recipe.in_time if recipe else None
         frames = {held.name: lateness.empty_rows(empty(spark, held, recipe), held.name, rule) for held in inputs}
         with called(frames):
@@ -65,7 +65,7 @@ class SparkComputer:
     def compute(self, computation: Computation) -> Computed:
         """Write what differs."""
         with (
-            noticed(),
+            worker_loss_as_unavailable(),
             self._hushing() as session,
             Views(computation, session) as views,
             naming(computation.name, lambda: by_row.row(views) if computation.rows_keep_times else ""),
@@ -87,7 +87,7 @@ class SparkComputer:
         """Rows by which D as of u - 1 differs from its definition, `most` at most."""
         by_row = computation.recipe is not None and computation.recipe.by_row is not None
         with (
-            noticed(),
+            worker_loss_as_unavailable(),
             self._hushing() as session,
             Views(computation, session) as views,
             naming(computation.name, lambda: ""),
@@ -102,8 +102,8 @@ class SparkComputer:
 
     def values(self, name: str, given: str, rows: pa.Table, selects: Sequence[str]) -> pa.Table:
         """What selects of single rows give, one after the other."""
-        with noticed(), self._hushing() as session, naming(name, lambda: ""):
-            spark = apart(session())
+        with worker_loss_as_unavailable(), self._hushing() as session, naming(name, lambda: ""):
+            spark = isolated_session(session())
             frame = spark.createDataFrame(rows)
             for select in selects:
                 with called({given: frame}):
@@ -112,12 +112,12 @@ class SparkComputer:
 
     @contextmanager
     def _hushing(self) -> Iterator[Callable[[], SparkSession]]:
-        """The session, if it is asked for: hushed from then on until the end of the block."""
+        """The session, if it is asked for: errors of tasks are muted from then on until the end of the block."""
         with ExitStack() as stack:
 
             def session() -> SparkSession:
                 spark = self._session()
-                stack.enter_context(hushed())
+                stack.enter_context(muted_task_errors())
                 return spark
 
             yield session

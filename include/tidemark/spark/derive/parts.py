@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.arrow.decode.jsontexts import of_texts
-from tidemark.arrow.kernels.ahead import apart
+from tidemark.arrow.kernels.ahead import split_ahead
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
@@ -133,7 +133,7 @@ def write_updates(
             diffs = integers(rows, DIFF)
             added += int(diffs[diffs > 0].sum())
             retracted -= int(diffs[diffs < 0].sum())
-            for number, some in apart(rows, cut):
+            for number, some in split_ahead(rows, cut):
                 if number not in writers:
                     made = PartWriter(
                         store,

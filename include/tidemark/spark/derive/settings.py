@@ -25,7 +25,7 @@ AS_IT_IS = IN_ONE_TASK | {"spark.sql.codegen.wholeStage": "false", "spark.sql.co
 _KEPT = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
 
-def apart(spark: SparkSession) -> SparkSession:
+def isolated_session(spark: SparkSession) -> SparkSession:
     """A session in which no view has a name yet, with settings that make answers what they should be, and the function
     that recipes call."""
     own = spark.newSession()

@@ -25,7 +25,7 @@ from tidemark.plan.read import at_rest, plan_as_of, plan_updates, read_tasks, re
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
 from tidemark.spark import read
 from tidemark.spark.derive.reading import Reading, counted
-from tidemark.spark.derive.settings import apart
+from tidemark.spark.derive.settings import isolated_session
 from tidemark.spark.derive.under_names import repeated
 from tidemark.storage import open_store
 from tidemark.storage.sidecars import parts_table
@@ -80,7 +80,7 @@ class Views(Reading):
     @cached_property
     def spark(self) -> SparkSession:
         """Its session."""
-        return apart(self.session())
+        return isolated_session(self.session())
 
     def __exit__(self, *_: object) -> None:
         for frame in self._kept:
@@ -136,7 +136,7 @@ class Views(Reading):
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
         return (projected(rows, self._projection) for task in tasks for rows in held_by(store, task, columns))
 
-    def held_apart(self, name: str, leading: int, ranges: Sequence[KeyRange] = ()) -> HeldApart | None:
+    def range_reads(self, name: str, leading: int, ranges: Sequence[KeyRange] = ()) -> RangeReads | None:
         """What an input holds of keys in `ranges` (none: all), as tasks that read it without Spark: rows whose keys are
         equal in so many of their `leading` columns are in one. None where a definition sees more of a row than its
         columns, where rows are laid out by time, or where so many rows may be equal in these that they are not worth
@@ -157,7 +157,7 @@ class Views(Reading):
         self._opened(asked.url, request, ranges)
         tasks = read.tasks_of(read.cores(self.spark), request, parts, ranges, leading=leading)
         columns = _in_order(collection, self.used(name)) if collection.kind.one_value else None
-        return HeldApart(asked.url, tuple(tasks), None if columns is None else tuple(columns), self._projection)
+        return RangeReads(asked.url, tuple(tasks), None if columns is None else tuple(columns), self._projection)
 
     def changes(self, name: str, *, all_columns: bool = False) -> DataFrame:
         """The updates of an input since it was consumed before; all of them, where it was not. Times as its history
@@ -254,7 +254,7 @@ class Views(Reading):
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
         return (rows for task in tasks for rows in updates_of(store, task, self._stored))
 
-    def own_apart(self, ranges: Sequence[Sequence[KeyRange]]) -> list[ReadTask]:
+    def own_tasks(self, ranges: Sequence[Sequence[KeyRange]]) -> list[ReadTask]:
         """The same as tasks, one for each of some ranges of keys, which ascend and are apart."""
         url = self.computation.url
         request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
@@ -267,7 +267,7 @@ class Views(Reading):
 
 
 @dataclass(frozen=True)
-class HeldApart:
+class RangeReads:
     """Tasks that read what a collection at `url` holds, in `columns` (None: all) and MULTIPLICITY: by no two of them
     rows of one group. Rows are projected then."""
 

@@ -16,7 +16,7 @@ from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
 from tidemark.arrow.rows.columns import contiguous
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.model.window.aggregate import Function
 
 
@@ -26,12 +26,12 @@ class AtInstants:
     `merged` of their `parts`. Without parts rows stay as they are."""
 
     together: tuple[str, ...]
-    aggregates: tuple[Aggregated, ...]
-    parts: tuple[Aggregated, ...] | None
-    merged: tuple[Aggregated, ...]
+    aggregates: tuple[AggregateColumn, ...]
+    parts: tuple[AggregateColumn, ...] | None
+    merged: tuple[AggregateColumn, ...]
 
     @classmethod
-    def of(cls, schema: pa.Schema, together: Sequence[str], aggregates: Sequence[Aggregated]) -> AtInstants:
+    def of(cls, schema: pa.Schema, together: Sequence[str], aggregates: Sequence[AggregateColumn]) -> AtInstants:
         """How rows of this schema are put together."""
         types = dict(zip(schema.names, schema.types, strict=True))
         parts, asked = parts_of(aggregates, types, of_instants=True), tuple(aggregates)
@@ -66,7 +66,7 @@ def peeked(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema | None, Iterato
     return (None, stream) if first is None else (first.schema, chain([first], stream))
 
 
-def _single(one: Aggregated, rows: pa.RecordBatch) -> pa.Array:
+def _single(one: AggregateColumn, rows: pa.RecordBatch) -> pa.Array:
     """A part of each row, where no two are put together."""
     if one.of is None:
         return pa.array(np.ones(rows.num_rows, np.int64))

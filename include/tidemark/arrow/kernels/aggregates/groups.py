@@ -11,13 +11,13 @@ from tidemark.arrow.kernels.aggregates.instants import micros_of
 from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
 from tidemark.arrow.rows.columns import Ints, integers, one_batch
 from tidemark.arrow.rows.order import sort, starts
-from tidemark.definition.recipe import Aggregated, Grouped
+from tidemark.definition.recipe import AggregateColumn, GroupPlan
 
 _AT = "_at_of_rows"
 
 
 def groups_by(
-    rows: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregated], at: Ints | None = None
+    rows: pa.Table, keys: Sequence[str], aggregates: Sequence[AggregateColumn], at: Ints | None = None
 ) -> pa.RecordBatch:
     """One row for each group of rows that are equal in `keys`, in order of these: the keys, null a value, and the
     aggregates. Each row counts once; those that ask for an order of rows have it by the instants `at`. Raises
@@ -36,6 +36,6 @@ def groups_by(
     return pa.RecordBatch.from_arrays(columns, [*keys, *(one.name for one in aggregates)])
 
 
-def groups_in(rows: pa.Table, rule: Grouped) -> pa.RecordBatch:
+def groups_in(rows: pa.Table, rule: GroupPlan) -> pa.RecordBatch:
     """The groups of rows by a rule. Raises as `groups_by`."""
     return groups_by(rows, rule.keys, rule.aggregates, None if rule.on is None else micros_of(rows.column(rule.on)))

@@ -21,7 +21,7 @@ from tidemark.arrow.kernels.aggregates.parts import compacted_of
 from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.order import starts
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 
 ROWS = 65_536
 """Rows that are computed at once; of one group maybe more."""
@@ -31,7 +31,7 @@ def groups_in_order(
     batches: Iterable[pa.RecordBatch],
     keys: Sequence[str],
     at: str,
-    aggregates: Sequence[Aggregated],
+    aggregates: Sequence[AggregateColumn],
     *,
     rows: int = ROWS,
 ) -> Iterator[pa.RecordBatch]:
@@ -96,7 +96,7 @@ class _Held:
         places = [first.column(name).slice(before - 1) for name in (*self.keys, self.at)]
         return pa.concat_batches([pa.RecordBatch.from_arrays([*places, *parts], rows.schema.names), rows.slice(before)])
 
-    def _computed(self, rows: pa.RecordBatch, first: Ints, aggregates: Sequence[Aggregated]) -> list[pa.Array]:
+    def _computed(self, rows: pa.RecordBatch, first: Ints, aggregates: Sequence[AggregateColumn]) -> list[pa.Array]:
         begins = np.zeros(rows.num_rows, bool)
         begins[first] = True
         ranges = Ranges(first, np.append(first[1:], rows.num_rows), integers(rows, self.at), begins)

@@ -21,7 +21,7 @@ from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.aggregates.ranges import means
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType
 from tidemark.model.window.aggregate import Function
 
@@ -37,21 +37,21 @@ _AT_AN_INSTANT = {Function.FIRST: Function.MIN, Function.LAST: Function.MAX}
 _COUNT = "_count_of_{}"
 
 
-def can_be_merged(one: Aggregated) -> bool:
+def can_be_merged(one: AggregateColumn) -> bool:
     """Whether an aggregate of all rows is computed from those of any parts of them as they are shown."""
     return one.function in MERGED and (one.function is not Function.SUM or one.type is not ColumnType.FLOAT)
 
 
 def parts_of(
-    aggregates: Sequence[Aggregated], types: Mapping[str, pa.DataType], *, of_instants: bool = False
-) -> tuple[Aggregated, ...] | None:
+    aggregates: Sequence[AggregateColumn], types: Mapping[str, pa.DataType], *, of_instants: bool = False
+) -> tuple[AggregateColumn, ...] | None:
     """What to compute of each part, or of each instant of a part, of columns of these types; None where all rows cannot
     be computed from that."""
-    found: list[Aggregated] = []
+    found: list[AggregateColumn] = []
     for one in aggregates:
         if one.function is Function.AVG and one.of is not None:
             found.append(_total(one, types[one.of]))
-            found.append(Aggregated(_COUNT.format(one.name), Function.COUNT, one.of, ColumnType.INT))
+            found.append(AggregateColumn(_COUNT.format(one.name), Function.COUNT, one.of, ColumnType.INT))
         elif one.function in MERGED:
             found.append(replace(one, in_parts=one.function is Function.SUM and one.type is ColumnType.FLOAT))
         elif of_instants and one.function in _AT_AN_INSTANT:
@@ -61,7 +61,7 @@ def parts_of(
     return tuple(found)
 
 
-def _total(mean: Aggregated, of: pa.DataType) -> Aggregated:
+def _total(mean: AggregateColumn, of: pa.DataType) -> AggregateColumn:
     """What is divided for a mean."""
     if pa.types.is_decimal(of):
         return replace(mean, function=Function.SUM, type=DecimalType(MAX_PRECISION, of.scale))
@@ -71,7 +71,7 @@ def _total(mean: Aggregated, of: pa.DataType) -> Aggregated:
     )
 
 
-def merged_of(aggregates: Sequence[Aggregated], parts: Sequence[Aggregated]) -> tuple[Aggregated, ...]:
+def merged_of(aggregates: Sequence[AggregateColumn], parts: Sequence[AggregateColumn]) -> tuple[AggregateColumn, ...]:
     """What to compute of the columns of `parts`, which are those of these aggregates."""
     in_order = {one.name: one.function for one in aggregates if one.function in _AT_AN_INSTANT}
     return tuple(
@@ -80,13 +80,15 @@ def merged_of(aggregates: Sequence[Aggregated], parts: Sequence[Aggregated]) -> 
     )
 
 
-def compacted_of(aggregates: Sequence[Aggregated], parts: Sequence[Aggregated]) -> tuple[Aggregated, ...]:
+def compacted_of(
+    aggregates: Sequence[AggregateColumn], parts: Sequence[AggregateColumn]
+) -> tuple[AggregateColumn, ...]:
     """What to compute of the columns of `parts`, so that what comes out are parts as they are."""
     merged = merged_of(aggregates, parts)
     return tuple(replace(one, in_parts=part.in_parts) for one, part in zip(merged, parts, strict=True))
 
 
-def finals(found: pa.RecordBatch, aggregates: Sequence[Aggregated]) -> list[pa.Array]:
+def finals(found: pa.RecordBatch, aggregates: Sequence[AggregateColumn]) -> list[pa.Array]:
     """The aggregates, of what was computed of their parts."""
     return [
         means(one.type, found.column(one.name), integers(found, _COUNT.format(one.name)))
@@ -96,13 +98,13 @@ def finals(found: pa.RecordBatch, aggregates: Sequence[Aggregated]) -> list[pa.A
     ]
 
 
-def part_type(part: Aggregated) -> pa.DataType:
+def part_type(part: AggregateColumn) -> pa.DataType:
     """The type of a column of parts."""
     return pa.list_(pa.float64()) if part.in_parts else arrow_type(part.type)
 
 
 def merged_groups(
-    parts: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregated], of_parts: Sequence[Aggregated]
+    parts: pa.Table, keys: Sequence[str], aggregates: Sequence[AggregateColumn], of_parts: Sequence[AggregateColumn]
 ) -> pa.RecordBatch:
     """The groups of all rows, of the groups of parts, which have `of_parts`: as `groups_by` gives them of the rows.
     Raises Overflowed where a sum might not fit its type."""

@@ -38,7 +38,7 @@ from tidemark.arrow.kernels.aggregates.texts import Texts
 from tidemark.arrow.kernels.aggregates.values import ordered
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, valid, values
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.model.collection import DecimalType, ValueType
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.quantile import DIGITS
@@ -66,7 +66,7 @@ class Ranges:
         return np.flatnonzero(first)
 
 
-def aggregated(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> pa.Array:
+def aggregated(one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges) -> pa.Array:
     """What an aggregate is of each range; a sum also of sums that were told in parts. Raises Overflowed where one does
     not fit its type: Spark may stop at a part of a sum that does not, though the whole does."""
     lo, hi = ranges.lo, ranges.hi
@@ -97,7 +97,7 @@ def aggregated(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> pa.Arra
             return _quantile(one, column, lo, hi)
 
 
-def _sum(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+def _sum(one: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     if pa.types.is_list(column.type):
         if one.in_parts:
             return parts_of_parts(column, lo, hi)
@@ -110,7 +110,7 @@ def _sum(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     return found.fill_null(0) if one.kept else found
 
 
-def _mean(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+def _mean(one: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     many = counts(valid(column), lo, hi)
     if isinstance(one.type, DecimalType):
         return means(one.type, sums(column.cast(pa.decimal128(38, column.type.scale)), lo, hi), many)
@@ -168,7 +168,7 @@ class Collected:
         self._texts = texts
 
     @classmethod
-    def of_rows(cls, one: Aggregated, rows: pa.RecordBatch, ranges: Ranges) -> Collected:
+    def of_rows(cls, one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges) -> Collected:
         """What an aggregate collects of rows."""
         assert one.of is not None, "there is nothing to collect"
         column = contiguous(rows.column(one.of))
@@ -200,7 +200,7 @@ def _json_texts(column: pa.Array) -> pa.Array:
     return pa.array(texts, pa.string()).take(codes)
 
 
-def _quantile(one: Aggregated, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+def _quantile(one: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     """The discrete quantile of values on a grid (model/window/quantile.py)."""
     assert one.at is not None, "an aggregate of quantiles says at which"
     found, first, last = _known(column, lo, hi)

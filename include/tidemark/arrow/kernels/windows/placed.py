@@ -11,7 +11,7 @@ from tidemark.arrow.kernels.aggregates.instants import DAY, micros_of
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.rows.columns import Ints
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.definition.recipe import Placed
+from tidemark.definition.recipe import WindowAssignment
 from tidemark.definition.windows.assigned import END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.calendar import unit_of
@@ -25,7 +25,7 @@ _MOST_ROWS = 2**22
 """How many rows of one batch come to at most, each once for each of its windows."""
 
 
-def placed(rows: pa.RecordBatch, rule: Placed) -> pa.RecordBatch:
+def placed(rows: pa.RecordBatch, rule: WindowAssignment) -> pa.RecordBatch:
     """The rows that are in windows, with START and END, in the order they have. Raises Overflowed for what is left to
     SQL: instants that are too far away, and rows that are in too many windows."""
     rows = rows.filter(pc.is_valid(rows.column(rule.on)))
@@ -42,7 +42,7 @@ def _instants(column: pa.Array) -> Ints:
     return found
 
 
-def _bounds(rule: Placed, at: Ints) -> tuple[Ints, Ints, Ints]:
+def _bounds(rule: WindowAssignment, at: Ints) -> tuple[Ints, Ints, Ints]:
     """The windows of some instants, in order: of which instant each is, its start and its end."""
     kind = rule.kind
     if isinstance(kind, Calendar):

@@ -25,7 +25,7 @@ from tidemark.arrow.kernels.windows.gaps import FAR, FIRST, LAST, Gaps, in_sessi
 from tidemark.arrow.kernels.windows.keys import GROUP, ascend
 from tidemark.arrow.kernels.windows.regions import begins
 from tidemark.arrow.rows.columns import Bools, Ints, integers, one_batch
-from tidemark.definition.recipe import Aggregated
+from tidemark.definition.recipe import AggregateColumn
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
@@ -36,7 +36,7 @@ _LAST_AT = "_last_at"
 
 
 def sessions_of(
-    rows: pa.Table, numbers: Ints, at: Ints, kind: Session, aggregates: Sequence[Aggregated]
+    rows: pa.Table, numbers: Ints, at: Ints, kind: Session, aggregates: Sequence[AggregateColumn]
 ) -> pa.RecordBatch:
     """The sessions of rows at some instants, whose keys have these numbers: GROUP, START, END and the aggregates, in
     order of GROUP and START. Each row counts once. Raises Overflowed where a sum might not fit its type, or an end
@@ -57,7 +57,7 @@ def sessions_of(
 
 
 def sessions_in_order(
-    batches: Iterable[pa.RecordBatch], by: Sequence[str], at: str, kind: Session, aggregates: Sequence[Aggregated]
+    batches: Iterable[pa.RecordBatch], by: Sequence[str], at: str, kind: Session, aggregates: Sequence[AggregateColumn]
 ) -> Iterator[pa.RecordBatch]:
     """The sessions of a stream of rows in order of `by` and of the instants `at`: the columns of `by`, START, END and
     the aggregates. However long one is, little is held of it where the aggregates have parts. Raises Overflowed where a
@@ -66,7 +66,7 @@ def sessions_in_order(
         raise Overflowed("the end of a session may be beyond 64 bits")
     gaps = Gaps(tuple(by), kind.gap, kind.exact_gap_merges, kind.max_length)
     cells = (rows.append_column(FIRST, rows.column(at)).append_column(LAST, rows.column(at)) for rows in batches)
-    asked = (*aggregates, Aggregated(_LAST_AT, Function.MAX, at, ColumnType.INT))
+    asked = (*aggregates, AggregateColumn(_LAST_AT, Function.MAX, at, ColumnType.INT))
     for found in groups_in_order(in_sessions(cells, gaps), [*by, START], at, asked):
         begun = integers(found, START)
         end = begun + _lengths(kind, integers(found, _LAST_AT) - begun)
@@ -80,13 +80,13 @@ def _lengths(kind: Session, held: Ints) -> Ints:
     return np.minimum(held + kind.gap, _MOST if kind.max_length is None else min(kind.max_length, _MOST))
 
 
-def can_be_merged(kind: Session, aggregates: Sequence[Aggregated]) -> bool:
+def can_be_merged(kind: Session, aggregates: Sequence[AggregateColumn]) -> bool:
     """Whether sessions of any parts of some rows say what those of all are: these are as long as they may be, and their
     sums the same in any order."""
     return kind.max_length is None and all(map(mergeable, aggregates))
 
 
-def merged_sessions(parts: pa.Table, kind: Session, aggregates: Sequence[Aggregated]) -> pa.RecordBatch:
+def merged_sessions(parts: pa.Table, kind: Session, aggregates: Sequence[AggregateColumn]) -> pa.RecordBatch:
     """The sessions of rows, of some parts of which `sessions_of` told these; where they `can_be_merged`. In the same
     columns and order. Raises Overflowed as that does."""
     numbers, start, end = (integers(parts, name) for name in (GROUP, START, END))

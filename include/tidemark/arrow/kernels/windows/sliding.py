@@ -29,7 +29,7 @@ from tidemark.arrow.kernels.windows.keys import GROUP, ascend
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, one_batch, values
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.definition.recipe import BAND, Aggregated
+from tidemark.definition.recipe import BAND, AggregateColumn
 from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
@@ -56,7 +56,7 @@ class Slide:
 
     group: tuple[str, ...]
     size: int
-    aggregates: tuple[Aggregated, ...] = ()
+    aggregates: tuple[AggregateColumn, ...] = ()
     clamp_start_at_zero: bool = False
     width: int | None = None
     bounds: tuple[int, ...] | None = None
@@ -91,7 +91,7 @@ def sliding_in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterato
 
 
 def sliding_of(
-    rows: pa.Table, numbers: Ints, at: Ints, kind: Sliding, aggregates: Sequence[Aggregated]
+    rows: pa.Table, numbers: Ints, at: Ints, kind: Sliding, aggregates: Sequence[AggregateColumn]
 ) -> Iterator[pa.RecordBatch]:
     """The windows of rows at some instants, whose keys have these numbers: GROUP, START, END and the aggregates, in
     order of GROUP and START. Raises as `sliding`."""
@@ -350,7 +350,7 @@ def _of_rows(block: _Block, windows: _Ranges) -> list[_Told]:
     return [_aggregate(one, block.rows, ranges, windows) for one in block.slide.aggregates]
 
 
-def _aggregate(one: Aggregated, rows: pa.RecordBatch, ranges: Ranges, windows: _Ranges) -> _Told:
+def _aggregate(one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges, windows: _Ranges) -> _Told:
     if one.of is None or one.type is not ColumnType.STRING:
         return _Told.of_array(aggregated(one, rows, ranges))
     column = contiguous(rows.column(one.of))

@@ -16,7 +16,7 @@ from tidemark.arrow.rows.schema import updates_schema
 from tidemark.model.collection import Collection
 from tidemark.plan.tasks import KeyRange, ReadTask
 from tidemark.spark.derive.difference import stored
-from tidemark.spark.derive.here.diff import left
+from tidemark.spark.derive.here.diff import diff
 from tidemark.spark.derive.parts import Batches, at_rest
 from tidemark.spark.derive.views import Views
 from tidemark.storage import open_store
@@ -43,7 +43,7 @@ class Held:
     def of(cls, views: Views, ranges: Sequence[Sequence[KeyRange]]) -> Held:
         """What the collection of a computation holds of some ranges of keys each."""
         computation = views.computation
-        tasks = tuple(encode(task) for task in views.own_apart(ranges))
+        tasks = tuple(encode(task) for task in views.own_tasks(ranges))
         return cls(computation.url, tasks, computation.collection, computation.previous, computation.upper - 1)
 
     def left_of(self, number: int, made: Batches) -> Batches:
@@ -54,7 +54,7 @@ class Held:
         key = [column.name for column in self.collection.key]
         runs = [Run(self._pieces(some, held), key, NEXT_ROWS) for some, held in ((made, False), (own, True))]
         for batches in rounds(runs, shrink=lambda held: held):
-            yield from left(self.collection, self.previous, self.at, *self._both(batches))
+            yield from diff(self.collection, self.previous, self.at, *self._both(batches))
 
     def _pieces(self, batches: Batches, held: bool) -> Iterator[Piece]:
         schema = updates_schema(self.collection)

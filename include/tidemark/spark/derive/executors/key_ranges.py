@@ -54,7 +54,7 @@ def written_by_ranges(views: Views, ranged: Ranged) -> list[Written] | None:
         key = ", ".join(key_at_rest(views.computation.input(name).state.collection))
         views.declines(f"{name} is in order of {key}, and rows of a window are in many ranges of that")
         return None
-    there = views.held_apart(name, len(together), _touched(views, name, together))
+    there = views.range_reads(name, len(together), _touched(views, name, together))
     if there is None:
         return None
     url, columns, rule, encoded = there.url, there.columns, there.projection, [encode(task) for task in there.tasks]

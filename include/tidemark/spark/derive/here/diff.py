@@ -59,7 +59,7 @@ def own_touched(
     ranges = ranges_holding(few, views, views.computation.name, views.computation.collection, named(columns))
     held = views.own_rows(ranges, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
     own = None if held is None else _near(views, held if near is None else _those(held, near), few, columns)
-    found = None if own is None else numbered(few, own, columns)
+    found = None if own is None else match_keys(few, own, columns)
     return None if own is None or found is None else own.filter(pa.array(np.isin(found[1], found[0])))
 
 
@@ -86,7 +86,7 @@ def _near(views: Views, held: Iterator[pa.RecordBatch], few: pa.Table, columns: 
     return views.own_table(found)
 
 
-def numbered(few: pa.Table, own: pa.Table, columns: Sequence[str]) -> tuple[Ints, Ints] | None:
+def match_keys(few: pa.Table, own: pa.Table, columns: Sequence[str]) -> tuple[Ints, Ints] | None:
     """Numbers of touched values and of the rows that are held, the same where these have them in `columns`; None where
     they are of another type."""
     if not columns:
@@ -100,7 +100,7 @@ def numbered(few: pa.Table, own: pa.Table, columns: Sequence[str]) -> tuple[Ints
     return numbers[: few.num_rows], numbers[few.num_rows :]
 
 
-def standing(own: pa.Table, names: Sequence[str]) -> pa.Table:
+def net_rows(own: pa.Table, names: Sequence[str]) -> pa.Table:
     """The rows that updates add up to, in some of their columns."""
     batches = own.select([*names, DIFF]).combine_chunks().to_batches()
     rows = pa.Table.from_batches(
@@ -161,7 +161,7 @@ def differing_here(
     """By what updates of the collection differ from the rows of its definition; None where these are not few."""
     with with_settings(views.spark, settings):
         found = desired_of(views, desired).limit(FEW + 1).toArrow()
-    return None if found.num_rows > FEW else left_of(views, found, own)
+    return None if found.num_rows > FEW else diff_against_held(views, found, own)
 
 
 def as_updates(views: Views, rows: pa.Table) -> pa.Table:
@@ -186,13 +186,13 @@ def _times(due: Due, rows: pa.Table) -> Ints:
     return due.times(values(contiguous(rows.column(WINDOW_END).cast(pa.int64()))))
 
 
-def left_of(views: Views, found: pa.Table, own: pa.Table) -> list[pa.RecordBatch]:
+def diff_against_held(views: Views, found: pa.Table, own: pa.Table) -> list[pa.RecordBatch]:
     """By what updates of the collection differ from the rows of its definition, which are `found` as updates."""
     computation = views.computation
-    return left(computation.collection, computation.previous, computation.upper - 1, found, own)
+    return diff(computation.collection, computation.previous, computation.upper - 1, found, own)
 
 
-def left(collection: Collection, previous: int, at: int, found: pa.Table, own: pa.Table) -> list[pa.RecordBatch]:
+def diff(collection: Collection, previous: int, at: int, found: pa.Table, own: pa.Table) -> list[pa.RecordBatch]:
     """The same of a collection that was corrected to `previous`, and is to `at` + 1, for who has no computation at
     hand."""
     due = np.where(integers(own, TIME) >= previous, integers(own, TIME), at)
@@ -206,18 +206,18 @@ def left(collection: Collection, previous: int, at: int, found: pa.Table, own: p
     return [_taken_back(some, own, due, at, names) for some in rows if some.num_rows]
 
 
-def _taken_back(left: pa.RecordBatch, own: pa.Table, due: Ints, at: int, names: Sequence[str]) -> pa.RecordBatch:
+def _taken_back(diff: pa.RecordBatch, own: pa.Table, due: Ints, at: int, names: Sequence[str]) -> pa.RecordBatch:
     """What is left of a computation at `at`. What the collection held and became `due` since the frontier before is
     taken back when it did, as in `differing`: no reader is to find it between the frontiers."""
-    times = integers(left, TIME)
-    back = (integers(left, DIFF) < 0) & (times == at)
+    times = integers(diff, TIME)
+    back = (integers(diff, DIFF) < 0) & (times == at)
     if not back.any() or not (due < at).any():
-        return left
-    schema = left.select(names).schema
-    both = pa.concat_tables([own.select(names).cast(schema), pa.Table.from_batches([left.select(names)])])
+        return diff
+    schema = diff.select(names).schema
+    both = pa.concat_tables([own.select(names).cast(schema), pa.Table.from_batches([diff.select(names)])])
     numbers = ranks(both, names)
     became = np.zeros(int(numbers.max()) + 1, np.int64)
     np.maximum.at(became, numbers[: own.num_rows], np.where(due < at, due, 0))
     since = became[numbers[own.num_rows :]]
     times = np.where(back & (since > 0), since, times)
-    return replaced(replaced(left, TIME, times), EVENT_TIME, times)
+    return replaced(replaced(diff, TIME, times), EVENT_TIME, times)

@@ -97,7 +97,7 @@ def placed_rows(rows: pa.RecordBatch, on: str | None) -> Bools:
 
 
 @dataclass
-class Kept:
+class RowBudget:
     """How many rows, and how many bytes of them, are kept of those that are `looked_at`: LEAST_TASK_ROWS and MOST_BYTES
     at most. Where an eighth was looked at, and by what there is of that they would be half as many again, they are too
     many already: who computes all that is near does so in less time than it takes to find out."""

@@ -20,7 +20,7 @@ from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Computation
-from tidemark.definition.recipe import Aggregated, ByKey, Grouped, Placed
+from tidemark.definition.recipe import AggregateColumn, ByKey, GroupPlan, WindowAssignment
 from tidemark.definition.ways import Place
 from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import most_of_all
@@ -30,8 +30,8 @@ from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.difference import Due, as_stored
 from tidemark.spark.derive.executors.key_ranges import AT_ONCE, leading
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.here.diff import as_updates, left_of, numbered, own_touched, updates_due
-from tidemark.spark.derive.here.rows import MOST_BUILT, Kept, repeated
+from tidemark.spark.derive.here.diff import as_updates, diff_against_held, match_keys, own_touched, updates_due
+from tidemark.spark.derive.here.rows import MOST_BUILT, RowBudget, repeated
 from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
 from tidemark.spark.derive.kinds.groups_shuffled import groups_shuffled
 from tidemark.spark.derive.kinds.grown import grown_here
@@ -68,11 +68,11 @@ class Groups:
         return self._placing.on if self._placing else None
 
     @property
-    def _placing(self) -> Placed | None:
+    def _placing(self) -> WindowAssignment | None:
         recipe = self.views.computation.recipe
         return None if recipe is None else recipe.placed
 
-    def _grouped(self) -> Grouped | None:
+    def _grouped(self) -> GroupPlan | None:
         """How rows are grouped, where the collection holds what comes out."""
         grouped = self.rule.grouped
         return grouped if grouped is not None and _fits(self.views, self.rule, grouped) else None
@@ -116,7 +116,7 @@ def _regrouped(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatch]
         return []
     own = own_touched(views, few, rule.held)
     found = None if own is None else groups_of(views, rule, few)
-    return None if own is None or found is None else left_of(views, found, own)
+    return None if own is None or found is None else diff_against_held(views, found, own)
 
 
 def groups_of(views: Views, rule: ByKey, few: pa.Table) -> pa.Table | None:
@@ -129,7 +129,7 @@ def groups_of(views: Views, rule: ByKey, few: pa.Table) -> pa.Table | None:
 
 
 def _of_windows(
-    computation: Computation, rule: ByKey, grouped: Grouped, placing: Placed
+    computation: Computation, rule: ByKey, grouped: GroupPlan, placing: WindowAssignment
 ) -> Callable[[pa.Table], list[pa.RecordBatch]]:
     """What makes windows of all rows of theirs, for executors."""
     collection, due, names = computation.collection, Due.of(computation), needed(grouped)
@@ -146,17 +146,17 @@ def _of_windows(
     return made
 
 
-def _shown(rule: ByKey, grouped: Grouped) -> list[str]:
+def _shown(rule: ByKey, grouped: GroupPlan) -> list[str]:
     """What the columns of groups are called in the collection."""
     return [*rule.held, *(one.name for one in grouped.aggregates)]
 
 
-def _as_updates(views: Views, rule: ByKey, grouped: Grouped, found: pa.RecordBatch) -> pa.Table:
+def _as_updates(views: Views, rule: ByKey, grouped: GroupPlan, found: pa.RecordBatch) -> pa.Table:
     """Groups as updates, in the columns the definition gives."""
     return as_updates(views, pa.Table.from_batches([found]).rename_columns(_shown(rule, grouped)))
 
 
-def _fits(views: Views, rule: ByKey, grouped: Grouped) -> bool:
+def _fits(views: Views, rule: ByKey, grouped: GroupPlan) -> bool:
     """Whether the collection holds these columns, and as they come."""
     (given,) = views.computation.inputs
     types = views.types_here(given.name)
@@ -174,8 +174,8 @@ class _Gathering:
 
     views: Views
     rule: ByKey
-    grouped: Grouped
-    parts: tuple[Aggregated, ...] | None
+    grouped: GroupPlan
+    parts: tuple[AggregateColumn, ...] | None
     most: int
     _rows: list[pa.RecordBatch] = field(default_factory=list)
     _groups: list[pa.RecordBatch] = field(default_factory=list)
@@ -189,7 +189,7 @@ class _Gathering:
 
     def updates(self) -> list[pa.RecordBatch]:
         found = _as_updates(self.views, self.rule, self.grouped, self._all())
-        return left_of(self.views, found, found.slice(0, 0))
+        return diff_against_held(self.views, found, found.slice(0, 0))
 
     def _all(self) -> pa.RecordBatch:
         rows = _table(self.views, needed(self.grouped), self._rows)
@@ -205,7 +205,7 @@ class _Gathering:
         self._rows = []
 
 
-def needed(grouped: Grouped) -> list[str]:
+def needed(grouped: GroupPlan) -> list[str]:
     """The columns that groups are computed of, each once."""
     of = [one.of for one in grouped.aggregates if one.of]
     return list(dict.fromkeys([*grouped.keys, *of, *([grouped.on] if grouped.on else [])]))
@@ -220,7 +220,7 @@ def _table(views: Views, names: Sequence[str], found: Sequence[pa.RecordBatch]) 
     return pa.schema([(name, arrow_type(types[name])) for name in names]).empty_table()
 
 
-def _rows_of(views: Views, rule: ByKey, grouped: Grouped, few: pa.Table) -> pa.Table | None:
+def _rows_of(views: Views, rule: ByKey, grouped: GroupPlan, few: pa.Table) -> pa.Table | None:
     """The rows of the one input that have touched values, in the columns that are needed, each as often as it is there;
     None where they are more than this process reads, or one is there fewer times than none."""
     (given,) = views.computation.inputs
@@ -231,7 +231,7 @@ def _rows_of(views: Views, rule: ByKey, grouped: Grouped, few: pa.Table) -> pa.T
     if held is None:
         return None
     names = needed(grouped)
-    found, kept = [], Kept(views.rows_held(given.name, ranges))
+    found, kept = [], RowBudget(views.rows_held(given.name, ranges))
     for seen, rows in _touched(held, few, grouped.keys, names):
         if kept.is_full(seen, rows):
             views.declines("too many rows are in the groups that changed")
@@ -241,7 +241,7 @@ def _rows_of(views: Views, rule: ByKey, grouped: Grouped, few: pa.Table) -> pa.T
     if not found:
         return _table(views, names, found)
     there = pa.Table.from_batches(found)
-    both = numbered(few, there, grouped.keys)
+    both = match_keys(few, there, grouped.keys)
     if both is None:
         return None
     there = there.filter(pa.array(np.isin(both[1], both[0])))

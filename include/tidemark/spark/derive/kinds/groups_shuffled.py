@@ -25,7 +25,7 @@ from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import sort, starts
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.definition.recipe import Aggregated, ByKey, Grouped, Placed
+from tidemark.definition.recipe import AggregateColumn, ByKey, GroupPlan, WindowAssignment
 from tidemark.definition.windows.explained import most_of_all
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
@@ -46,7 +46,7 @@ _MISFIT = "_misfit"
 """The column of what goes through the shuffle that is true of a row that says that something does not fit."""
 
 
-def groups_shuffled(views: Views, rule: ByKey, grouped: Grouped, needed: Sequence[str]) -> Shuffled | None:
+def groups_shuffled(views: Views, rule: ByKey, grouped: GroupPlan, needed: Sequence[str]) -> Shuffled | None:
     """How executors compute all groups, of the columns that are `needed`; None where the collection's key is not what
     tells groups apart, or rows are not worth a task."""
     computation = views.computation
@@ -54,7 +54,7 @@ def groups_shuffled(views: Views, rule: ByKey, grouped: Grouped, needed: Sequenc
     collection = computation.collection
     if {column.name for column in collection.key} != set(rule.held):
         return None
-    there = views.held_apart(given.name, len(given.state.collection.key))
+    there = views.range_reads(given.name, len(given.state.collection.key))
     if there is None or not there.tasks:
         return None
     types = views.types_here(given.name)
@@ -94,10 +94,10 @@ class _Groups:
     """How rows, of which these `columns` are needed, become groups of parts of them (`parts` None: they
     stay rows), and these all groups: of so many rows `at_once`, in so many bytes of `room`."""
 
-    grouped: Grouped
-    parts: tuple[Aggregated, ...] | None
+    grouped: GroupPlan
+    parts: tuple[AggregateColumn, ...] | None
     columns: tuple[str, ...]
-    placing: Placed | None
+    placing: WindowAssignment | None
     projection: Projection | None
     due: Due
     at_once: int

@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.schema import DIFF, arrow_type
-from tidemark.definition.recipe import Added, Averaged, ByKey, Plain
+from tidemark.definition.recipe import ByKey, DeltaPlan, MeanColumn, SumColumn
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.decimals import SUM_DIGITS
 from tidemark.model.instant import MAX_TIME
 from tidemark.spark.derive.difference import stored
-from tidemark.spark.derive.here.diff import EXACT, as_updates, left_of, own_touched, standing
+from tidemark.spark.derive.here.diff import EXACT, as_updates, diff_against_held, net_rows, own_touched
 from tidemark.spark.derive.touched import are_many
 from tidemark.spark.derive.views import Views
 
@@ -37,15 +37,15 @@ class _NotPlain(Exception):
 
 def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
     """By what the rows of groups differ whose sums grew; None where that is not plain, or not little."""
-    plain, (given,) = rule.plain, views.computation.inputs
+    delta_plan, (given,) = rule.delta_plan, views.computation.inputs
     types = views.types_here(given.name)
-    if plain is None or not _fits(views, rule, plain, types):
+    if delta_plan is None or not _fits(views, rule, delta_plan, types):
         return None
     changed = views.changes_here(given.name)
     if changed is None:
         return None
     try:
-        delta = _delta(changed, plain, rule.held)
+        delta = _delta(changed, delta_plan, rule.held)
         if delta is None:
             views.declines("too many groups changed")
             return None
@@ -55,49 +55,49 @@ def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
         own = own_touched(views, keys, rule.held)
         if own is None:
             return None
-        stand = standing(own, [column.name for column in stored(views.computation.collection)])
-        grown = _added_up([delta, _counted(stand, rule.held, plain.sums)], rule.held)
-        return left_of(views, _rows(views, grown, plain), own)
+        stand = net_rows(own, [column.name for column in stored(views.computation.collection)])
+        grown = _added_up([delta, _counted(stand, rule.held, delta_plan.sums)], rule.held)
+        return diff_against_held(views, _rows(views, grown, delta_plan), own)
     except (_NotPlain, Overflowed, pa.ArrowInvalid):
         views.declines("a sum may be beyond its type, or a group has fewer rows than none")
         return None
 
 
-def _fits(views: Views, rule: ByKey, plain: Plain, types: Mapping[str, ValueType]) -> bool:
+def _fits(views: Views, rule: ByKey, delta_plan: DeltaPlan, types: Mapping[str, ValueType]) -> bool:
     """Whether the collection holds these columns, and as they come."""
     held = {column.name: column.type for column in stored(views.computation.collection)}
-    keys = dict(zip(rule.held, plain.keys, strict=True))
-    told = {one.name: one.type for one in plain.sums} | {one.name: one.type for one in plain.means}
+    keys = dict(zip(rule.held, delta_plan.keys, strict=True))
+    told = {one.name: one.type for one in delta_plan.sums} | {one.name: one.type for one in delta_plan.means}
     return (
         held.keys() == {*keys, *told}
         and all(held[name] == types[of] and types[of] in EXACT for name, of in keys.items())
         and all(held[name] == of for name, of in told.items())
-        and all(_adds(one, types[one.of]) for one in plain.sums if one.of and not one.count)
+        and all(_adds(one, types[one.of]) for one in delta_plan.sums if one.of and not one.count)
     )
 
 
-def _adds(one: Added, of: ValueType) -> bool:
+def _adds(one: SumColumn, of: ValueType) -> bool:
     """Whether values of a type come to a sum of another as they are; whole numbers do to decimals, too."""
     if isinstance(one.type, DecimalType) and isinstance(of, DecimalType):
         return (of.precision + SUM_DIGITS, of.scale) == (one.type.precision, one.type.scale)
     return of is ColumnType.INT
 
 
-def _delta(changed: Iterator[pa.RecordBatch], plain: Plain, held: Sequence[str]) -> pa.Table | None:
+def _delta(changed: Iterator[pa.RecordBatch], delta_plan: DeltaPlan, held: Sequence[str]) -> pa.Table | None:
     """By how much the groups grew, one row each; None where they are many."""
     found: pa.Table | None = None
     for rows in changed:
         diffs = integers(rows, DIFF)
-        columns = [rows.column(name) for name in plain.keys]
-        columns += [_growth(rows, diffs, one) for one in plain.sums]
-        new = pa.table(columns, [*held, *(one.name for one in plain.sums)])
+        columns = [rows.column(name) for name in delta_plan.keys]
+        columns += [_growth(rows, diffs, one) for one in delta_plan.sums]
+        new = pa.table(columns, [*held, *(one.name for one in delta_plan.sums)])
         found = _added_up([new] if found is None else [found, new], held)
         if are_many(found):
             return None
     return found if found is not None else pa.table({name: pa.nulls(0) for name in held})
 
 
-def _growth(rows: pa.RecordBatch, diffs: Ints, one: Added) -> pa.Array:
+def _growth(rows: pa.RecordBatch, diffs: Ints, one: SumColumn) -> pa.Array:
     """What each update adds to a sum."""
     if one.of is None:
         return pa.array(diffs)
@@ -122,7 +122,7 @@ def _exactly(of: DecimalType) -> pa.DataType:
     return pa.decimal256(76, of.scale)
 
 
-def _counted(rows: pa.Table, held: Sequence[str], sums: Sequence[Added]) -> pa.Table:
+def _counted(rows: pa.Table, held: Sequence[str], sums: Sequence[SumColumn]) -> pa.Table:
     """The rows that stand: what is the sum of no values there is null, and counts as 0."""
     columns = [pc.fill_null(rows.column(one.name), 0) for one in sums]
     columns = [
@@ -149,23 +149,23 @@ def _largest(numbers: Ints) -> int:
     return max(abs(int(numbers.min())), abs(int(numbers.max()))) if len(numbers) else 0
 
 
-def _rows(views: Views, grown: pa.Table, plain: Plain) -> pa.Table:
+def _rows(views: Views, grown: pa.Table, delta_plan: DeltaPlan) -> pa.Table:
     """The groups that have rows, as updates of the collection."""
-    rows = integers(grown, plain.rows)
+    rows = integers(grown, delta_plan.rows)
     if (rows < 0).any():
         raise _NotPlain
     grown = grown.filter(pa.array(rows > 0))
     columns = {name: grown.column(name) for name in grown.column_names}
-    for one in plain.sums:
+    for one in delta_plan.sums:
         columns[one.name] = grown.column(one.name).cast(arrow_type(one.type))  # which raises where it does not fit
         if one.null_without is not None:
             none = pa.array(integers(grown, one.null_without) == 0)
             columns[one.name] = pc.if_else(none, None, columns[one.name])
-    columns |= {mean.name: _mean(grown, mean) for mean in plain.means}
+    columns |= {mean.name: _mean(grown, mean) for mean in delta_plan.means}
     return as_updates(views, pa.table(columns))
 
 
-def _mean(grown: pa.Table, mean: Averaged) -> pa.Array:
+def _mean(grown: pa.Table, mean: MeanColumn) -> pa.Array:
     """Totals divided by counts: as Spark divides floats, or rounds a quotient of decimals, half up."""
     counts = integers(grown, mean.count)
     if (counts < 0).any():

@@ -23,7 +23,7 @@ from tidemark.arrow.rows.schema import DIFF, arrow_type
 from tidemark.definition.recipe import JoinPlan
 from tidemark.definition.ways import Place
 from tidemark.spark.derive.difference import as_stored
-from tidemark.spark.derive.here.diff import as_updates, left_of
+from tidemark.spark.derive.here.diff import as_updates, diff_against_held
 from tidemark.spark.derive.kind import Refreshed
 from tidemark.spark.derive.queries.joins import SHARE
 from tidemark.spark.derive.touched import MOST_BYTES, ranges_holding
@@ -80,7 +80,7 @@ class Joins:
                 return None
             terms.append(term)
         found = self._updates(pa.concat_tables(terms)) if terms else None
-        return Refreshed([] if found is None else left_of(views, found, found.slice(0, 0)), Place.HERE)
+        return Refreshed([] if found is None else diff_against_held(views, found, found.slice(0, 0)), Place.HERE)
 
     def _changes(self, name: str) -> pa.Table | None:
         """What changed of an input, as joined rows call it, with DIFF; None where it is more than this process

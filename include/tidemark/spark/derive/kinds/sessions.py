@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.windows.sessions import sessions_in_order
 from tidemark.arrow.rows.columns import one_batch
-from tidemark.definition.recipe import InSessions
+from tidemark.definition.recipe import SessionPlan
 from tidemark.definition.windows.assigned import AT
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.difference import Due
 from tidemark.spark.derive.executors.key_ranges import leading
 from tidemark.spark.derive.here.rows import RowsByKey
 from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
-from tidemark.spark.derive.kinds.sessions_made import Made, fits, holds, updates
+from tidemark.spark.derive.kinds.session_rows import SessionBuilder, fits, holds, updates
 from tidemark.spark.derive.kinds.sessions_near import sessions_touched
 from tidemark.spark.derive.parts import Batches
 from tidemark.spark.derive.queries.queried import queried
@@ -30,12 +30,12 @@ class Sessions:
     """Windows of rows that follow one another within a gap."""
 
     views: Views
-    rule: InSessions
+    rule: SessionPlan
 
     @classmethod
     def of(cls, views: Views) -> Self | None:
         rule = views.computation.recipe and views.computation.recipe.windowed
-        return cls(views, rule) if isinstance(rule, InSessions) else None
+        return cls(views, rule) if isinstance(rule, SessionPlan) else None
 
     @property
     def input(self) -> str:
@@ -45,9 +45,9 @@ class Sessions:
     def on(self) -> str:
         return self.rule.on
 
-    def _made(self) -> Made | None:
+    def _made(self) -> SessionBuilder | None:
         """How sessions are made of rows that are projected without Spark, in order of the collection's key."""
-        return Made.by(self.views, self.rule) if self._in_key_order and fits(self.views, self.rule) else None
+        return SessionBuilder.by(self.views, self.rule) if self._in_key_order and fits(self.views, self.rule) else None
 
     @property
     def _in_key_order(self) -> bool:

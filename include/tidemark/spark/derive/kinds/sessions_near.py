@@ -25,7 +25,7 @@ from tidemark.arrow.read import MULTIPLICITY, held_by
 from tidemark.arrow.rows.columns import Ints, integers, one_batch
 from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.definition.recipe import Aggregated, InSessions
+from tidemark.definition.recipe import AggregateColumn, SessionPlan
 from tidemark.definition.ways import Place
 from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.errors import InvalidUsage
@@ -34,22 +34,22 @@ from tidemark.plan.tasks import KeyRange, ReadTask
 from tidemark.spark import read
 from tidemark.spark.derive.executors.key_ranges import leading
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.here.diff import left_of
-from tidemark.spark.derive.here.rows import Kept, placed_rows, repeated
+from tidemark.spark.derive.here.diff import diff_against_held
+from tidemark.spark.derive.here.rows import RowBudget, placed_rows, repeated
 from tidemark.spark.derive.kind import Refreshed
-from tidemark.spark.derive.kinds.sessions_made import Made, fits
+from tidemark.spark.derive.kinds.session_rows import SessionBuilder, fits
 from tidemark.spark.derive.parts import Batches
 from tidemark.spark.derive.reach.changed import changed_here
 from tidemark.spark.derive.reach.stretches import NearHere, near_here
 from tidemark.spark.derive.touched import MOST_BYTES, named, ranges_holding
-from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, HeldApart, Views
+from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, RangeReads, Views
 from tidemark.storage import ObjectStore
 
 MISFIT = -1
 """The number of no key: of a row that says that something does not fit."""
 
 
-def sessions_touched(views: Views, rule: InSessions) -> Refreshed | None:
+def sessions_touched(views: Views, rule: SessionPlan) -> Refreshed | None:
     """By what the sessions that few changes reach differ from those held; None where they have no kernel, or
     changes or sessions are more than this process reads. Raises as the kernel does."""
     changed = changed_here(views, rule) if fits(views, rule) else None
@@ -67,24 +67,24 @@ def sessions_touched(views: Views, rule: InSessions) -> Refreshed | None:
         views.declines("sessions near what changed do not fit")
         return None
     views.unplaced = unplaced
-    return Refreshed(left_of(views, found, near.own), place)
+    return Refreshed(diff_against_held(views, found, near.own), place)
 
 
-def _ranges(views: Views, rule: InSessions, few: pa.Table, near: NearHere) -> Sequence[KeyRange]:
+def _ranges(views: Views, rule: SessionPlan, few: pa.Table, near: NearHere) -> Sequence[KeyRange]:
     """The ranges of keys outside which there are no rows where changes reach; none: all."""
     given = views.computation.input(rule.input)
     ranges = ranges_holding(few, views, rule.input, given.state.collection, named(rule.by))
     return ranges or ranges_when(given, rule.on, *near.spans)
 
 
-def _told_here(views: Views, rule: InSessions, near: NearHere, ranges: Sequence[KeyRange]) -> pa.Table | None:
+def _told_here(views: Views, rule: SessionPlan, near: NearHere, ranges: Sequence[KeyRange]) -> pa.Table | None:
     """The sessions that are reached, as updates in order, computed by this process; None where that is too much."""
     rows = _rows_near(views, rule, near, ranges)
-    return None if rows is None else Made.by(views, rule).of(*rows, near.keys)
+    return None if rows is None else SessionBuilder.by(views, rule).of(*rows, near.keys)
 
 
 def _rows_near(
-    views: Views, rule: InSessions, near: NearHere, ranges: Sequence[KeyRange]
+    views: Views, rule: SessionPlan, near: NearHere, ranges: Sequence[KeyRange]
 ) -> tuple[pa.Table, Ints, Ints] | None:
     """The rows of the input that lie where changes reach, in the columns that are needed, each as often as it is there,
     their instants and the numbers of their keys; None where they are more than this process keeps, or one is there
@@ -94,7 +94,7 @@ def _rows_near(
     if held is None:
         return None
     schema = _schema(views, rule)
-    found, kept = [schema.empty_table()], Kept(views.rows_held(rule.input, ranges))
+    found, kept = [schema.empty_table()], RowBudget(views.rows_held(rule.input, ranges))
     for seen, rows in _near(held, rule, one_batch(near.keys), near.regions):
         some = repeated(rows, most_bytes=kept.room)
         if some is None or kept.is_full(seen, some):
@@ -106,45 +106,45 @@ def _rows_near(
 
 
 def _told_apart(
-    views: Views, rule: InSessions, near: NearHere, ranges: Sequence[KeyRange]
+    views: Views, rule: SessionPlan, near: NearHere, ranges: Sequence[KeyRange]
 ) -> tuple[pa.Table | None, Place]:
     """The same by executors, and how they read rows. None, too, where the columns `by` lead the input's key: then
     executors/key_ranges.py needs neither a shuffle nor sessions of parts."""
     key = views.computation.input(rule.input).state.collection.key
     led = leading(views.computation, rule.input, {name: name for name in rule.by})
-    there = None if led else views.held_apart(rule.input, len(key), ranges)
+    there = None if led else views.range_reads(rule.input, len(key), ranges)
     if there is None or not there.tasks:
         return None, Place.KEY_RANGES
     found, place = None, Place.KEY_RANGES
-    if can_be_merged(rule.kind, rule.plain or ()):
+    if can_be_merged(rule.kind, rule.of_columns or ()):
         found = _of_parts(views, rule, near, there)
     if found is None:
         found, place = _through_a_shuffle(views, rule, near, there), Place.SHUFFLE
-    return (None if found is None else Made.by(views, rule).updates(found, near.keys)), place
+    return (None if found is None else SessionBuilder.by(views, rule).updates(found, near.keys)), place
 
 
-def _of_parts(views: Views, rule: InSessions, near: NearHere, there: HeldApart) -> pa.RecordBatch | None:
+def _of_parts(views: Views, rule: SessionPlan, near: NearHere, there: RangeReads) -> pa.RecordBatch | None:
     """The sessions of what is read at a time, put together by this process; None where something does not fit."""
     read_near, tell = _reading(_schema(views, rule), rule, near, there), _telling(rule, len(there.tasks))
     told = _told_schema(rule)
     parts = read.mapped(views.spark, there.url, told, there.tasks, lambda store, task: tell(read_near(store, task)))
     try:
         found = _fitting(parts, told)
-        return None if found is None else merged_sessions(found, rule.kind, rule.plain or ())
+        return None if found is None else merged_sessions(found, rule.kind, rule.of_columns or ())
     except ArithmeticError:
         return None
 
 
-def _through_a_shuffle(views: Views, rule: InSessions, near: NearHere, there: HeldApart) -> pa.Table | None:
+def _through_a_shuffle(views: Views, rule: SessionPlan, near: NearHere, there: RangeReads) -> pa.Table | None:
     """The sessions of rows that are brought together by key; None where something does not fit."""
     schema, told, tasks = _schema(views, rule), _told_schema(rule), len(there.tasks)
-    read_near, kind, plain = _reading(schema, rule, near, there), rule.kind, rule.plain or ()
+    read_near, kind, of_columns = _reading(schema, rule, near, there), rule.kind, rule.of_columns or ()
 
     def rows_near(store: ObjectStore, task: ReadTask) -> Batches:
         return _bounded(read_near(store, task), lambda rows: rows, schema, sys.maxsize)
 
     def sessions(batches: Batches) -> Batches:
-        found = sessions_in_order(batches, [GROUP], AT, kind, plain)
+        found = sessions_in_order(batches, [GROUP], AT, kind, of_columns)
         return _bounded(found, lambda some: some, told, MOST_BYTES // tasks)
 
     rows = read.mapped(views.spark, there.url, schema, there.tasks, rows_near)
@@ -153,7 +153,7 @@ def _through_a_shuffle(views: Views, rule: InSessions, near: NearHere, there: He
 
 
 def _reading(
-    schema: pa.Schema, rule: InSessions, near: NearHere, there: HeldApart
+    schema: pa.Schema, rule: SessionPlan, near: NearHere, there: RangeReads
 ) -> Callable[[ObjectStore, ReadTask], Batches]:
     """What reads the rows of a task that lie where changes reach, each as often as it is there. It takes to executors
     what that needs, and nothing of what is held."""
@@ -166,14 +166,14 @@ def _reading(
     return reading
 
 
-def _telling(rule: InSessions, tasks: int) -> Callable[[Batches], Batches]:
+def _telling(rule: SessionPlan, tasks: int) -> Callable[[Batches], Batches]:
     """What tells the sessions of batches of rows, in a share of MOST_BYTES for each of so many tasks."""
-    told, kind, plain = _told_schema(rule), rule.kind, rule.plain or ()
-    return lambda batches: _bounded(batches, lambda rows: _sessions(rows, kind, plain), told, MOST_BYTES // tasks)
+    told, kind, of_columns = _told_schema(rule), rule.kind, rule.of_columns or ()
+    return lambda batches: _bounded(batches, lambda rows: _sessions(rows, kind, of_columns), told, MOST_BYTES // tasks)
 
 
-def _sessions(rows: pa.RecordBatch, kind: Session, plain: Sequence[Aggregated]) -> pa.RecordBatch:
-    return sessions_of(pa.Table.from_batches([rows]), integers(rows, GROUP), integers(rows, AT), kind, plain)
+def _sessions(rows: pa.RecordBatch, kind: Session, of_columns: Sequence[AggregateColumn]) -> pa.RecordBatch:
+    return sessions_of(pa.Table.from_batches([rows]), integers(rows, GROUP), integers(rows, AT), kind, of_columns)
 
 
 def _each_as_often(near: Iterable[tuple[int, pa.RecordBatch]], schema: pa.Schema) -> Batches:
@@ -208,16 +208,16 @@ def _fitting(frame: DataFrame, schema: pa.Schema) -> pa.Table | None:
     return None if MISFIT in integers(found, GROUP) else found
 
 
-def _schema(views: Views, rule: InSessions) -> pa.Schema:
+def _schema(views: Views, rule: SessionPlan) -> pa.Schema:
     """Rows near changes: the numbers of their keys, their instants, and what aggregates need of them."""
     types = views.types_here(rule.input)
-    names = dict.fromkeys(one.of for one in rule.plain or () if one.of is not None)
+    names = dict.fromkeys(one.of for one in rule.of_columns or () if one.of is not None)
     return pa.schema([(GROUP, pa.int64()), (AT, pa.int64()), *((name, arrow_type(types[name])) for name in names)])
 
 
-def _told_schema(rule: InSessions) -> pa.Schema:
+def _told_schema(rule: SessionPlan) -> pa.Schema:
     """Sessions, as `sessions_of` has them."""
-    told = [(one.name, arrow_type(one.type)) for one in rule.plain or ()]
+    told = [(one.name, arrow_type(one.type)) for one in rule.of_columns or ()]
     return pa.schema([*((name, pa.int64()) for name in (GROUP, START, END)), *told])
 
 
@@ -230,10 +230,10 @@ def _misfit(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _near(
-    held: Iterable[pa.RecordBatch], rule: InSessions, keys: pa.RecordBatch, reached: Regions
+    held: Iterable[pa.RecordBatch], rule: SessionPlan, keys: pa.RecordBatch, reached: Regions
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Of how many rows those that lie in some regions of keys, with MULTIPLICITY."""
-    names = dict.fromkeys(one.of for one in rule.plain or () if one.of is not None)
+    names = dict.fromkeys(one.of for one in rule.of_columns or () if one.of is not None)
     for looked_at in held:
         rows = looked_at.filter(pa.array(placed_rows(looked_at, rule.on)))
         numbers, at = numbers_among(keys, rows.select(list(rule.by))), micros_of(rows.column(rule.on))

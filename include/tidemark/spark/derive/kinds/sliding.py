@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Self
 
 from tidemark.arrow.kernels.windows.sliding import sliding_in_order
-from tidemark.definition.recipe import Slid
+from tidemark.definition.recipe import SlidingPlan
 from tidemark.definition.ways import Place
 from tidemark.spark.derive.difference import Due
 from tidemark.spark.derive.executors.key_ranges import leading
 from tidemark.spark.derive.here.rows import RowsByKey
 from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
-from tidemark.spark.derive.kinds.sliding_made import Made, fits, updates
 from tidemark.spark.derive.kinds.sliding_near import windows_touched_here
+from tidemark.spark.derive.kinds.sliding_rows import SlidingBuilder, fits, updates
 from tidemark.spark.derive.parts import Batches
 from tidemark.spark.derive.queries.chunks import chunked, earliest, whole_width
 from tidemark.spark.derive.queries.sliding import placed, slide_of, valued
@@ -27,12 +27,12 @@ class SlidingWindows:
     """Windows of one size that end with each row, or begin behind one."""
 
     views: Views
-    rule: Slid
+    rule: SlidingPlan
 
     @classmethod
     def of(cls, views: Views) -> Self | None:
         rule = views.computation.recipe and views.computation.recipe.windowed
-        return cls(views, rule) if isinstance(rule, Slid) else None
+        return cls(views, rule) if isinstance(rule, SlidingPlan) else None
 
     @property
     def input(self) -> str:
@@ -42,12 +42,12 @@ class SlidingWindows:
     def on(self) -> str:
         return self.rule.on
 
-    def _made(self) -> Made | None:
+    def _made(self) -> SlidingBuilder | None:
         """How windows are made of rows that are projected without Spark; None for any others."""
-        plain = self.rule.plain
-        if plain is None or not fits(self.views, self.rule, plain):
+        of_columns = self.rule.of_columns
+        if of_columns is None or not fits(self.views, self.rule, of_columns):
             return None
-        return Made(self.rule, plain, Due.of(self.views.computation))
+        return SlidingBuilder(self.rule, of_columns, Due.of(self.views.computation))
 
     def gathering(self) -> Gathering | None:
         made = self._made()
@@ -66,7 +66,7 @@ class SlidingWindows:
 
     def shuffled(self) -> Shuffled | None:
         rule, due = self.rule, Due.of(self.views.computation)
-        if rule.for_a_while is not None:
+        if rule.bounded_lateness is not None:
             return None
         width = whole_width(rule)
         rows = chunked(valued(self.views, rule, placed(self.views, rule)), earliest(rule), width)

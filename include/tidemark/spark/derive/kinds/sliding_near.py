@@ -20,15 +20,15 @@ from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type, key_scalars
-from tidemark.definition.recipe import Aggregated, Slid
+from tidemark.definition.recipe import AggregateColumn, SlidingPlan
 from tidemark.definition.windows.assigned import START
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.ranges import ranges_between
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.here.diff import as_updates, left_of
+from tidemark.spark.derive.here.diff import as_updates, diff_against_held
 from tidemark.spark.derive.here.rows import placed_rows, repeated
-from tidemark.spark.derive.kinds.sliding_made import fits, shown
+from tidemark.spark.derive.kinds.sliding_rows import fits, shown
 from tidemark.spark.derive.reach.changed import changed_at, changed_here
 from tidemark.spark.derive.reach.stretches import spans_of
 from tidemark.spark.derive.timeline import in_micros
@@ -40,17 +40,17 @@ MOST_ROWS = LEAST_TASK_ROWS // 2
 """Of which windows are computed here. A row tells of two windows, so of those held twice as many are looked at."""
 
 
-def windows_touched_here(views: Views, rule: Slid) -> list[pa.RecordBatch] | None:
+def windows_touched_here(views: Views, rule: SlidingPlan) -> list[pa.RecordBatch] | None:
     """By what the windows that few changes reach differ from those held; None where they have no kernel, or more is
     near than this process reads."""
-    if rule.plain is None or not fits(views, rule, rule.plain):
+    if rule.of_columns is None or not fits(views, rule, rule.of_columns):
         return None
     changed = changed_here(views, rule)
     if changed is None:
         return None
     few, unplaced = changed
     near = _Near.of(rule, few)
-    found = _differing(views, rule, rule.plain, near) if few.num_rows else []
+    found = _differing(views, rule, rule.of_columns, near) if few.num_rows else []
     if found is not None:
         views.unplaced = unplaced
     return found
@@ -66,7 +66,7 @@ class _Near:
     size: int
 
     @classmethod
-    def of(cls, rule: Slid, few: pa.Table) -> _Near:
+    def of(cls, rule: SlidingPlan, few: pa.Table) -> _Near:
         keys, at = keys_in(few, list(named(rule.by).values())), integers(few, changed_at(rule))
         return cls(keys.values, starts_reached(keys.numbers, at, rule.kind.size), rule.kind.size)
 
@@ -75,34 +75,38 @@ class _Near:
         """The stretches of time whose rows are in these windows, or say where these start."""
         return rows_around(self.starts, self.size)
 
-    def numbers(self, rule: Slid, rows: pa.RecordBatch) -> Ints:
+    def numbers(self, rule: SlidingPlan, rows: pa.RecordBatch) -> Ints:
         """The numbers of the keys that rows have, -1 for any other."""
         return numbers_among(self.keys, rows.select(list(rule.by)))
 
 
-def _differing(views: Views, rule: Slid, plain: Sequence[Aggregated], near: _Near) -> list[pa.RecordBatch] | None:
+def _differing(
+    views: Views, rule: SlidingPlan, of_columns: Sequence[AggregateColumn], near: _Near
+) -> list[pa.RecordBatch] | None:
     """By what they differ; None where they, or their rows, are more than this process reads. Raises as the kernel
     does."""
     own = _own_near(views, rule, near)
-    rows = None if own is None else _rows_near(views, rule, plain, near)
+    rows = None if own is None else _rows_near(views, rule, of_columns, near)
     if own is None or rows is None:
         return None
-    windows = list(_windows(rows, rule, plain, near))
+    windows = list(_windows(rows, rule, of_columns, near))
     if not windows:
-        return left_of(views, own.schema.empty_table(), own)
-    return left_of(views, as_updates(views, pa.Table.from_batches(windows)), own)
+        return diff_against_held(views, own.schema.empty_table(), own)
+    return diff_against_held(views, as_updates(views, pa.Table.from_batches(windows)), own)
 
 
-def _windows(rows: pa.Table, rule: Slid, plain: Sequence[Aggregated], near: _Near) -> Iterator[pa.RecordBatch]:
+def _windows(
+    rows: pa.Table, rule: SlidingPlan, of_columns: Sequence[AggregateColumn], near: _Near
+) -> Iterator[pa.RecordBatch]:
     """The windows of rows that start where changes reach, as the definition gives them."""
     at, numbers = micros_of(rows.column(rule.on)), integers(rows, GROUP)
-    for windows in sliding_of(rows, numbers, at, rule.kind, plain):
+    for windows in sliding_of(rows, numbers, at, rule.kind, of_columns):
         some = windows.filter(pa.array(in_regions(integers(windows, GROUP), integers(windows, START), near.starts)))
         keys = near.keys.take(some.column(GROUP)).columns
-        yield pa.RecordBatch.from_pydict(shown(dict(zip(rule.by, keys, strict=True)), some, plain))
+        yield pa.RecordBatch.from_pydict(shown(dict(zip(rule.by, keys, strict=True)), some, of_columns))
 
 
-def _own_near(views: Views, rule: Slid, near: _Near) -> pa.Table | None:
+def _own_near(views: Views, rule: SlidingPlan, near: _Near) -> pa.Table | None:
     """The updates that the collection holds of windows that start where changes reach; None where they are more than
     this process reads."""
     ranges = _own_ranges(views, near)
@@ -131,7 +135,7 @@ def _own_ranges(views: Views, near: _Near) -> Sequence[KeyRange]:
     return ranges_between(spans, views.groups(views.computation.name), MOST_RANGES)
 
 
-def _rows_near(views: Views, rule: Slid, plain: Sequence[Aggregated], near: _Near) -> pa.Table | None:
+def _rows_near(views: Views, rule: SlidingPlan, of_columns: Sequence[AggregateColumn], near: _Near) -> pa.Table | None:
     """The rows of the input that lie where changes reach, in the columns that are needed, and GROUP, the numbers of
     their keys, each as often as it is there; None where they are more than this process reads, or one is there fewer
     times than none."""
@@ -140,7 +144,7 @@ def _rows_near(views: Views, rule: Slid, plain: Sequence[Aggregated], near: _Nea
     held = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
     if held is None:
         return None
-    names = list(dict.fromkeys([rule.on, *(one.of for one in plain if one.of)]))
+    names = list(dict.fromkeys([rule.on, *(one.of for one in of_columns if one.of)]))
     types = views.types_here(rule.input)
     schema = pa.schema([*((name, arrow_type(types[name])) for name in names), (GROUP, pa.int64())])
     found: list[pa.RecordBatch] = []
@@ -158,7 +162,7 @@ def _rows_near(views: Views, rule: Slid, plain: Sequence[Aggregated], near: _Nea
     return pa.Table.from_batches(found, None if found else schema)
 
 
-def _ranges(views: Views, rule: Slid, near: _Near) -> Sequence[KeyRange]:
+def _ranges(views: Views, rule: SlidingPlan, near: _Near) -> Sequence[KeyRange]:
     """The ranges of keys outside which there are no such rows; none: all."""
     given, keys = views.computation.input(rule.input), pa.Table.from_batches([near.keys])
     ranges = ranges_holding(keys, views, rule.input, given.state.collection, named(rule.by))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.definition.recipe import BAND, DIFF, LEARNED, ForAWhile, Slid
+from tidemark.definition.recipe import BAND, DIFF, LEARNED, BoundedLateness, SlidingPlan
 from tidemark.definition.windows.assigned import AT
 from tidemark.model.window.bands import Bands
 from tidemark.spark.derive.timeline import learned, passed
@@ -23,38 +23,38 @@ FROM = "_from"
 """The column of rows that says of which start on windows hold them."""
 
 
-def for_a_while(rule: Slid) -> ForAWhile:
+def bounded_lateness(rule: SlidingPlan) -> BoundedLateness:
     """What it says of late rows, where these count for a while only."""
-    assert rule.for_a_while is not None
-    return rule.for_a_while
+    assert rule.bounded_lateness is not None
+    return rule.bounded_lateness
 
 
-def bands_of(views: Views, rule: Slid) -> Bands:
+def bands_of(views: Views, rule: SlidingPlan) -> Bands:
     """The bands of the input's history, as far as that is judged."""
-    return for_a_while(rule).bands(rule.kind, views.computation.input(rule.input).judging.ends)
+    return bounded_lateness(rule).bands(rule.kind, views.computation.input(rule.input).judging.ends)
 
 
-def with_learned(views: Views, rule: Slid, updates: DataFrame) -> DataFrame:
+def with_learned(views: Views, rule: SlidingPlan, updates: DataFrame) -> DataFrame:
     """Updates of the input, with when they came."""
     return updates.withColumn(LEARNED, learned(views.computation.input(rule.input).judging))
 
 
-def counting(views: Views, rule: Slid, placed: DataFrame) -> DataFrame:
+def counting(views: Views, rule: SlidingPlan, placed: DataFrame) -> DataFrame:
     """Of updates at instants those that are not too late for all windows, with FROM."""
     first = F.col(LEARNED) + F.lit(bands_of(views, rule).first(0))
     since = F.greatest(F.col(AT) - F.lit(rule.kind.size), first)  # a null is no greater
     return placed.withColumn(FROM, since).where(F.col(FROM) <= F.col(AT))
 
 
-def in_bands(views: Views, rule: Slid, placed: DataFrame) -> DataFrame:
+def in_bands(views: Views, rule: SlidingPlan, placed: DataFrame) -> DataFrame:
     """The rows of each band that is computed, a row as often as it is there, with BAND; of updates at instants."""
-    names = [*for_a_while(rule).columns, AT]
+    names = [*bounded_lateness(rule).columns, AT]
     keys = [F.col(f"`{name}`") for name in (*names, BAND)]
     summed = reaching(views, rule, placed, [*names, DIFF]).groupBy(*keys).agg(F.sum(DIFF).alias(DIFF))
     return repeated(summed.where(F.col(DIFF) != 0), rule.input, [*rule.by, AT], DIFF)
 
 
-def reaching(views: Views, rule: Slid, placed: DataFrame, columns: Sequence[str]) -> DataFrame:
+def reaching(views: Views, rule: SlidingPlan, placed: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Updates at instants, of each these columns and BAND, once for each band that is computed and that it reaches."""
     bands, judging = bands_of(views, rule), views.computation.input(rule.input).judging
     first, last = passed(F.col(FROM), bands.bounds), passed(F.col(AT) + F.lit(1), bands.bounds)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from tidemark.definition.recipe import DELTA, DIFF, HELD, TOUCHED, ByKey, changes_of
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.difference import differing, held_at, stored
-from tidemark.spark.derive.here.diff import Updates, desired_of, differing_here, held_against, own_touched, standing
+from tidemark.spark.derive.here.diff import Updates, desired_of, differing_here, held_against, net_rows, own_touched
 from tidemark.spark.derive.queries import lateness
 from tidemark.spark.derive.queries.joins import joined_by_changes
 from tidemark.spark.derive.queries.queried import queried
@@ -73,7 +73,7 @@ def _grown(views: Views, rule: ByKey) -> Updates | None:
     own = own_touched(views, touched.few, rule.held)
     if own is not None:
         held = views.spark.createDataFrame(
-            standing(own, [column.name for column in stored(views.computation.collection)])
+            net_rows(own, [column.name for column in stored(views.computation.collection)])
         )
         desired = queried(views, {DELTA: delta, HELD: held}, rule.grown or "")
         found = differing_here(views, desired, own, settings=AS_IT_IS)
@@ -84,8 +84,8 @@ def _grown(views: Views, rule: ByKey) -> Updates | None:
 
 def _grown_by_executors(views: Views, rule: ByKey, delta: DataFrame, own: DataFrame) -> DataFrame:
     columns = [F.col(f"`{column.name}`") for column in stored(views.computation.collection)]
-    standing = own.groupBy(*columns).agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) > 0).drop(DIFF)
-    desired = queried(views, {DELTA: delta, HELD: standing}, rule.grown or "")
+    net_rows = own.groupBy(*columns).agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) > 0).drop(DIFF)
+    desired = queried(views, {DELTA: delta, HELD: net_rows}, rule.grown or "")
     return differing(views.computation, [desired_of(views, desired), held_at(own, views.computation)])
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.windows.sliding import CHUNK
-from tidemark.definition.recipe import Slid
+from tidemark.definition.recipe import SlidingPlan
 from tidemark.definition.windows.assigned import AT
 from tidemark.spark.derive.timeline import floored
 
@@ -18,13 +18,13 @@ _WIDE = 64
 """How many times as wide as a window a chunk is, if all is computed: one row in so many is in two chunks."""
 
 
-def whole_width(rule: Slid) -> int:
+def whole_width(rule: SlidingPlan) -> int:
     """How wide chunks are if all is computed."""
     size = rule.kind.size
     return max(size + 2, min(_WIDE * (size + 1), WIDEST))
 
 
-def earliest(rule: Slid) -> str:
+def earliest(rule: SlidingPlan) -> str:
     """The first start of windows that hold an instant."""
     return f"({AT} - {rule.kind.size}L)"
 

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from tidemark.arrow.kernels.windows.gaps import Gaps
 from tidemark.arrow.kernels.windows.late_sessions import LAST, LATE, STRETCH, Lasting, judged_updates
-from tidemark.definition.recipe import DIFF, LEARNED, InSessions
+from tidemark.definition.recipe import DIFF, LEARNED, SessionPlan
 from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.model.window.kind import Session
 from tidemark.model.window.lateness import NOT_LATE, Lateness
@@ -38,17 +38,17 @@ _OF = "_of"
 """The column that says which stretch of a gap's length an instant is in."""
 
 
-def all_sessions(views: Views, rule: InSessions) -> DataFrame:
+def all_sessions(views: Views, rule: SessionPlan) -> DataFrame:
     """The sessions of all updates of the input."""
     return _sessions(views, rule, _judged(views, rule, views.updates(rule.input)))
 
 
-def sessions_of(views: Views, rule: InSessions, keys: Touched) -> DataFrame:
+def sessions_of(views: Views, rule: SessionPlan, keys: Touched) -> DataFrame:
     """The sessions of the updates that have some values in the columns of `by`: k0, k1, …."""
     return _sessions(views, rule, _judged(views, rule, _updates_of(views, rule, keys)))
 
 
-def touched_sessions(views: Views, rule: InSessions) -> Reached | None:
+def touched_sessions(views: Views, rule: SessionPlan) -> Reached | None:
     """The sessions of stretches of time in which something changed, and what is held there; None where nothing did."""
     changed = queried(views, {rule.input: views.changes(rule.input)}, rule.rows)
     by = [F.col(f"`{name}`").alias(key) for name, key in named(rule.by).items()]
@@ -75,7 +75,7 @@ def late(views: Views) -> Lateness:
     return Lateness(rows, 0, rows)
 
 
-def late_for_each(views: Views, rule: InSessions, told: DataFrame, windows: DataFrame) -> DataFrame:
+def late_for_each(views: Views, rule: SessionPlan, told: DataFrame, windows: DataFrame) -> DataFrame:
     """Of each of some sessions for which something came too late how much: the columns of `by`, WINDOW_START,
     WINDOW_END and UPDATES_LATE, by what is `told` of all updates, with TIME. A row is late for all or for none, and is
     told by each session that would have taken it and was frozen when it came (tests/oracles/law/missed.py)."""
@@ -103,13 +103,13 @@ def would_take(kind: Session) -> str:
     return f"{before} AND ({AT} < {END}{f' OR ({at_end})' if kind.exact_gap_merges else ''})"
 
 
-def _updates_of(views: Views, rule: InSessions, keys: Touched) -> DataFrame:
+def _updates_of(views: Views, rule: SessionPlan, keys: Touched) -> DataFrame:
     collection = views.computation.input(rule.input).state.collection
     updates = views.updates(rule.input, keys.ranges(views, rule.input, collection, named(rule.by)))
     return keys.among(updates, rule.by) if rule.by else updates
 
 
-def _judged(views: Views, rule: InSessions, updates: DataFrame) -> DataFrame:
+def _judged(views: Views, rule: SessionPlan, updates: DataFrame) -> DataFrame:
     """Updates with the session that each counts in; where only changes are asked for, those of stretches in which there
     are any."""
     given = views.computation.input(rule.input)
@@ -120,7 +120,7 @@ def _judged(views: Views, rule: InSessions, updates: DataFrame) -> DataFrame:
 
 def judged_updates_of(
     views: Views,
-    rule: InSessions,
+    rule: SessionPlan,
     updates: DataFrame,
     shown: Sequence[str],
     *,
@@ -147,7 +147,7 @@ def judged_updates_of(
     return through(ordered, lambda batches: judged_updates(batches, lasting, shown), schema)
 
 
-def _sessions(views: Views, rule: InSessions, told: DataFrame) -> DataFrame:
+def _sessions(views: Views, rule: SessionPlan, told: DataFrame) -> DataFrame:
     columns = [F.col(f"`{name}`") for name in (*rule.columns, AT, START, END)]
     summed = told.where(F.col(START).isNotNull()).groupBy(*columns).agg(F.sum(DIFF).alias(DIFF))
     rows = repeated(summed.where(F.col(DIFF) != 0), rule.input, [*rule.by, START, END], DIFF)

@@ -10,7 +10,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.definition.recipe import DIFF, FROZEN, LATE_FOR_ALL, LATE_FOR_SOME, LATE_UPDATES, LEARNED, InTime
+from tidemark.definition.recipe import DIFF, FROZEN, LATE_FOR_ALL, LATE_FOR_SOME, LATE_UPDATES, LEARNED, LatenessFilter
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import Column
 from tidemark.model.window.close import closes_at
@@ -41,7 +41,7 @@ def changes(views: Views, name: str) -> DataFrame:
     return views.some_changes(name) if rule is None else _counting(views, rule, views.changes(name))
 
 
-def empty_rows(given: DataFrame, name: str, rule: InTime | None) -> DataFrame:
+def empty_rows(given: DataFrame, name: str, rule: LatenessFilter | None) -> DataFrame:
     """No rows, in the columns that a definition sees of an input; of an input without rows."""
     if rule is None:
         return given
@@ -82,12 +82,12 @@ def _standing(views: Views) -> int | None:
     return None if standing is None else standing - closes_at(windows.kind, 0, windows.grace) - windows.counts_late_for
 
 
-def _rule(views: Views) -> InTime | None:
+def _rule(views: Views) -> LatenessFilter | None:
     recipe = views.computation.recipe
     return recipe.in_time if recipe else None
 
 
-def _counting(views: Views, rule: InTime, updates: DataFrame) -> DataFrame:
+def _counting(views: Views, rule: LatenessFilter, updates: DataFrame) -> DataFrame:
     return asked(views, rule.input, updates, rule.rows).where(~F.col(FROZEN)).drop(FROZEN)
 
 
@@ -100,7 +100,7 @@ def asked(views: Views, name: str, updates: DataFrame, query: str) -> DataFrame:
         return analysed(views.spark, views.computation.name, query)
 
 
-def _added(rule: InTime, key: Sequence[Column]) -> SparkColumn:
+def _added(rule: LatenessFilter, key: Sequence[Column]) -> SparkColumn:
     """How often a row was added, which is refused where it was taken back."""
     message = F.concat(
         F.lit(f"collection {rule.input} takes back a row of key "),

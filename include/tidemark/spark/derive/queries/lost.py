@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from tidemark.definition.recipe import DIFF, LEARNED, Slid
+from tidemark.definition.recipe import DIFF, LEARNED, SlidingPlan
 from tidemark.definition.windows.assigned import AT
 from tidemark.model.window.lateness import Lateness
 from tidemark.model.window.statistics import ROWS_LATE_FOR_ALL, ROWS_LATE_FOR_SOME
@@ -25,7 +25,7 @@ from tidemark.spark.derive.views import Views
 _LEFT, _LAST, _ROWS, _UPTO, _COUNT, _THERE = "_left", "_last", "_rows", "_upto", "_count", "_there"
 
 
-def late(views: Views, rule: Slid) -> Lateness:
+def late(views: Views, rule: SlidingPlan) -> Lateness:
     """The three numbers of what is new."""
     rows = views.kept(_late_rows(views, rule, views.new(rule.input)))
     refused = F.col(_LAST) >= F.col(AT)
@@ -38,7 +38,7 @@ def late(views: Views, rule: Slid) -> Lateness:
     )
 
 
-def late_for_each(views: Views, rule: Slid, updates: DataFrame, windows: DataFrame) -> DataFrame:
+def late_for_each(views: Views, rule: SlidingPlan, updates: DataFrame, windows: DataFrame) -> DataFrame:
     """Of each of some windows for which updates of the input came too late how many: the columns of `by`, WINDOW_START,
     WINDOW_END, ROWS_LATE_FOR_ALL and ROWS_LATE_FOR_SOME (tests/oracles/law/missed.py). They are counted by running sums
     over chunks of starts, too: windows refused a row from one start to another."""
@@ -63,7 +63,7 @@ def late_for_each(views: Views, rule: Slid, updates: DataFrame, windows: DataFra
     return found.where(F.col(WINDOW_START).isNotNull()).na.fill(0, list(of))
 
 
-def _late_rows(views: Views, rule: Slid, updates: DataFrame) -> DataFrame:
+def _late_rows(views: Views, rule: SlidingPlan, updates: DataFrame) -> DataFrame:
     """Of updates those that came late for the window that ends with them: k0, k1, …, AT, the starts of that window and
     of the last one that was frozen by then, and how many rows these are."""
     placed = asked(views, rule, updates)
@@ -78,7 +78,7 @@ def _late_rows(views: Views, rule: Slid, updates: DataFrame) -> DataFrame:
     return told.groupBy(*together).agg(F.sum(_ROWS).alias(_ROWS))
 
 
-def _missed(views: Views, rule: Slid, rows: DataFrame, last: int) -> int:
+def _missed(views: Views, rule: SlidingPlan, rows: DataFrame, last: int) -> int:
     """How often windows that are there were frozen for rows that lie in them, other than those that end with these:
     starts after _LEFT, up to _LAST, which is at most `last`."""
     width, keys, chunk = rule.kind.size + 2, [f"k{at}" for at in range(len(rule.by))], f"k{len(rule.by)}"
@@ -99,7 +99,7 @@ def _missed(views: Views, rule: Slid, rows: DataFrame, last: int) -> int:
     return int((found.first() or [0])[0] or 0)
 
 
-def _there(views: Views, rule: Slid, touched: Touched, last: int) -> DataFrame:
+def _there(views: Views, rule: SlidingPlan, touched: Touched, last: int) -> DataFrame:
     """The windows that start in touched chunks, by k0, k1, …, the last of which is the chunk, and their starts: those
     that stay as they are held, and of others, if any starts up to `last`, those that the definition tells."""
     width, keys = rule.kind.size + 2, [F.col(f"`{name}`").alias(f"k{at}") for at, name in enumerate(rule.by)]

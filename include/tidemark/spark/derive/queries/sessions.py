@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from tidemark.arrow.kernels.aggregates.groups_in_order import groups_in_order
 from tidemark.arrow.kernels.windows.sessions import sessions_in_order
-from tidemark.definition.recipe import InSessions
+from tidemark.definition.recipe import SessionPlan
 from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.queries.queried import queried
@@ -20,12 +20,12 @@ from tidemark.spark.derive.views import Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 
-def all_sessions(views: Views, rule: InSessions) -> DataFrame:
+def all_sessions(views: Views, rule: SessionPlan) -> DataFrame:
     """The sessions of all rows of the input."""
     return sessions_in(views, rule)
 
 
-def sessions_of(views: Views, rule: InSessions, keys: Touched) -> DataFrame:
+def sessions_of(views: Views, rule: SessionPlan, keys: Touched) -> DataFrame:
     """The sessions of the rows that have some values in the columns of `by`: k0, k1, …."""
     collection = views.computation.input(rule.input).state.collection
     ranges = keys.ranges(views, rule.input, collection, named(rule.by))
@@ -34,7 +34,7 @@ def sessions_of(views: Views, rule: InSessions, keys: Touched) -> DataFrame:
 
 def sessions_in(
     views: Views,
-    rule: InSessions,
+    rule: SessionPlan,
     ranges: Sequence[KeyRange] = (),
     between: tuple[int, int] | None = None,
     chosen: Callable[[DataFrame], DataFrame] = lambda rows: rows,
@@ -51,7 +51,7 @@ def sessions_in(
     return shown(rule, through(ordered, lambda rows: sessions_in_order(rows, by, AT, kind, aggregates), schema))
 
 
-def sessions_known(views: Views, rule: InSessions, rows: DataFrame) -> DataFrame:
+def sessions_known(views: Views, rule: SessionPlan, rows: DataFrame) -> DataFrame:
     """The sessions of rows that have the START and END of theirs."""
     values = values_of(views, rule, rows)
     keys, aggregates = [*rule.by, START, END], aggregates_over(rule, values)
@@ -60,6 +60,6 @@ def sessions_known(views: Views, rule: InSessions, rows: DataFrame) -> DataFrame
     return shown(rule, found)
 
 
-def keys_of(rule: InSessions) -> list[str]:
+def keys_of(rule: SessionPlan) -> list[str]:
     """What values of `by` are called where they stand beside rows."""
     return [f"k{at}" for at in range(len(rule.by))]

@@ -18,12 +18,12 @@ from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.windows.sliding import CHUNK, Slide, sliding
 from tidemark.arrow.rows.columns import integers
-from tidemark.definition.recipe import Slid
+from tidemark.definition.recipe import SlidingPlan
 from tidemark.definition.windows.assigned import AT
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.here.diff import Reached, numbered, own_touched
+from tidemark.spark.derive.here.diff import Reached, match_keys, own_touched
 from tidemark.spark.derive.queries.bands import FROM, bands_of, counting, in_bands, with_learned
 from tidemark.spark.derive.queries.chunks import WIDEST, chunked, earliest, whole_width
 from tidemark.spark.derive.queries.queried import queried
@@ -36,23 +36,23 @@ from tidemark.spark.derive.views import Views
 _BUCKET = "_bucket"
 
 
-def all_windows(views: Views, rule: Slid) -> DataFrame:
+def all_windows(views: Views, rule: SlidingPlan) -> DataFrame:
     """The windows over all rows of the input."""
     return windows_of(views, rule, valued(views, rule, placed(views, rule)))
 
 
-def windows_of(views: Views, rule: Slid, rows: DataFrame) -> DataFrame:
+def windows_of(views: Views, rule: SlidingPlan, rows: DataFrame) -> DataFrame:
     """The windows over all rows there are, which are `valued`."""
     width = whole_width(rule)
     return _windows(views, rule, chunked(rows, earliest(rule), width), width)
 
 
-def touched_windows(views: Views, rule: Slid) -> Reached | None:
+def touched_windows(views: Views, rule: SlidingPlan) -> Reached | None:
     """The windows of chunks in which a window starts that a changed instant can reach, and what is held of them; None
     where nothing changed."""
     width, chunk = rule.kind.size + 2, f"k{len(rule.by)}"
     changed, since = asked(views, rule, views.changes(rule.input)), earliest(rule)
-    if rule.for_a_while is not None:
+    if rule.bounded_lateness is not None:
         changed, since = counting(views, rule, changed), FROM
     by = [F.col(f"`{name}`").alias(f"k{at}") for at, name in enumerate(rule.by)]
     reached = changed.select(*by, F.expr(since).alias(FROM), AT).distinct()
@@ -64,17 +64,17 @@ def touched_windows(views: Views, rule: Slid) -> Reached | None:
     return Reached(of_chunks(views, rule, touched), here, lambda: held_in_chunks(views, rule, touched))
 
 
-def _touched_windows(views: Views, rule: Slid, touched: Touched) -> pa.Table | None:
+def _touched_windows(views: Views, rule: SlidingPlan, touched: Touched) -> pa.Table | None:
     """The updates that the collection holds of windows that start in touched chunks, where they are few."""
     own = own_touched(views, touched.few, rule.by)
     if own is None or touched.few is None:
         return None
     chunks = own.append_column(CHUNK, pa.array(in_micros(own, WINDOW_START) // (rule.kind.size + 2)))
-    found = numbered(touched.few, chunks, [*rule.by, CHUNK])
+    found = match_keys(touched.few, chunks, [*rule.by, CHUNK])
     return None if found is None else own.filter(pa.array(np.isin(found[1], found[0])))
 
 
-def held_in_chunks(views: Views, rule: Slid, touched: Touched) -> DataFrame:
+def held_in_chunks(views: Views, rule: SlidingPlan, touched: Touched) -> DataFrame:
     """The updates that the collection holds of windows that start in touched chunks."""
     computation = views.computation
     own = views.own(touched.ranges(views, computation.name, computation.collection, named(rule.by)))
@@ -82,7 +82,7 @@ def held_in_chunks(views: Views, rule: Slid, touched: Touched) -> DataFrame:
     return touched.among(own, [*rule.by, CHUNK]).drop(CHUNK)
 
 
-def windows_near(views: Views, rule: Slid, keys: Touched, count: int) -> DataFrame:
+def windows_near(views: Views, rule: SlidingPlan, keys: Touched, count: int) -> DataFrame:
     """The windows of the chunks in which those start that some keys tell of, so many as `count`: k0, k1, … are the
     columns of `by` and where the window starts."""
     start = f"k{len(rule.by)}"
@@ -91,14 +91,14 @@ def windows_near(views: Views, rule: Slid, keys: Touched, count: int) -> DataFra
     return of_chunks(views, rule, touched_of(views, chunks.distinct(), count))
 
 
-def of_chunks(views: Views, rule: Slid, touched: Touched) -> DataFrame:
+def of_chunks(views: Views, rule: SlidingPlan, touched: Touched) -> DataFrame:
     """The windows that start in touched chunks, which are as narrow as can be."""
     width, chunk = rule.kind.size + 2, f"k{len(rule.by)}"
     rows = valued(views, rule, _near(views, rule, touched, chunk, width))
     return _windows(views, rule, touched.among(chunked(rows, earliest(rule), width), [*rule.by, CHUNK]), width)
 
 
-def _near(views: Views, rule: Slid, touched: Touched, chunk: str, width: int) -> DataFrame:
+def _near(views: Views, rule: SlidingPlan, touched: Touched, chunk: str, width: int) -> DataFrame:
     """The rows that touched chunks hold: they are in these, the one before or the one after."""
     given, between = views.computation.input(rule.input), None
     ranges = touched.ranges(views, rule.input, given.state.collection, named(rule.by))
@@ -107,7 +107,7 @@ def _near(views: Views, rule: Slid, touched: Touched, chunk: str, width: int) ->
         between = None if chunks is None else ((chunks[0] - 1) * width, (chunks[1] + 2) * width - 1)
     elif not ranges and touched.few is not None and width < WIDEST // 4:
         few = np.unique(integers(touched.few, chunk)).astype(np.int64)
-        gone = rule.for_a_while is not None
+        gone = rule.bounded_lateness is not None
         ranges = ranges_when(given, rule.on, (few - 1) * width, (few + 2) * width - 1, gone=gone)
     rows = placed(views, rule, ranges, between).withColumn(_BUCKET, floored(AT, width))
     keys = [F.col(f"k{at}") for at in range(len(rule.by))]
@@ -117,33 +117,33 @@ def _near(views: Views, rule: Slid, touched: Touched, chunk: str, width: int) ->
 
 
 def placed(
-    views: Views, rule: Slid, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None
+    views: Views, rule: SlidingPlan, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None
 ) -> DataFrame:
     """The rows of the input that windows are of, at their instants; where they count for a while only, its updates."""
-    if rule.for_a_while is not None:
+    if rule.bounded_lateness is not None:
         return asked(views, rule, views.updates(rule.input, ranges))
     return asked(views, rule, views.held(rule.input, ranges, between))
 
 
-def asked(views: Views, rule: Slid, rows: DataFrame) -> DataFrame:
+def asked(views: Views, rule: SlidingPlan, rows: DataFrame) -> DataFrame:
     """Rows of the input, or updates of it, at their instants."""
-    told = rows if rule.for_a_while is None else with_learned(views, rule, rows)
+    told = rows if rule.bounded_lateness is None else with_learned(views, rule, rows)
     return queried(views, {rule.input: told}, rule.rows)
 
 
-def valued(views: Views, rule: Slid, placed: DataFrame) -> DataFrame:
+def valued(views: Views, rule: SlidingPlan, placed: DataFrame) -> DataFrame:
     """The values that aggregates are of, of rows at their instants, in their bands."""
-    return values_of(views, rule, placed if rule.for_a_while is None else in_bands(views, rule, placed))
+    return values_of(views, rule, placed if rule.bounded_lateness is None else in_bands(views, rule, placed))
 
 
-def slide_of(views: Views, rule: Slid, values: DataFrame, width: int) -> Slide:
+def slide_of(views: Views, rule: SlidingPlan, values: DataFrame, width: int) -> Slide:
     """How windows are made of values of rows in chunks of a width."""
-    bounds = None if rule.for_a_while is None else bands_of(views, rule).bounds
+    bounds = None if rule.bounded_lateness is None else bands_of(views, rule).bounds
     aggregates = aggregates_over(rule, values)
     return Slide(rule.by, rule.kind.size, aggregates, rule.kind.clamp_start_at_zero, width, bounds)
 
 
-def _windows(views: Views, rule: Slid, values: DataFrame, width: int) -> DataFrame:
+def _windows(views: Views, rule: SlidingPlan, values: DataFrame, width: int) -> DataFrame:
     slide = slide_of(views, rule, values, width)
     schema = found_by(rule, values, slide.aggregates)
     return shown(rule, through(in_order(values, slide.together), lambda batches: sliding(batches, slide), schema))

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.definition.computation import Computation
-from tidemark.definition.recipe import BAND, DIFF, FROZEN, HAPPENED, TIME, InSessions, Slid
+from tidemark.definition.recipe import BAND, DIFF, FROZEN, HAPPENED, TIME, SessionPlan, SlidingPlan
 from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.definition.windows.statistics import ARRIVED, COUNT, GREW, KEY, SIZE, Statistics
 from tidemark.model.window.statistics import (
@@ -119,11 +119,11 @@ def _of_windows(views: Counted, statistics: Statistics, told: DataFrame) -> tupl
     """A row for each window of the input, open ones too, in the columns of the recipe; and of each window that is told
     for which something came too late how much of that, None where late rows count for ever."""
     name, windowed = statistics.input, statistics.recipe.windowed
-    if isinstance(windowed, Slid) and windowed.for_a_while is not None:
+    if isinstance(windowed, SlidingPlan) and windowed.bounded_lateness is not None:
         return _of_bands(views, windowed, told)
-    if isinstance(windowed, InSessions) and windowed.after is not None:
+    if isinstance(windowed, SessionPlan) and windowed.after is not None:
         return _of_frozen_sessions(views, windowed, told)
-    if isinstance(windowed, Slid):
+    if isinstance(windowed, SlidingPlan):
         return all_windows(views, windowed), None
     if windowed is not None:
         return all_sessions(views, windowed), None
@@ -134,7 +134,7 @@ def _of_windows(views: Counted, statistics: Statistics, told: DataFrame) -> tupl
     return rows, lateness.asked(views, name, views.near(), counted.late)
 
 
-def _of_bands(views: Counted, rule: Slid, told: DataFrame) -> tuple[DataFrame, DataFrame]:
+def _of_bands(views: Counted, rule: SlidingPlan, told: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The same of sliding windows that take late rows for a while only: a band's windows hold what counts in it."""
     updates = views.near()
     reaching = bands.reaching(views, rule, asked(views, rule, updates), [*views.columns, AT, TIME, DIFF])
@@ -144,7 +144,7 @@ def _of_bands(views: Counted, rule: Slid, told: DataFrame) -> tuple[DataFrame, D
     return windows_of(views, rule, rows), late.withColumn(UPDATES_LATE, total)
 
 
-def _of_frozen_sessions(views: Counted, rule: InSessions, told: DataFrame) -> tuple[DataFrame, DataFrame]:
+def _of_frozen_sessions(views: Counted, rule: SessionPlan, told: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The same of sessions that take late rows for a while only, which a row is late for all of, or for none."""
     judged = late_sessions.judged_updates_of(views, rule, views.near(), [*views.columns, TIME])
     rows = views.there(judged.where(F.col(START).isNotNull()), AT, START, END)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidemark.arrow.rows.columns import integers
-from tidemark.definition.recipe import DIFF, InSessions
+from tidemark.definition.recipe import DIFF, SessionPlan
 from tidemark.definition.windows.assigned import AT
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
@@ -38,7 +38,7 @@ _OF_GAP = "_of_gap"
 """The column that says which stretch of a gap's length a row is in."""
 
 
-def touched_sessions(views: Views, rule: InSessions) -> Reached | None:
+def touched_sessions(views: Views, rule: SessionPlan) -> Reached | None:
     """The sessions near changed instants, and what is held of those that were there; None where nothing changed."""
     keys = keys_of(rule)
     changed = queried(views, {rule.input: views.changes(rule.input)}, rule.rows)
@@ -69,7 +69,7 @@ class _Near:
     held: Callable[[], DataFrame]
 
 
-def _near_here(views: Views, rule: InSessions, touched: Touched) -> _Near | None:
+def _near_here(views: Views, rule: SessionPlan, touched: Touched) -> _Near | None:
     """The same found by this process, where that is little."""
     near = near_here(views, rule, touched.few)
     if near is None:
@@ -82,7 +82,7 @@ def _near_here(views: Views, rule: InSessions, touched: Touched) -> _Near | None
     return _Near(frame, table, near.own, lambda: _held_in(views, rule, touched, frame))
 
 
-def _near(views: Views, rule: InSessions, touched: Touched) -> _Near:
+def _near(views: Views, rule: SessionPlan, touched: Touched) -> _Near:
     """The same found by executors."""
     own = _own(views, rule, touched)
     found, few = _regions(_standing(own, rule), touched, changed_at(rule), rule), None
@@ -93,19 +93,19 @@ def _near(views: Views, rule: InSessions, touched: Touched) -> _Near:
     return _Near(found, few, None, lambda: _held_in(views, rule, touched, found))
 
 
-def _own(views: Views, rule: InSessions, touched: Touched) -> DataFrame:
+def _own(views: Views, rule: SessionPlan, touched: Touched) -> DataFrame:
     """The updates that the collection has of touched values."""
     computation = views.computation
     own = views.own(touched.ranges(views, computation.name, computation.collection, named(rule.by)))
     return touched.among(own, rule.by) if rule.by else own
 
 
-def _held_in(views: Views, rule: InSessions, touched: Touched, found: DataFrame) -> DataFrame:
+def _held_in(views: Views, rule: SessionPlan, touched: Touched, found: DataFrame) -> DataFrame:
     own = _own(views, rule, touched)
     return within(own, found, rule, micros(own, WINDOW_START))
 
 
-def _standing(own: DataFrame, rule: InSessions) -> DataFrame:
+def _standing(own: DataFrame, rule: SessionPlan) -> DataFrame:
     """The sessions that the collection has, from their first row to as far as they may have connected others."""
     start, end, kind = micros(own, WINDOW_START), micros(own, WINDOW_END), rule.kind
     by = [F.col(f"`{name}`").alias(key) for name, key in zip(rule.by, keys_of(rule), strict=True)]
@@ -121,7 +121,7 @@ def _reach(end: str, start: str, kind: Session) -> SparkColumn:
     return F.expr(f"IF({end} - {start} = {kind.max_length}L, {end} + {kind.gap}L, {end})")
 
 
-def _regions(standing: DataFrame, touched: Touched, at: str, rule: InSessions) -> DataFrame:
+def _regions(standing: DataFrame, touched: Touched, at: str, rule: SessionPlan) -> DataFrame:
     """Where the changed instants reach, with all that is connected: by key, the stretch that its rows lie in."""
     keys = keys_of(rule)
     instants = touched.frame.select(
@@ -146,7 +146,7 @@ def _reaching(regions: DataFrame) -> tuple[int, int] | None:
     return None if found is None or found[0] is None else (int(found[0]), int(found[1]))
 
 
-def within(rows: DataFrame, regions: DataFrame, rule: InSessions, at: str) -> DataFrame:
+def within(rows: DataFrame, regions: DataFrame, rule: SessionPlan, at: str) -> DataFrame:
     """The rows whose instant, an SQL expression, is in a region of their key. Regions are more than a gap apart, so
     that no stretch of a gap's width has rows of two."""
     gap = rule.kind.gap

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidemark.definition.recipe import Aggregated, InSessions, Slid
+from tidemark.definition.recipe import AggregateColumn, SessionPlan, SlidingPlan
 from tidemark.definition.windows.aggregated import aggregates_of_values
 from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.model.collection import Column, ColumnType
@@ -17,7 +17,7 @@ from tidemark.spark.derive.columns import our_type, spark_type, value
 from tidemark.spark.derive.queries.queried import queried
 from tidemark.spark.derive.views import Views
 
-Rule = Slid | InSessions
+Rule = SlidingPlan | SessionPlan
 
 
 def values_of(views: Views, rule: Rule, rows: DataFrame) -> DataFrame:
@@ -28,7 +28,7 @@ def values_of(views: Views, rule: Rule, rows: DataFrame) -> DataFrame:
     return frame.select(*(value(own[name]) if name in own else F.col(f"`{name}`") for name in frame.columns))
 
 
-def aggregates_over(rule: Rule, values: DataFrame) -> tuple[Aggregated, ...]:
+def aggregates_over(rule: Rule, values: DataFrame) -> tuple[AggregateColumn, ...]:
     """The aggregates of these values, whose types are known now."""
     types = {name: our_type(name, values.schema[name].dataType) for name in _used(rule)}
     return aggregates_of_values(rule.aggregates, types)
@@ -40,7 +40,7 @@ def in_order(rows: DataFrame, together: Sequence[str]) -> DataFrame:
     return (rows.repartition(*keys) if keys else rows.repartition(1)).sortWithinPartitions(*keys, AT)
 
 
-def found_by(rule: Rule, values: DataFrame, aggregates: Sequence[Aggregated]) -> T.StructType:
+def found_by(rule: Rule, values: DataFrame, aggregates: Sequence[AggregateColumn]) -> T.StructType:
     """The columns of windows as a kernel has them."""
     fields = [T.StructField(name, values.schema[name].dataType) for name in rule.by]
     fields += [T.StructField(START, T.LongType()), T.StructField(END, T.LongType())]

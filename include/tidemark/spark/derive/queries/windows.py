@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from tidemark.definition.recipe import InSessions, Slid
+from tidemark.definition.recipe import SessionPlan, SlidingPlan
 from tidemark.model.window.lateness import NOT_LATE, Lateness
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.here.diff import Updates, compared
@@ -17,9 +17,9 @@ from tidemark.spark.derive.touched import Touched
 from tidemark.spark.derive.views import Views
 
 
-def whole(views: Views, rule: Slid | InSessions) -> DataFrame:
+def whole(views: Views, rule: SlidingPlan | SessionPlan) -> DataFrame:
     """All windows."""
-    if isinstance(rule, Slid):
+    if isinstance(rule, SlidingPlan):
         frame = all_windows(views, rule)
     else:
         frame = (all_sessions if rule.after is None else late_sessions.all_sessions)(views, rule)
@@ -27,15 +27,15 @@ def whole(views: Views, rule: Slid | InSessions) -> DataFrame:
     return frame
 
 
-def can_be_restricted(rule: Slid | InSessions) -> bool:
+def can_be_restricted(rule: SlidingPlan | SessionPlan) -> bool:
     """Whether some windows are computed from less than all of the input."""
-    return isinstance(rule, Slid) or bool(rule.by)
+    return isinstance(rule, SlidingPlan) or bool(rule.by)
 
 
-def some(views: Views, rule: Slid | InSessions, keys: Touched, count: int) -> DataFrame:
+def some(views: Views, rule: SlidingPlan | SessionPlan, keys: Touched, count: int) -> DataFrame:
     """Windows, among which are all that have one of some keys, so many as `count`: k0, k1, … are the columns of `by`,
     and where the window starts."""
-    if isinstance(rule, Slid):
+    if isinstance(rule, SlidingPlan):
         frame = windows_near(views, rule, keys, count)
     else:
         frame = (sessions_of if rule.after is None else late_sessions.sessions_of)(views, rule, keys)
@@ -43,16 +43,16 @@ def some(views: Views, rule: Slid | InSessions, keys: Touched, count: int) -> Da
     return frame
 
 
-def late(views: Views, rule: Slid | InSessions) -> Lateness:
+def late(views: Views, rule: SlidingPlan | SessionPlan) -> Lateness:
     """How much of what is new came late for windows that took it no more; nothing where late rows count for ever."""
-    if isinstance(rule, InSessions):
+    if isinstance(rule, SessionPlan):
         return late_sessions.late(views)
-    return lost.late(views, rule) if rule.for_a_while is not None else NOT_LATE
+    return lost.late(views, rule) if rule.bounded_lateness is not None else NOT_LATE
 
 
-def learned(views: Views, rule: Slid | InSessions) -> Updates | None:
+def learned(views: Views, rule: SlidingPlan | SessionPlan) -> Updates | None:
     """By what the windows that changes reach differ from those held; None where nothing changed."""
-    if isinstance(rule, Slid):
+    if isinstance(rule, SlidingPlan):
         found = touched_windows(views, rule)
     else:
         found = (touched_sessions if rule.after is None else late_sessions.touched_sessions)(views, rule)

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.windows.regions import Regions, in_regions, regions
 from tidemark.arrow.rows.columns import Bools, Ints, integers
-from tidemark.definition.recipe import InSessions
+from tidemark.definition.recipe import SessionPlan
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
-from tidemark.spark.derive.here.diff import numbered, own_touched, standing
+from tidemark.spark.derive.here.diff import match_keys, net_rows, own_touched
 from tidemark.spark.derive.reach.changed import changed_at
 from tidemark.spark.derive.timeline import in_micros
 from tidemark.spark.derive.touched import named
@@ -38,17 +38,17 @@ class NearHere:
         return spans_of(self.regions.first, self.regions.upto)
 
 
-def near_here(views: Views, rule: InSessions, few: pa.Table | None) -> NearHere | None:
+def near_here(views: Views, rule: SessionPlan, few: pa.Table | None) -> NearHere | None:
     """What few changed instants reach, which are `changed_at` of k0, k1, …; None where either is more than this process
     reads."""
     own = own_touched(views, few, rule.by, None if few is None else _reached_by(few, rule))
     if own is None and few is not None:
         views.declines("the sessions held of the keys that changed are more than this process looks at")
-    numbers = None if own is None or few is None else numbered(few, own, rule.by)
+    numbers = None if own is None or few is None else match_keys(few, own, rule.by)
     if own is None or few is None or numbers is None:
         return None
     groups, instants = numbers[0], integers(few, changed_at(rule))
-    sessions = standing(own.append_column(_GROUP, pa.array(numbers[1])), [_GROUP, WINDOW_START, WINDOW_END])
+    sessions = net_rows(own.append_column(_GROUP, pa.array(numbers[1])), [_GROUP, WINDOW_START, WINDOW_END])
     start, end = in_micros(sessions, WINDOW_START), in_micros(sessions, WINDOW_END)
     found = regions(
         np.append(integers(sessions, _GROUP), groups),
@@ -63,7 +63,7 @@ def near_here(views: Views, rule: InSessions, few: pa.Table | None) -> NearHere 
     return NearHere(keys, reached, held)
 
 
-def _reached_by(few: pa.Table, rule: InSessions) -> Callable[[pa.RecordBatch], Bools]:
+def _reached_by(few: pa.Table, rule: SessionPlan) -> Callable[[pa.RecordBatch], Bools]:
     """Which sessions held may be reached by the changed instants, of whatever key: those that are apart from all stay
     as they are, unless one is cut for its length, and with it those that follow."""
     instants, gap, cut = integers(few, changed_at(rule)), rule.kind.gap, rule.kind.max_length is not None

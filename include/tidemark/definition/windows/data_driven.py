@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from tidemark.definition.analysed import analysed
 from tidemark.definition.literals import LeftToSpark
-from tidemark.definition.recipe import InputShape, InSessions, Recipe, Slid
+from tidemark.definition.recipe import InputShape, Recipe, SessionPlan, SlidingPlan
 from tidemark.definition.windows.aggregates import aggregate_sql
 from tidemark.definition.windows.assigned import AT, END, START, happening, typed
-from tidemark.definition.windows.at_hand import at_hand
 from tidemark.definition.windows.checked import Checked, checked
+from tidemark.definition.windows.projected import at_hand
 from tidemark.definition.windows.sessions import in_sessions, sessions_without_queries
 from tidemark.definition.windows.sliding import slid, slid_without_queries
 from tidemark.model.derived import Mode, Refresh
@@ -21,7 +21,7 @@ from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 _WHY = "{} follow from the rows around them, so those near a change are computed anew"
 
 
-def analysed_lying(windows: Windows, shape: InputShape, refresh: Refresh = Refresh.AUTO) -> Recipe:
+def analysed_data_driven(windows: Windows, shape: InputShape, refresh: Refresh = Refresh.AUTO) -> Recipe:
     """What to compute for sliding windows or sessions over an input of this shape. Raises InvalidUsage as
     `aligned.analysed_windows`."""
     assert isinstance(windows.kind, Sliding | Session)
@@ -47,11 +47,13 @@ def analysed_lying(windows: Windows, shape: InputShape, refresh: Refresh = Refre
     return found
 
 
-def _without_queries(told: Checked, rule: Slid | InSessions) -> tuple[Slid | InSessions, Projection | None, str]:
+def _without_queries(
+    told: Checked, rule: SlidingPlan | SessionPlan
+) -> tuple[SlidingPlan | SessionPlan, Projection | None, str]:
     """The rule, which also says what rows at hand need instead of queries, how rows are projected then, and why not."""
     try:
         projected, projection = at_hand(told)
-        if isinstance(rule, Slid):
+        if isinstance(rule, SlidingPlan):
             return slid_without_queries(rule, projected), projection, ""
         return sessions_without_queries(rule, projected), projection, ""
     except LeftToSpark as why:

@@ -22,7 +22,7 @@ from tidemark.definition.recipe import (
     LATE_UPDATES,
     LEARNED,
     InputShape,
-    InTime,
+    LatenessFilter,
 )
 from tidemark.definition.resolve import resolved, spelled_alike
 from tidemark.definition.windows.assigned import AT, END, START, Source, assigned, earliest_after, is_last, typed
@@ -36,7 +36,7 @@ _ROWS, _MISSED, _HELD = "_rows", "_missed", "_held"
 _MOVES, _BEGINS, _ENDS = "_moves", "_begins", "_ends"
 
 
-def in_time(told: Checked, shape: InputShape, query: str, happened: Source) -> tuple[InTime, InputShape]:
+def in_time(told: Checked, shape: InputShape, query: str, happened: Source) -> tuple[LatenessFilter, InputShape]:
     """Which of the rows of an input of this shape that `happened` count, for a `query` over these; and their shape."""
     kind = told.windows.kind
     assert isinstance(kind, Aligned)
@@ -45,7 +45,7 @@ def in_time(told: Checked, shape: InputShape, query: str, happened: Source) -> t
     asked = resolved(parsed(query), spelled_alike([InputShape(shape.name, (*shape.columns, *own), shape.key)])).query
     used = {column.name for column in asked.find_all(exp.Column)}
     columns = tuple(column for column in shape.columns if column.name in used)
-    rule = InTime(
+    rule = LatenessFilter(
         shape.name,
         told.windows.by,
         tuple(column.name for column in columns),

@@ -12,7 +12,7 @@ from tidemark.arrow.kernels.windows.gaps import FAR
 from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
 from tidemark.arrow.kernels.windows.sessions import sessions_of
 from tidemark.arrow.rows.columns import Ints
-from tidemark.definition.recipe import Aggregated, InSessions
+from tidemark.definition.recipe import AggregateColumn, SessionPlan
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import Collection
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
@@ -23,22 +23,22 @@ from tidemark.spark.derive.views import Views
 
 
 @dataclass(frozen=True)
-class Made:
+class SessionBuilder:
     """How rows become sessions, and these updates of a collection, in order."""
 
-    rule: InSessions
+    rule: SessionPlan
     collection: Collection
     due: Due
 
     @classmethod
-    def by(cls, views: Views, rule: InSessions) -> Made:
+    def by(cls, views: Views, rule: SessionPlan) -> SessionBuilder:
         """By a rule of a computation."""
         return cls(rule, views.computation.collection, Due.of(views.computation))
 
     @property
     def columns(self) -> list[str]:
         """The columns of rows that are needed."""
-        of = (one.of for one in self.rule.plain or () if one.of is not None)
+        of = (one.of for one in self.rule.of_columns or () if one.of is not None)
         return list(dict.fromkeys([*self.rule.by, self.rule.on, *of]))
 
     def batches(self, rows: pa.Table) -> Batches:
@@ -52,18 +52,18 @@ class Made:
 
     def of(self, rows: pa.Table, at: Ints, numbers: Ints, keys: pa.Table) -> pa.Table:
         """Of rows that have some of the keys, which `numbers` say. Raises the same."""
-        return self.updates(sessions_of(rows, numbers, at, self.rule.kind, self.rule.plain or ()), keys)
+        return self.updates(sessions_of(rows, numbers, at, self.rule.kind, self.rule.of_columns or ()), keys)
 
     def updates(self, found: pa.RecordBatch | pa.Table, keys: pa.Table) -> pa.Table:
         """Of sessions as `sessions_of` has them, of some of the keys."""
         told = found if isinstance(found, pa.Table) else pa.Table.from_batches([found])
         for name, column in zip(self.rule.by, keys.columns, strict=True):
             told = told.append_column(name, column.take(told.column(GROUP)))
-        return updates(self.rule, self.collection, self.due, told, self.rule.plain or ())
+        return updates(self.rule, self.collection, self.due, told, self.rule.of_columns or ())
 
 
 def updates(
-    rule: InSessions, collection: Collection, due: Due, found: pa.Table, aggregates: Sequence[Aggregated]
+    rule: SessionPlan, collection: Collection, due: Due, found: pa.Table, aggregates: Sequence[AggregateColumn]
 ) -> pa.Table:
     """Sessions, with the columns of `by`, START and END, as updates of the collection."""
     names = [one.name for one in aggregates]
@@ -71,12 +71,12 @@ def updates(
     return updates_due(collection, due, told.rename_columns([*rule.by, WINDOW_START, WINDOW_END, *names]))
 
 
-def fits(views: Views, rule: InSessions) -> bool:
+def fits(views: Views, rule: SessionPlan) -> bool:
     """Whether sessions need no query, and the collection holds these columns, and as they come."""
-    return rule.plain is not None and rule.kind.gap <= FAR and holds(views, rule, rule.plain)
+    return rule.of_columns is not None and rule.kind.gap <= FAR and holds(views, rule, rule.of_columns)
 
 
-def holds(views: Views, rule: InSessions, aggregates: Sequence[Aggregated]) -> bool:
+def holds(views: Views, rule: SessionPlan, aggregates: Sequence[AggregateColumn]) -> bool:
     """Whether the collection holds sessions with these aggregates, as they come."""
     types = views.types_here(rule.input)
     told = {name: types[name] for name in rule.by} | {WINDOW_START: rule.bound, WINDOW_END: rule.bound}
