@@ -14,6 +14,9 @@ from tests.spark.test_read import land_apart, rows_of_frame
 from tests.spark.test_source import each
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_instant
+from tidemark.plan.read import plan_as_of
+from tidemark.spark.derive.reading import counted
+from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
 NOON = format_instant(START + 12 * HOUR)
@@ -141,3 +144,15 @@ def test_what_cannot_be_a_view_is_refused_and_none_is_made(spark: Any, filled: M
         assert views(spark) == []
     assert tidemark.register(spark, empty) == {}
     assert tidemark.register(spark) == {}
+
+
+@pytest.mark.parametrize("text", [APPEND, UPDATES, UPSERT])
+def test_rows_that_are_only_sealed_are_counted_once(tmp_path: Path, text: str) -> None:
+    """By how many there are it is decided who reads them."""
+    made = Made(tmp_path, text)
+    made.land(1, 200, keys=40)
+    made.moved(1, "ingest", "seal")
+    state, store = made.job().log.load().state, made.store
+    request, parts = parts_table.opened_read(store, plan_as_of(state, state.seal - 1))
+    rows, _ = counted(request, parts, ())
+    assert 0 < rows <= sum(batch.rows for batch in state.unsealed)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tidemark.definition.computation import Computation
 from tidemark.model.batch import Part
 from tidemark.model.key import Key
+from tidemark.plan.kinds import plan_of
 from tidemark.plan.ranges import groups_among
 from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, plan_updates
 from tidemark.plan.tasks import ALL_KEYS, KeyRange
@@ -61,7 +62,7 @@ class Reading:
         request, parts = parts_table.opened_read(open_store(self.computation.input(name).url), request)
         opened = (part for some in at_rest(request, parts) for part in some.parts)
         rows = sum(rows for part in opened for _, rows, _ in _groups(part, ranges))
-        return rows + sum(batch.rows for batch in request.unsealed.batches)
+        return rows + _to_resolve(request)
 
     def _changes(self, name: str) -> ReadRequest:
         asked = self.computation.input(name)
@@ -106,5 +107,11 @@ def counted(request: ReadRequest, parts: PartsOf, ranges: Sequence[KeyRange]) ->
     """The rows of a read, and about how many bytes they are at rest, where they are in row groups that can hold keys of
     some ranges (none: all), or must be resolved first."""
     opened = [held for some in at_rest(request, parts) for part in some.parts for held in _groups(part, ranges)]
-    rows = sum(rows for _, rows, _ in opened) + sum(batch.rows for batch in request.unsealed.batches)
-    return rows, sum(size for *_, size in opened)
+    return sum(rows for _, rows, _ in opened) + _to_resolve(request), sum(size for *_, size in opened)
+
+
+def _to_resolve(request: ReadRequest) -> int:
+    """Unsealed rows that are no updates yet; where they need not be resolved, they are among those at rest."""
+    if not plan_of(request.collection.kind).resolves:
+        return 0
+    return sum(batch.rows for batch in request.unsealed.batches)
