@@ -59,8 +59,6 @@ def test_pages_are_in_words_of_the_field(page: Path) -> None:
     assert [f"{number}: {line}" for number, line in lines if FORBIDDEN.search(line)] == []
 
 
-REWRITTEN_WITH_THEIR_CODE = tuple(f"tidemark/{folder}/" for folder in ("definition", "spark/derive", "arrow/kernels"))
-"""Of these folders what is raised is looked at; their other texts change with the modules."""
 STORED = {"version outside the history, left by a collector or a writer that stood still"}
 """Reasons in plans of the collector, which are on disk."""
 
@@ -89,10 +87,7 @@ def messages() -> list[tuple[str, str]]:
     found = []
     for path in sorted((PROJECT / "include").rglob("*.py")):
         name, tree = path.relative_to(PROJECT / "include").as_posix(), ast.parse(path.read_text(encoding="utf-8"))
-        parts: list[ast.AST] = [tree]
-        if name.startswith(REWRITTEN_WITH_THEIR_CODE):
-            parts = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
-        found += [(f"{name}:{line}", text) for part in parts for line, text in texts(part)]
+        found += [(f"{name}:{line}", text) for line, text in texts(tree)]
     return found
 
 

@@ -18,7 +18,7 @@ from tidemark.model.expression import Projection
 from tidemark.model.window.kind import Session, Sliding
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
-_WHY = "{} follow from the rows around them, so those near a change are computed anew"
+_WHY = "{} depend on the rows around them, so those near a change are computed again"
 
 
 def analysed_data_driven(windows: Windows, shape: InputShape, refresh: Refresh = Refresh.AUTO) -> Recipe:

@@ -43,7 +43,7 @@ def near_here(views: Views, rule: SessionPlan, few: pa.Table | None) -> NearHere
     reads."""
     own = own_touched(views, few, rule.by, None if few is None else _reached_by(few, rule))
     if own is None and few is not None:
-        views.declines("the sessions held of the keys that changed are more than this process looks at")
+        views.declines("the sessions stored for the changed keys are more than this process reads")
     numbers = None if own is None or few is None else match_keys(few, own, rule.by)
     if own is None or few is None or numbers is None:
         return None
