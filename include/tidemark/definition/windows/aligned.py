@@ -27,36 +27,36 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
     Raises InvalidUsage for columns that are none of the input's or have a wrong type, and for expressions that a select
     may not hold either."""
     assert isinstance(windows.kind, Aligned)  # the others are computed otherwise
-    told = checked(windows, shape)
+    declared = checked(windows, shape)
     if windows.counts_late_for is None:
-        rows = assigned(windows.kind, _happened(told), told.on).rows
-        recipe = _without_queries(told, analysed(select_of(told, rows), [told.shape], refresh))
+        rows = assigned(windows.kind, _happened(declared), declared.on).rows
+        recipe = _without_queries(declared, analysed(select_of(declared, rows), [declared.shape], refresh))
     else:
-        query = select_of(told, f"`{shape.name}`")
-        rule, placed = in_time(told, told.shape, query, _happened(told))
+        query = select_of(declared, f"`{shape.name}`")
+        rule, placed = in_time(declared, declared.shape, query, _happened(declared))
         recipe = analysed(query, [placed], refresh)
         # What is seen of a row besides its columns is not at hand without Spark.
         by_key = recipe.by_key and replace(recipe.by_key, delta_plan=None, columns={}, grouped=None)
         recipe = replace(recipe, by_key=by_key, in_time=rule, used=None, projection=None)
         recipe = replace(recipe, left_to_spark="late rows count for a while only")
     key = (*recipe.columns[: len(windows.by)], WINDOW_START, WINDOW_END)
-    return replace(recipe, key=key, happened=told.happened)
+    return replace(recipe, key=key, happened=declared.happened)
 
 
-def _without_queries(told: Checked, recipe: Recipe) -> Recipe:
+def _without_queries(declared: Checked, recipe: Recipe) -> Recipe:
     """The recipe, which also says what it comes to for rows that have their windows already: a select over a table of
     such rows is as plain as one of any other."""
     try:
-        return _over_placed_rows(told, recipe)
+        return _over_placed_rows(declared, recipe)
     except LeftToSpark as why:
         return replace(recipe, left_to_spark=str(why))
 
 
-def _over_placed_rows(told: Checked, recipe: Recipe) -> Recipe:
-    kind, rule = told.windows.kind, recipe.by_key
+def _over_placed_rows(declared: Checked, recipe: Recipe) -> Recipe:
+    kind, rule = declared.windows.kind, recipe.by_key
     assert isinstance(kind, Aligned)
-    projected, projection = at_hand(told)
-    bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
+    projected, projection = at_hand(declared)
+    bound = ColumnType.INT if declared.on is ColumnType.INT else ColumnType.TIMESTAMP
     shape = projected.shape.with_columns(Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))
     found = analysed(select_of(projected, f"`{shape.name}`"), [shape])
     same = found.by_key
@@ -67,26 +67,26 @@ def _over_placed_rows(told: Checked, recipe: Recipe) -> Recipe:
         if any(one.function is Function.APPROX_DISTINCT for one, _, _ in projected.aggregates):
             raise LeftToSpark("approx_distinct is a sketch of Spark's")  # which was stored so far
         aggregates = aggregates_of(projected)
-        on = told.windows.on if any(one.function in IN_ORDER for one in aggregates) else None
-        grouped = GroupPlan((*told.windows.by, START, END), aggregates, on)
+        on = declared.windows.on if any(one.function in IN_ORDER for one in aggregates) else None
+        grouped = GroupPlan((*declared.windows.by, START, END), aggregates, on)
     if grouped is None:
         raise LeftToSpark(found.left_to_spark)
     rule = replace(rule, delta_plan=same.delta_plan, grouped=grouped, columns=(found.by_key or rule).columns)
-    placed = WindowAssignment(kind, told.windows.on, told.windows.by, bound)
+    placed = WindowAssignment(kind, declared.windows.on, declared.windows.by, bound)
     return replace(recipe, by_key=rule, placed=placed, projection=projection, left_to_spark="")
 
 
-def _happened(told: Checked) -> Source:
-    windows = told.windows
-    return happening(told.input, windows.on, told.on, told.where.sql if told.where else "")
+def _happened(declared: Checked) -> Source:
+    windows = declared.windows
+    return happening(declared.input, windows.on, declared.on, declared.where.sql if declared.where else "")
 
 
-def select_of(told: Checked, rows: str) -> str:
+def select_of(declared: Checked, rows: str) -> str:
     """The windows as a query over rows that have their windows: a row for each value of `by` and each window in which
     there are rows."""
-    windows, name = told.windows, told.input
+    windows, name = declared.windows, declared.input
     keys = [f"`{name}`.`{column}`" for column in windows.by] + [START, END]
     shown = [f"`{name}`.`{column}` AS `{column}`" for column in windows.by]
     shown += [f"{START} AS {WINDOW_START}", f"{END} AS {WINDOW_END}"]
-    shown += [f"{aggregate_sql(one, of, where)} AS `{one.name}`" for one, of, where in told.aggregates]
+    shown += [f"{aggregate_sql(one, of, where)} AS `{one.name}`" for one, of, where in declared.aggregates]
     return f"SELECT {', '.join(shown)} FROM {rows} GROUP BY {', '.join(keys)}"

@@ -39,36 +39,37 @@ class Lawful:
     selects: tuple[str, ...] = ()
 
 
-def lawful(told: Checked) -> Lawful:
+def lawful(declared: Checked) -> Lawful:
     """Windows as the law takes them."""
-    types: dict[str, ValueType] = {column.name: column.type for column in told.shape.columns}
+    types: dict[str, ValueType] = {column.name: column.type for column in declared.shape.columns}
     try:
-        plain, projection = over_columns(told)
+        plain, projection = over_columns(declared)
     except LeftToSpark:
-        return _by_selects(told, types)
+        return _by_selects(declared, types)
     of = [one.of for one in plain.windows.aggregates if one.of]
-    places = () if told.happened else (told.windows.on,)
+    places = () if declared.happened else (declared.windows.on,)
     sources = of if projection is None else projection.sources(of)
-    wanted = {*told.windows.by, *places, *sources}
+    wanted = {*declared.windows.by, *places, *sources}
     if projection is not None:
         types |= projection.shown
-    columns = tuple(column.name for column in told.shape.columns if column.name in wanted)
-    return Lawful(plain.windows, told.happened, columns, types, projection)
+    columns = tuple(column.name for column in declared.shape.columns if column.name in wanted)
+    return Lawful(plain.windows, declared.happened, columns, types, projection)
 
 
-def _by_selects(told: Checked, types: Mapping[str, ValueType]) -> Lawful:
-    name, where = told.input, told.where
-    valued, select = valued_of(told, (NUMBER,))
+def _by_selects(declared: Checked, types: Mapping[str, ValueType]) -> Lawful:
+    name, where = declared.input, declared.where
+    valued, select = valued_of(declared, (NUMBER,))
     counting = (f"SELECT * FROM `{name}` WHERE {where.sql}",) if where else ()
     aggregates = tuple(
-        replace(one, of=value.of or "", where="") for (one, _, _), value in zip(told.aggregates, valued, strict=True)
+        replace(one, of=value.of or "", where="")
+        for (one, _, _), value in zip(declared.aggregates, valued, strict=True)
     )
-    looked_at = {*needed(told, select), *(() if told.happened else (told.windows.on,))}
+    looked_at = {*needed(declared, select), *(() if declared.happened else (declared.windows.on,))}
     for query in counting:
         looked_at.update(column.name for column in parsed(query).find_all(exp.Column))
-    columns = tuple(column.name for column in told.shape.columns if column.name in looked_at)
-    windows = replace(told.windows, aggregates=aggregates, where="")
-    return Lawful(windows, told.happened, columns, types, selects=(*counting, select))
+    columns = tuple(column.name for column in declared.shape.columns if column.name in looked_at)
+    windows = replace(declared.windows, aggregates=aggregates, where="")
+    return Lawful(windows, declared.happened, columns, types, selects=(*counting, select))
 
 
 def beyond_the_law(one: Aggregate, of: ValueType | None) -> str:

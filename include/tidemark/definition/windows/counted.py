@@ -36,26 +36,26 @@ class Counted:
     late: str
 
 
-def counted(told: Checked, columns: Sequence[str]) -> Counted:
+def counted(declared: Checked, columns: Sequence[str]) -> Counted:
     """Which updates count in windows of an aligned kind; rows are told apart by `columns`."""
-    windows = told.windows
+    windows = declared.windows
     kind = windows.kind
     assert isinstance(kind, Aligned)  # which rows others hold is no question of SQL
-    happened = happening(told.input, windows.on, told.on, told.where.sql if told.where else "")
-    rows = rows_in_windows(told, happened, [*columns, TIME, DIFF])
-    return Counted(tuple(columns), rows, _late(told, kind, happened))
+    happened = happening(declared.input, windows.on, declared.on, declared.where.sql if declared.where else "")
+    rows = rows_in_windows(declared, happened, [*columns, TIME, DIFF])
+    return Counted(tuple(columns), rows, _late(declared, kind, happened))
 
 
-def _late(told: Checked, kind: Aligned, happened: Source) -> str:
+def _late(declared: Checked, kind: Aligned, happened: Source) -> str:
     """Only a row that happened below where the input was complete when it came can be late; those of one instant that
     came at one time are in the same windows, and late for the same."""
-    alike = [*(f"`{name}`" for name in told.windows.by), AT, LEARNED]
+    alike = [*(f"`{name}`" for name in declared.windows.by), AT, LEARNED]
     of = ", ".join(alike)
     together = Source(
         f"SELECT {of}, sum(abs({DIFF})) AS {_MANY} FROM {happened.rows} WHERE {LEARNED} > {AT} GROUP BY {of}",
         happened.name,
     )
-    placed = assigned(kind, together, told.on).adding(**{FROZEN: frozen(told)})
+    placed = assigned(kind, together, declared.on).adding(**{FROZEN: frozen(declared)})
     placed = placed.adding(**{_EACH: f"bool_and({FROZEN}) OVER (PARTITION BY {of})"})
     window = ", ".join([*alike[:-2], START, END])
     shown = [*alike[:-2], f"{START} AS {WINDOW_START}", f"{END} AS {WINDOW_END}"]

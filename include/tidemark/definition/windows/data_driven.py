@@ -25,13 +25,13 @@ def analysed_data_driven(windows: Windows, shape: InputShape, refresh: Refresh =
     """What to compute for sliding windows or sessions over an input of this shape. Raises InvalidUsage as
     `aligned.analysed_windows`."""
     assert isinstance(windows.kind, Sliding | Session)
-    told = checked(windows, shape)
-    instants = analysed(_at_each_instant(told), [told.shape])
+    declared = checked(windows, shape)
+    instants = analysed(_at_each_instant(declared), [declared.shape])
     own = ", ".join(f"`{name}`" for name in instants.columns)  # nothing is subtracted, so nothing need be hidden
     query = f"SELECT {own} FROM ({instants.whole})" if instants.hidden else instants.whole
     whole = replace(instants, mode=Mode.BY_KEY, whole=query, by_key=None, hidden=(), used=None)
     rule, projection, left = _without_queries(
-        told, slid(told) if isinstance(windows.kind, Sliding) else in_sessions(told)
+        declared, slid(declared) if isinstance(windows.kind, Sliding) else in_sessions(declared)
     )
     found = replace(
         whole,
@@ -40,7 +40,7 @@ def analysed_data_driven(windows: Windows, shape: InputShape, refresh: Refresh =
         left_to_spark=left,
         why=(f"not by row: {_WHY.format('sliding windows' if isinstance(rule.kind, Sliding) else 'sessions')}",),
         key=(*windows.by, WINDOW_START, WINDOW_END),
-        happened=told.happened,
+        happened=declared.happened,
     )
     if refresh is Refresh.WHOLE:
         return replace(found, mode=Mode.WHOLE, why=("its file says refresh: whole",))
@@ -48,11 +48,11 @@ def analysed_data_driven(windows: Windows, shape: InputShape, refresh: Refresh =
 
 
 def _without_queries(
-    told: Checked, rule: SlidingPlan | SessionPlan
+    declared: Checked, rule: SlidingPlan | SessionPlan
 ) -> tuple[SlidingPlan | SessionPlan, Projection | None, str]:
     """The rule, which also says what rows at hand need instead of queries, how rows are projected then, and why not."""
     try:
-        projected, projection = at_hand(told)
+        projected, projection = at_hand(declared)
         if isinstance(rule, SlidingPlan):
             return slid_without_queries(rule, projected), projection, ""
         return sessions_without_queries(rule, projected), projection, ""
@@ -60,13 +60,13 @@ def _without_queries(
         return rule, None, str(why)
 
 
-def _at_each_instant(told: Checked) -> str:
+def _at_each_instant(declared: Checked) -> str:
     """The aggregates of the rows at each instant: these columns, and their types, are those of the windows."""
-    windows, name = told.windows, told.input
-    rows = happening(name, windows.on, told.on, told.where.sql if told.where else "")
-    rows = rows.adding(**{START: typed(AT, told.on), END: typed(AT, told.on)})
+    windows, name = declared.windows, declared.input
+    rows = happening(name, windows.on, declared.on, declared.where.sql if declared.where else "")
+    rows = rows.adding(**{START: typed(AT, declared.on), END: typed(AT, declared.on)})
     shown = [f"`{name}`.`{column}` AS `{column}`" for column in windows.by]
     shown += [f"{START} AS {WINDOW_START}", f"{END} AS {WINDOW_END}"]
-    shown += [f"{aggregate_sql(one, of, where)} AS `{one.name}`" for one, of, where in told.aggregates]
+    shown += [f"{aggregate_sql(one, of, where)} AS `{one.name}`" for one, of, where in declared.aggregates]
     keys = [*(f"`{name}`.`{column}`" for column in windows.by), START, END]
     return f"SELECT {', '.join(shown)} FROM {rows.rows} GROUP BY {', '.join(keys)}"

@@ -36,52 +36,56 @@ _ROWS, _MISSED, _HELD = "_rows", "_missed", "_held"
 _MOVES, _BEGINS, _ENDS = "_moves", "_begins", "_ends"
 
 
-def in_time(told: Checked, shape: InputShape, query: str, happened: Source) -> tuple[LatenessFilter, InputShape]:
+def in_time(declared: Checked, shape: InputShape, query: str, happened: Source) -> tuple[LatenessFilter, InputShape]:
     """Which of the rows of an input of this shape that `happened` count, for a `query` over these; and their shape."""
-    kind = told.windows.kind
+    kind = declared.windows.kind
     assert isinstance(kind, Aligned)
-    bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
+    bound = ColumnType.INT if declared.on is ColumnType.INT else ColumnType.TIMESTAMP
     own = (Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))
     asked = resolved(parsed(query), spelled_alike([InputShape(shape.name, (*shape.columns, *own), shape.key)])).query
     used = {column.name for column in asked.find_all(exp.Column)}
     columns = tuple(column for column in shape.columns if column.name in used)
     rule = LatenessFilter(
         shape.name,
-        told.windows.by,
+        declared.windows.by,
         tuple(column.name for column in columns),
-        rows_in_windows(told, happened, [*(one.name for one in columns), AT, DIFF]),
-        _late(told, kind, happened),
-        told.windows.late is Late.NEXT_WINDOW,
+        rows_in_windows(declared, happened, [*(one.name for one in columns), AT, DIFF]),
+        _late(declared, kind, happened),
+        declared.windows.late is Late.NEXT_WINDOW,
     )
     return rule, InputShape(shape.name, (*columns, *own), tuple(takewhile(used.__contains__, shape.key)))
 
 
-def rows_in_windows(told: Checked, happened: Source, columns: Sequence[str]) -> str:
+def rows_in_windows(declared: Checked, happened: Source, columns: Sequence[str]) -> str:
     """A query that gives `columns` of the rows that `happened`, with START and END of each window, and FROZEN."""
-    kind = told.windows.kind
+    kind = declared.windows.kind
     assert isinstance(kind, Aligned)
-    placed = assigned(kind, happened, told.on).adding(**{FROZEN: frozen(told)})
+    placed = assigned(kind, happened, declared.on).adding(**{FROZEN: frozen(declared)})
     window = {START: START, END: END, FROZEN: FROZEN}
-    if told.windows.late is Late.NEXT_WINDOW:
-        placed, window = _moving(told, kind, placed)
+    if declared.windows.late is Late.NEXT_WINDOW:
+        placed, window = _moving(declared, kind, placed)
     shown = [f"`{name}`" for name in columns] + [f"{sql} AS `{name}`" for name, sql in window.items()]
     return f"SELECT {', '.join(shown)} FROM {placed.rows}"
 
 
-def frozen(told: Checked) -> str:
+def frozen(declared: Checked) -> str:
     """Whether a window took no more rows up to where the input was complete when a row came; false where that is null,
     as it is of rows that came before whatever is judged."""
-    windows = told.windows
+    windows = declared.windows
     assert windows.counts_late_for is not None
     after = closes_at(windows.kind, 0, windows.grace) + windows.counts_late_for
-    return f"coalesce({_micros(END, told.on)} <= {LEARNED} - {after}L, false)"
+    return f"coalesce({_micros(END, declared.on)} <= {LEARNED} - {after}L, false)"
 
 
-def _moving(told: Checked, kind: Aligned, placed: Source) -> tuple[Source, dict[str, str]]:
+def _moving(declared: Checked, kind: Aligned, placed: Source) -> tuple[Source, dict[str, str]]:
     """Rows with their windows, and as SQL over them the window of each, where the row that came late for its last one,
     and so for all, is in the first that was open then."""
-    found, begins, ends = earliest_after(kind, placed, f"({LEARNED} - {told.windows.grace}L)")
-    moving = {_MOVES: f"{FROZEN} AND {is_last(kind)}", _BEGINS: typed(begins, told.on), _ENDS: typed(ends, told.on)}
+    found, begins, ends = earliest_after(kind, placed, f"({LEARNED} - {declared.windows.grace}L)")
+    moving = {
+        _MOVES: f"{FROZEN} AND {is_last(kind)}",
+        _BEGINS: typed(begins, declared.on),
+        _ENDS: typed(ends, declared.on),
+    }
     window = {START: f"IF({_MOVES}, {_BEGINS}, {START})", END: f"IF({_MOVES}, {_ENDS}, {END})"}
     return found.adding(**moving), window | {FROZEN: f"{FROZEN} AND NOT {_MOVES}"}
 
@@ -90,7 +94,7 @@ def _micros(name: str, on: ValueType) -> str:
     return name if on is ColumnType.INT else f"unix_micros({name})"
 
 
-def _late(told: Checked, kind: Aligned, happened: Source) -> str:
+def _late(declared: Checked, kind: Aligned, happened: Source) -> str:
     """How many rows were late, and for how many windows. Only a row that happened below where the input was complete
     when it came can be; those of one instant that came at one time are in the same windows."""
     together = Source(
@@ -98,7 +102,7 @@ def _late(told: Checked, kind: Aligned, happened: Source) -> str:
         f"GROUP BY {AT}, {LEARNED}",
         happened.name,
     )
-    placed = assigned(kind, together, told.on).adding(**{FROZEN: frozen(told)})
+    placed = assigned(kind, together, declared.on).adding(**{FROZEN: frozen(declared)})
     each = (
         f"SELECT max({_ROWS}) AS {_ROWS}, count_if({FROZEN}) AS {_MISSED}, count(*) AS {_HELD} "
         f"FROM {placed.rows} GROUP BY {AT}, {LEARNED}"

@@ -18,37 +18,37 @@ from tidemark.model.expression import ALL, Projection
 from tidemark.model.window.aggregate import Aggregate
 
 
-def at_hand(told: Checked) -> tuple[Checked, Projection | None]:
+def at_hand(declared: Checked) -> tuple[Checked, Projection | None]:
     """The same windows over projected rows, and how rows become these (None: they are as they are). Raises LeftToSpark
     for an expression that only Spark evaluates, and where more of a row is seen than its columns."""
-    if told.happened:
+    if declared.happened:
         raise LeftToSpark("on: event_time, of which a row may have several")
-    if told.windows.counts_late_for is not None:
+    if declared.windows.counts_late_for is not None:
         raise LeftToSpark("late rows count for a while only")
-    return over_columns(told)
+    return over_columns(declared)
 
 
-def over_columns(told: Checked) -> tuple[Checked, Projection | None]:
+def over_columns(declared: Checked) -> tuple[Checked, Projection | None]:
     """The same, whatever else of a row is seen. Raises LeftToSpark for an expression that only Spark evaluates."""
-    types = {column.name: column.type for column in told.shape.columns}
+    types = {column.name: column.type for column in declared.shape.columns}
     steps = Steps(types)
     try:
-        where = ALL if told.where is None else steps.condition(_node(told.where))
-        aggregates = [_projected(told, steps, one, of, only) for one, of, only in told.aggregates]
+        where = ALL if declared.where is None else steps.condition(_node(declared.where))
+        aggregates = [_projected(declared, steps, one, of, only) for one, of, only in declared.aggregates]
     except RecursionError:
         raise LeftToSpark("an expression is nested too deeply") from None
     names = [one.of for one, of, _ in aggregates if of is not None]
     shown = {name: steps.type_of(name) for name in names if name not in types}
     columns = [Column(name, of) for name, of in shown.items()]
-    windows = replace(told.windows, where="", aggregates=tuple(one for one, _, _ in aggregates))
+    windows = replace(declared.windows, where="", aggregates=tuple(one for one, _, _ in aggregates))
     plain = replace(
-        told, windows=windows, shape=told.shape.with_columns(*columns), where=None, aggregates=tuple(aggregates)
+        declared, windows=windows, shape=declared.shape.with_columns(*columns), where=None, aggregates=tuple(aggregates)
     )
-    return plain, None if told.where is None and not shown else Projection(steps.named, shown, where)
+    return plain, None if declared.where is None and not shown else Projection(steps.named, shown, where)
 
 
 def _projected(
-    told: Checked, steps: Steps, one: Aggregate, of: RowExpression | None, only: RowExpression | None
+    declared: Checked, steps: Steps, one: Aggregate, of: RowExpression | None, only: RowExpression | None
 ) -> tuple[Aggregate, RowExpression | None, RowExpression | None]:
     """An aggregate of a column of projected rows."""
     if only is not None:
@@ -57,7 +57,7 @@ def _projected(
         name = steps.column(_node(of))
     else:
         return one, None, None
-    shown = RowExpression(f"`{told.input}`.`{name}`", sql_type(steps.type_of(name)))
+    shown = RowExpression(f"`{declared.input}`.`{name}`", sql_type(steps.type_of(name)))
     return replace(one, of=name, where=""), shown, None
 
 

@@ -14,15 +14,15 @@ from tidemark.model.window.close import closes_at
 from tidemark.model.window.kind import Session
 
 
-def in_sessions(told: Checked) -> SessionPlan:
+def in_sessions(declared: Checked) -> SessionPlan:
     """How sessions of the rows of an input are computed."""
-    windows, name = told.windows, told.input
+    windows, name = declared.windows, declared.input
     assert isinstance(windows.kind, Session)
     bounded = windows.counts_late_for is not None
-    aggregates, valued = valued_of(told, (AT, START, END) if bounded else (AT,))
-    rows = happening(name, windows.on, told.on, told.where.sql if told.where else "").sql
-    bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
-    columns = needed(told, valued)
+    aggregates, valued = valued_of(declared, (AT, START, END) if bounded else (AT,))
+    rows = happening(name, windows.on, declared.on, declared.where.sql if declared.where else "").sql
+    bound = ColumnType.INT if declared.on is ColumnType.INT else ColumnType.TIMESTAMP
+    columns = needed(declared, valued)
     found = SessionPlan(name, windows.by, windows.on, windows.kind, rows, columns, valued, aggregates, bound)
     if windows.counts_late_for is None:
         return found

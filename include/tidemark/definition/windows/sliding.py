@@ -23,20 +23,20 @@ _MOST_DIGITS = 22
 """Of a decimal, before and behind the point, of which an average is rounded as Spark does it."""
 
 
-def slid(told: Checked) -> SlidingPlan:
+def slid(declared: Checked) -> SlidingPlan:
     """How sliding windows over an input are computed. Raises InvalidUsage for an average of decimals with too many
     digits."""
-    windows, name = told.windows, told.input
+    windows, name = declared.windows, declared.input
     assert isinstance(windows.kind, Sliding)
     bounded = windows.counts_late_for is not None
-    rows = happening(name, windows.on, told.on, told.where.sql if told.where else "").sql
-    for one, of, _ in told.aggregates:
+    rows = happening(name, windows.on, declared.on, declared.where.sql if declared.where else "").sql
+    for one, of, _ in declared.aggregates:
         if of is not None and one.function is Function.AVG:
             _check_digits(of)
-    aggregates, valued = valued_of(told, (AT, BAND) if bounded else (AT,))
-    bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
+    aggregates, valued = valued_of(declared, (AT, BAND) if bounded else (AT,))
+    bound = ColumnType.INT if declared.on is ColumnType.INT else ColumnType.TIMESTAMP
     found = SlidingPlan(name, windows.by, windows.on, windows.kind, rows, valued, aggregates, bound)
-    return replace(found, bounded_lateness=_for_a_while(told, valued)) if bounded else found
+    return replace(found, bounded_lateness=_for_a_while(declared, valued)) if bounded else found
 
 
 def slid_without_queries(rule: SlidingPlan, projected: Checked) -> SlidingPlan:
@@ -44,10 +44,10 @@ def slid_without_queries(rule: SlidingPlan, projected: Checked) -> SlidingPlan:
     return replace(rule, of_columns=aggregates_of(projected))
 
 
-def _for_a_while(told: Checked, valued: str) -> BoundedLateness:
-    windows = told.windows
+def _for_a_while(declared: Checked, valued: str) -> BoundedLateness:
+    windows = declared.windows
     assert windows.counts_late_for is not None
-    return BoundedLateness(windows.grace, windows.counts_late_for, needed(told, valued))
+    return BoundedLateness(windows.grace, windows.counts_late_for, needed(declared, valued))
 
 
 def _check_digits(of: RowExpression) -> None:

@@ -17,12 +17,12 @@ from tidemark.definition.windows.expressions import RowExpression
 from tidemark.model.window.aggregate import Aggregate, Function
 
 
-def valued_of(told: Checked, places: Sequence[str]) -> tuple[tuple[ValueColumn, ...], str]:
+def valued_of(declared: Checked, places: Sequence[str]) -> tuple[tuple[ValueColumn, ...], str]:
     """The aggregates, and the query over rows of the input that gives the columns that they are of, with those of `by`
     and `places`, which say where a row is. A count of different values is exact."""
-    shown = {column: f"`{told.input}`.`{column}`" for column in (*told.windows.by, *places)}
+    shown = {column: f"`{declared.input}`.`{column}`" for column in (*declared.windows.by, *places)}
     found: list[ValueColumn] = []
-    for number, (one, of, where) in enumerate(told.aggregates):
+    for number, (one, of, where) in enumerate(declared.aggregates):
         exact = one.function is Function.APPROX_DISTINCT
         valued = ValueColumn(one.name, Function.COUNT_DISTINCT if exact else one.function, None, one.at)
         if of is not None or where is not None:
@@ -33,13 +33,13 @@ def valued_of(told: Checked, places: Sequence[str]) -> tuple[tuple[ValueColumn, 
             shown[valued.texts or ""] = _text(of, where)
         found.append(valued)
     columns = ", ".join(f"{sql} AS `{name}`" for name, sql in shown.items())
-    return tuple(found), f"SELECT {columns} FROM `{told.input}`"
+    return tuple(found), f"SELECT {columns} FROM `{declared.input}`"
 
 
-def needed(told: Checked, valued: str) -> tuple[str, ...]:
+def needed(declared: Checked, valued: str) -> tuple[str, ...]:
     """The columns of the input that a query for values looks at."""
     used = {column.name for column in parsed(valued).find_all(exp.Column)}
-    return tuple(column.name for column in told.shape.columns if column.name in used)
+    return tuple(column.name for column in declared.shape.columns if column.name in used)
 
 
 def _value(one: Aggregate, of: RowExpression | None, where: RowExpression | None) -> str:

@@ -148,13 +148,13 @@ def _unplaced(views: Views) -> int:
     if views.unplaced is not None:
         return views.unplaced
     (given,) = views.computation.inputs
-    told = checked(declared, given.shape)
-    if told.happened or none_is_null(given, told.windows.on):  # an event time is never null
+    checked_windows = checked(declared, given.shape)
+    if checked_windows.happened or none_is_null(given, checked_windows.windows.on):  # an event time is never null
         return 0
     rows = (
         views.changes(given.name) if given.previous is not None else views.held(given.name).withColumn(DIFF, F.lit(1))
     )
-    where = told.where
+    where = checked_windows.where
     counting = rows.alias(given.name).where(F.lit(True) if where is None else F.expr(where.sql))
-    found = counting.where(F.col(f"`{told.windows.on}`").isNull()).agg(F.sum(DIFF)).first()
+    found = counting.where(F.col(f"`{checked_windows.windows.on}`").isNull()).agg(F.sum(DIFF)).first()
     return int((found and found[0]) or 0)

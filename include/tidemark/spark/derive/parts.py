@@ -88,8 +88,8 @@ def written_here(batches: Iterable[pa.RecordBatch], computation: Computation) ->
     collection, store = computation.collection, open_store(computation.url)
     if collection.layout:
         batches = _placed(batches, collection)
-    told = write_updates(store, collection, computation.prefix, _cut(computation), batches)
-    return [told] if told.parts else []
+    wrote = write_updates(store, collection, computation.prefix, _cut(computation), batches)
+    return [wrote] if wrote.parts else []
 
 
 def _placed(batches: Iterable[pa.RecordBatch], collection: Collection) -> Iterator[pa.RecordBatch]:
@@ -108,8 +108,8 @@ def _writer(url: str, collection: Collection, prefix: str, cut: Cut) -> Callable
     def run(batches: Batches) -> Batches:
         answer, error = None, None
         try:
-            told = write_updates(open_store(url), collection, prefix, cut, batches)
-            answer = encode(told) if told.parts else None
+            wrote = write_updates(open_store(url), collection, prefix, cut, batches)
+            answer = encode(wrote) if wrote.parts else None
         except TidemarkError as raised:
             error = travelling(raised)
         if answer or error:

@@ -36,11 +36,11 @@ def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callab
         return False
     rows = size = unplaced = 0
     for batch in batches:
-        times, told = integers(batch, MULTIPLICITY), placed_rows(batch, on)
+        times, in_windows = integers(batch, MULTIPLICITY), placed_rows(batch, on)
         if (times < 0).any():
             return False
-        unplaced += int(times[~told].sum())
-        some = repeated(batch.filter(pa.array(told)), most=most - rows, most_bytes=BUILT_BYTES - size)
+        unplaced += int(times[~in_windows].sum())
+        some = repeated(batch.filter(pa.array(in_windows)), most=most - rows, most_bytes=BUILT_BYTES - size)
         if some is None:
             views.declines(f"{name}: more than {most:,} rows, or {BUILT_BYTES >> 20} MiB in memory")
             return False

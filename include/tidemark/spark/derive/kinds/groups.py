@@ -160,9 +160,9 @@ def _fits(views: Views, rule: ByKey, grouped: GroupPlan) -> bool:
     """Whether the collection holds these columns, and as they come."""
     (given,) = views.computation.inputs
     types = views.types_here(given.name)
-    told = {name: types[of] for name, of in zip(rule.held, grouped.keys, strict=True)}
-    told |= {one.name: one.type for one in grouped.aggregates}
-    fits = as_stored(told, views.computation.collection)
+    given_types = {name: types[of] for name, of in zip(rule.held, grouped.keys, strict=True)}
+    given_types |= {one.name: one.type for one in grouped.aggregates}
+    fits = as_stored(given_types, views.computation.collection)
     if not fits:
         views.declines_types()
     return fits

@@ -67,11 +67,11 @@ def _fits(views: Views, rule: ByKey, delta_plan: DeltaPlan, types: Mapping[str, 
     """Whether the collection holds these columns, and as they come."""
     held = {column.name: column.type for column in stored(views.computation.collection)}
     keys = dict(zip(rule.held, delta_plan.keys, strict=True))
-    told = {one.name: one.type for one in delta_plan.sums} | {one.name: one.type for one in delta_plan.means}
+    given_types = {one.name: one.type for one in delta_plan.sums} | {one.name: one.type for one in delta_plan.means}
     return (
-        held.keys() == {*keys, *told}
+        held.keys() == {*keys, *given_types}
         and all(held[name] == types[of] and types[of] in EXACT for name, of in keys.items())
-        and all(held[name] == of for name, of in told.items())
+        and all(held[name] == of for name, of in given_types.items())
         and all(_adds(one, types[one.of]) for one in delta_plan.sums if one.of and not one.count)
     )
 

@@ -56,10 +56,10 @@ class SessionBuilder:
 
     def updates(self, found: pa.RecordBatch | pa.Table, keys: pa.Table) -> pa.Table:
         """Of sessions as `sessions_of` has them, of some of the keys."""
-        told = found if isinstance(found, pa.Table) else pa.Table.from_batches([found])
+        given = found if isinstance(found, pa.Table) else pa.Table.from_batches([found])
         for name, column in zip(self.rule.by, keys.columns, strict=True):
-            told = told.append_column(name, column.take(told.column(GROUP)))
-        return updates(self.rule, self.collection, self.due, told, self.rule.of_columns or ())
+            given = given.append_column(name, column.take(given.column(GROUP)))
+        return updates(self.rule, self.collection, self.due, given, self.rule.of_columns or ())
 
 
 def updates(
@@ -67,8 +67,8 @@ def updates(
 ) -> pa.Table:
     """Sessions, with the columns of `by`, START and END, as updates of the collection."""
     names = [one.name for one in aggregates]
-    told = found.select([*rule.by, START, END, *names])
-    return updates_due(collection, due, told.rename_columns([*rule.by, WINDOW_START, WINDOW_END, *names]))
+    given = found.select([*rule.by, START, END, *names])
+    return updates_due(collection, due, given.rename_columns([*rule.by, WINDOW_START, WINDOW_END, *names]))
 
 
 def fits(views: Views, rule: SessionPlan) -> bool:
@@ -79,9 +79,9 @@ def fits(views: Views, rule: SessionPlan) -> bool:
 def holds(views: Views, rule: SessionPlan, aggregates: Sequence[AggregateColumn]) -> bool:
     """Whether the collection holds sessions with these aggregates, as they come."""
     types = views.types_here(rule.input)
-    told = {name: types[name] for name in rule.by} | {WINDOW_START: rule.bound, WINDOW_END: rule.bound}
-    told |= {one.name: one.type for one in aggregates}
-    fits = as_stored(told, views.computation.collection)
+    given = {name: types[name] for name in rule.by} | {WINDOW_START: rule.bound, WINDOW_END: rule.bound}
+    given |= {one.name: one.type for one in aggregates}
+    fits = as_stored(given, views.computation.collection)
     if not fits:
         views.declines_types()
     return fits

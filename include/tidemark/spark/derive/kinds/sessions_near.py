@@ -60,9 +60,9 @@ def sessions_touched(views: Views, rule: SessionPlan) -> Refreshed | None:
     if near is None:
         return None
     ranges = _ranges(views, rule, few, near)
-    found, place = _told_here(views, rule, near, ranges), Place.HERE
+    found, place = _computed_here(views, rule, near, ranges), Place.HERE
     if found is None:
-        found, place = _told_apart(views, rule, near, ranges)
+        found, place = _computed_by_executors(views, rule, near, ranges)
     if found is None:
         views.declines("sessions near what changed do not fit")
         return None
@@ -77,7 +77,7 @@ def _ranges(views: Views, rule: SessionPlan, few: pa.Table, near: NearHere) -> S
     return ranges or ranges_when(given, rule.on, *near.spans)
 
 
-def _told_here(views: Views, rule: SessionPlan, near: NearHere, ranges: Sequence[KeyRange]) -> pa.Table | None:
+def _computed_here(views: Views, rule: SessionPlan, near: NearHere, ranges: Sequence[KeyRange]) -> pa.Table | None:
     """The sessions that are reached, as updates in order, computed by this process; None where that is too much."""
     rows = _rows_near(views, rule, near, ranges)
     return None if rows is None else SessionBuilder.by(views, rule).of(*rows, near.keys)
@@ -105,7 +105,7 @@ def _rows_near(
     return rows.drop_columns([GROUP, AT]), integers(rows, AT), integers(rows, GROUP)
 
 
-def _told_apart(
+def _computed_by_executors(
     views: Views, rule: SessionPlan, near: NearHere, ranges: Sequence[KeyRange]
 ) -> tuple[pa.Table | None, Place]:
     """The same by executors, and how they read rows. None, too, where the columns `by` lead the input's key: then
@@ -125,11 +125,13 @@ def _told_apart(
 
 def _of_parts(views: Views, rule: SessionPlan, near: NearHere, there: RangeReads) -> pa.RecordBatch | None:
     """The sessions of what is read at a time, put together by this process; None where something does not fit."""
-    read_near, tell = _reading(_schema(views, rule), rule, near, there), _telling(rule, len(there.tasks))
-    told = _told_schema(rule)
-    parts = read.mapped(views.spark, there.url, told, there.tasks, lambda store, task: tell(read_near(store, task)))
+    read_near, compute = _reading(_schema(views, rule), rule, near, there), _computing(rule, len(there.tasks))
+    sessions_schema = _session_schema(rule)
+    parts = read.mapped(
+        views.spark, there.url, sessions_schema, there.tasks, lambda store, task: compute(read_near(store, task))
+    )
     try:
-        found = _fitting(parts, told)
+        found = _fitting(parts, sessions_schema)
         return None if found is None else merged_sessions(found, rule.kind, rule.of_columns or ())
     except ArithmeticError:
         return None
@@ -137,7 +139,7 @@ def _of_parts(views: Views, rule: SessionPlan, near: NearHere, there: RangeReads
 
 def _through_a_shuffle(views: Views, rule: SessionPlan, near: NearHere, there: RangeReads) -> pa.Table | None:
     """The sessions of rows that are brought together by key; None where something does not fit."""
-    schema, told, tasks = _schema(views, rule), _told_schema(rule), len(there.tasks)
+    schema, sessions_schema, tasks = _schema(views, rule), _session_schema(rule), len(there.tasks)
     read_near, kind, of_columns = _reading(schema, rule, near, there), rule.kind, rule.of_columns or ()
 
     def rows_near(store: ObjectStore, task: ReadTask) -> Batches:
@@ -145,11 +147,13 @@ def _through_a_shuffle(views: Views, rule: SessionPlan, near: NearHere, there: R
 
     def sessions(batches: Batches) -> Batches:
         found = sessions_in_order(batches, [GROUP], AT, kind, of_columns)
-        return _bounded(found, lambda some: some, told, MOST_BYTES // tasks)
+        return _bounded(found, lambda some: some, sessions_schema, MOST_BYTES // tasks)
 
     rows = read.mapped(views.spark, there.url, schema, there.tasks, rows_near)
     ordered = rows.repartition(tasks, GROUP).sortWithinPartitions(GROUP, AT)
-    return _fitting(ordered.mapInArrow(sessions, from_arrow_schema(told, prefer_timestamp_ntz=False)), told)
+    return _fitting(
+        ordered.mapInArrow(sessions, from_arrow_schema(sessions_schema, prefer_timestamp_ntz=False)), sessions_schema
+    )
 
 
 def _reading(
@@ -166,10 +170,12 @@ def _reading(
     return reading
 
 
-def _telling(rule: SessionPlan, tasks: int) -> Callable[[Batches], Batches]:
+def _computing(rule: SessionPlan, tasks: int) -> Callable[[Batches], Batches]:
     """What tells the sessions of batches of rows, in a share of MOST_BYTES for each of so many tasks."""
-    told, kind, of_columns = _told_schema(rule), rule.kind, rule.of_columns or ()
-    return lambda batches: _bounded(batches, lambda rows: _sessions(rows, kind, of_columns), told, MOST_BYTES // tasks)
+    sessions_schema, kind, of_columns = _session_schema(rule), rule.kind, rule.of_columns or ()
+    return lambda batches: _bounded(
+        batches, lambda rows: _sessions(rows, kind, of_columns), sessions_schema, MOST_BYTES // tasks
+    )
 
 
 def _sessions(rows: pa.RecordBatch, kind: Session, of_columns: Sequence[AggregateColumn]) -> pa.RecordBatch:
@@ -215,10 +221,10 @@ def _schema(views: Views, rule: SessionPlan) -> pa.Schema:
     return pa.schema([(GROUP, pa.int64()), (AT, pa.int64()), *((name, arrow_type(types[name])) for name in names)])
 
 
-def _told_schema(rule: SessionPlan) -> pa.Schema:
+def _session_schema(rule: SessionPlan) -> pa.Schema:
     """Sessions, as `sessions_of` has them."""
-    told = [(one.name, arrow_type(one.type)) for one in rule.of_columns or ()]
-    return pa.schema([*((name, pa.int64()) for name in (GROUP, START, END)), *told])
+    aggregates = [(one.name, arrow_type(one.type)) for one in rule.of_columns or ()]
+    return pa.schema([*((name, pa.int64()) for name in (GROUP, START, END)), *aggregates])
 
 
 def _misfit(schema: pa.Schema) -> pa.RecordBatch:

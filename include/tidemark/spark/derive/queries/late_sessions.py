@@ -56,14 +56,14 @@ def touched_sessions(views: Views, rule: SessionPlan) -> Reached | None:
     touched = touched_of(views, values, views.rows_changed(rule.input))
     if touched.is_empty:
         return None
-    told = _judged(views, rule, _updates_of(views, rule, touched))
-    regions = told.select(*by, F.col(STRETCH).alias(FROM), F.col(LAST).alias(UPTO)).distinct()
+    judged = _judged(views, rule, _updates_of(views, rule, touched))
+    regions = judged.select(*by, F.col(STRETCH).alias(FROM), F.col(LAST).alias(UPTO)).distinct()
 
     def held() -> DataFrame:
         own = held_of(views, touched, rule.by) if rule.by else views.own()
         return within(own, regions, rule, micros(own, WINDOW_START))
 
-    return Reached(_sessions(views, rule, told), None, held)
+    return Reached(_sessions(views, rule, judged), None, held)
 
 
 def late(views: Views) -> Lateness:
@@ -75,14 +75,14 @@ def late(views: Views) -> Lateness:
     return Lateness(rows, 0, rows)
 
 
-def late_for_each(views: Views, rule: SessionPlan, told: DataFrame, windows: DataFrame) -> DataFrame:
+def late_for_each(views: Views, rule: SessionPlan, judged: DataFrame, windows: DataFrame) -> DataFrame:
     """Of each of some sessions for which something came too late how much: the columns of `by`, WINDOW_START,
     WINDOW_END and UPDATES_LATE, by what is `told` of all updates, with TIME. A row is late for all or for none, and is
     told by each session that would have taken it and was frozen when it came (tests/oracles/law/missed.py)."""
     kind, bounds = rule.kind, [WINDOW_START, WINDOW_END]
     keys = list(named(rule.by).values())
     by = [F.col(f"`{name}`").alias(key) for name, key in named(rule.by).items()]
-    came = told.where(F.col(LATE) > 0).withColumn(LEARNED, learned(views.computation.input(rule.input).judging))
+    came = judged.where(F.col(LATE) > 0).withColumn(LEARNED, learned(views.computation.input(rule.input).judging))
     together = came.groupBy(*by, AT, LEARNED).agg(F.sum(LATE).alias(LATE))
     spans = [F.expr(micros(windows, name)).alias(span) for name, span in zip(bounds, (START, END), strict=True)]
     stretches = F.explode(F.sequence(floored(f"({START} - {kind.gap}L)", kind.gap), floored(END, kind.gap))).alias(_OF)
@@ -147,8 +147,8 @@ def judged_updates_of(
     return through(ordered, lambda batches: judged_updates(batches, lasting, shown), schema)
 
 
-def _sessions(views: Views, rule: SessionPlan, told: DataFrame) -> DataFrame:
+def _sessions(views: Views, rule: SessionPlan, judged: DataFrame) -> DataFrame:
     columns = [F.col(f"`{name}`") for name in (*rule.columns, AT, START, END)]
-    summed = told.where(F.col(START).isNotNull()).groupBy(*columns).agg(F.sum(DIFF).alias(DIFF))
+    summed = judged.where(F.col(START).isNotNull()).groupBy(*columns).agg(F.sum(DIFF).alias(DIFF))
     rows = repeated(summed.where(F.col(DIFF) != 0), rule.input, [*rule.by, START, END], DIFF)
     return sessions_known(views, rule, rows)

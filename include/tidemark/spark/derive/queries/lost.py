@@ -29,8 +29,8 @@ def late(views: Views, rule: SlidingPlan) -> Lateness:
     """The three numbers of what is new."""
     rows = views.kept(_late_rows(views, rule, views.new(rule.input)))
     refused = F.col(_LAST) >= F.col(AT)
-    told = [F.sum(F.when(of, F.col(_ROWS))) for of in (refused, ~refused)]
-    found = rows.agg(*told, F.max(F.when(~refused, F.col(_LAST)))).first()
+    numbers = [F.sum(F.when(of, F.col(_ROWS))) for of in (refused, ~refused)]
+    found = rows.agg(*numbers, F.max(F.when(~refused, F.col(_LAST)))).first()
     assert found is not None
     for_all, for_some, last = int(found[0] or 0), int(found[1] or 0), found[2]
     return Lateness(
@@ -73,9 +73,9 @@ def _late_rows(views: Views, rule: SlidingPlan, updates: DataFrame) -> DataFrame
     last = F.col(LEARNED) + F.lit(bands_of(views, rule).first(0) - 1)
     by = [F.col(f"`{name}`").alias(f"k{at}") for at, name in enumerate(rule.by)]
     came = placed.select(*by, AT, left.alias(_LEFT), last.alias(_LAST), F.abs(F.col(DIFF)).alias(_ROWS))
-    told = came.where(F.col(_LAST) >= F.col(_LEFT))
-    together = [F.col(name) for name in told.columns if name != _ROWS]
-    return told.groupBy(*together).agg(F.sum(_ROWS).alias(_ROWS))
+    late = came.where(F.col(_LAST) >= F.col(_LEFT))
+    together = [F.col(name) for name in late.columns if name != _ROWS]
+    return late.groupBy(*together).agg(F.sum(_ROWS).alias(_ROWS))
 
 
 def _missed(views: Views, rule: SlidingPlan, rows: DataFrame, last: int) -> int:
@@ -106,7 +106,7 @@ def _there(views: Views, rule: SlidingPlan, touched: Touched, last: int) -> Data
     bands, standing = bands_of(views, rule), views.computation.input(rule.input).judging.standing
     first = None if standing is None else bands.first(standing)
 
-    def told(frame: DataFrame) -> DataFrame:
+    def starts_of(frame: DataFrame) -> DataFrame:
         start = micros(frame, WINDOW_START)
         chunk = floored(start, width).alias(f"k{len(rule.by)}")
         return frame.select(
@@ -117,8 +117,8 @@ def _there(views: Views, rule: SlidingPlan, touched: Touched, last: int) -> Data
     if first is not None:
         own = held_in_chunks(views, rule, touched)
         own = own.groupBy(*(f"`{name}`" for name in (*rule.by, WINDOW_START))).agg(F.sum(DIFF).alias(DIFF))
-        frames.append(told(own.where(F.col(DIFF) > 0)).where(F.col(_UPTO) < first))
+        frames.append(starts_of(own.where(F.col(DIFF) > 0)).where(F.col(_UPTO) < first))
     if first is None or last >= first:
-        found = told(of_chunks(views, rule, touched))
+        found = starts_of(of_chunks(views, rule, touched))
         frames.append(found if first is None else found.where(F.col(_UPTO) >= first))
     return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])

@@ -127,8 +127,8 @@ def placed(
 
 def asked(views: Views, rule: SlidingPlan, rows: DataFrame) -> DataFrame:
     """Rows of the input, or updates of it, at their instants."""
-    told = rows if rule.bounded_lateness is None else with_learned(views, rule, rows)
-    return queried(views, {rule.input: told}, rule.rows)
+    updates = rows if rule.bounded_lateness is None else with_learned(views, rule, rows)
+    return queried(views, {rule.input: updates}, rule.rows)
 
 
 def valued(views: Views, rule: SlidingPlan, placed: DataFrame) -> DataFrame:

@@ -80,9 +80,9 @@ class Counted(Views):
         history = F.sort_array(F.collect_list(F.struct(TIME, DIFF))).alias(_HISTORY)
         rows = times.where(F.col(DIFF) != 0).groupBy(*own).agg(F.sum(DIFF).alias(COUNT), history)
         rows = rows.where(F.col(COUNT) != 0).withColumn(_STATE, F.expr(_STANDING))
-        told = [F.col(f"{_STATE}.arrived").alias(ARRIVED), F.col(f"{_STATE}.grew").alias(GREW)]
+        since = [F.col(f"{_STATE}.arrived").alias(ARRIVED), F.col(f"{_STATE}.grew").alias(GREW)]
         size = F.expr(self.statistics.size).cast("long").alias(SIZE)
-        return rows.select(*own, COUNT, *told, size, F.expr(self.statistics.key).alias(KEY))
+        return rows.select(*own, COUNT, *since, size, F.expr(self.statistics.key).alias(KEY))
 
     @property
     def columns(self) -> list[str]:
@@ -93,36 +93,36 @@ class Counted(Views):
 
 
 def with_statistics(
-    told: DataFrame, computation: Computation, statistics: Statistics, *, narrowed: bool = False
+    windows: DataFrame, computation: Computation, statistics: Statistics, *, narrowed: bool = False
 ) -> DataFrame:
     """Windows with what the input, as consumed, has in each: their own columns, then those of the statistics. Lazy.
     With `narrowed` what else has none of their values of `by` is not looked at."""
     by = [F.col(f"`{name}`") for name in statistics.by]
-    among = told.select(*by).distinct() if by and narrowed else None
-    views = Counted(computation, lambda: told.sparkSession, statistics=statistics, among=among)
+    among = windows.select(*by).distinct() if by and narrowed else None
+    views = Counted(computation, lambda: windows.sparkSession, statistics=statistics, among=among)
     key = [*statistics.by, WINDOW_START, WINDOW_END]
-    rows, late = _of_windows(views, statistics, told)
+    rows, late = _of_windows(views, statistics, windows)
     found = lateness.computed_anew(views, rows)
     if late is not None:
         found = joined(found, late, key, "left").na.fill(0, list(LATE))
-    same = reduce(and_, (told[f"`{name}`"].eqNullSafe(found[f"`{name}`"]) for name in key))
+    same = reduce(and_, (windows[f"`{name}`"].eqNullSafe(found[f"`{name}`"]) for name in key))
     shown = {name: found[called] for name, called in statistics.called.items()}
     shown[MEAN_BYTES] = shown[BYTES].cast("double") / shown[ROWS].cast("double")
     for name in (FIRST_ARRIVAL, LAST_ARRIVAL):
         shown[name] = F.timestamp_micros(shown[name])
     shown |= {name: F.lit(0).cast("long") if late is None else found[name] for name in LATE}
-    own = [told[f"`{name}`"] for name in told.columns]
-    return told.join(found, same, "left").select(*own, *(shown[name].alias(name) for name in TOLD))
+    own = [windows[f"`{name}`"] for name in windows.columns]
+    return windows.join(found, same, "left").select(*own, *(shown[name].alias(name) for name in TOLD))
 
 
-def _of_windows(views: Counted, statistics: Statistics, told: DataFrame) -> tuple[DataFrame, DataFrame | None]:
+def _of_windows(views: Counted, statistics: Statistics, windows: DataFrame) -> tuple[DataFrame, DataFrame | None]:
     """A row for each window of the input, open ones too, in the columns of the recipe; and of each window that is told
     for which something came too late how much of that, None where late rows count for ever."""
     name, windowed = statistics.input, statistics.recipe.windowed
     if isinstance(windowed, SlidingPlan) and windowed.bounded_lateness is not None:
-        return _of_bands(views, windowed, told)
+        return _of_bands(views, windowed, windows)
     if isinstance(windowed, SessionPlan) and windowed.after is not None:
-        return _of_frozen_sessions(views, windowed, told)
+        return _of_frozen_sessions(views, windowed, windows)
     if isinstance(windowed, SlidingPlan):
         return all_windows(views, windowed), None
     if windowed is not None:
@@ -134,20 +134,20 @@ def _of_windows(views: Counted, statistics: Statistics, told: DataFrame) -> tupl
     return rows, lateness.asked(views, name, views.near(), counted.late)
 
 
-def _of_bands(views: Counted, rule: SlidingPlan, told: DataFrame) -> tuple[DataFrame, DataFrame]:
+def _of_bands(views: Counted, rule: SlidingPlan, windows: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The same of sliding windows that take late rows for a while only: a band's windows hold what counts in it."""
     updates = views.near()
     reaching = bands.reaching(views, rule, asked(views, rule, updates), [*views.columns, AT, TIME, DIFF])
     rows = values_of(views, rule, views.there(reaching, AT, BAND))
-    late = lost.late_for_each(views, rule, updates, told)
+    late = lost.late_for_each(views, rule, updates, windows)
     total = F.col(ROWS_LATE_FOR_ALL) + F.col(ROWS_LATE_FOR_SOME)
     return windows_of(views, rule, rows), late.withColumn(UPDATES_LATE, total)
 
 
-def _of_frozen_sessions(views: Counted, rule: SessionPlan, told: DataFrame) -> tuple[DataFrame, DataFrame]:
+def _of_frozen_sessions(views: Counted, rule: SessionPlan, windows: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The same of sessions that take late rows for a while only, which a row is late for all of, or for none."""
     judged = late_sessions.judged_updates_of(views, rule, views.near(), [*views.columns, TIME])
     rows = views.there(judged.where(F.col(START).isNotNull()), AT, START, END)
-    late = late_sessions.late_for_each(views, rule, judged, told)
+    late = late_sessions.late_for_each(views, rule, judged, windows)
     numbers = {ROWS_LATE_FOR_ALL: F.col(UPDATES_LATE), ROWS_LATE_FOR_SOME: F.lit(0).cast("long")}
     return sessions_known(views, rule, rows), late.withColumns(numbers)

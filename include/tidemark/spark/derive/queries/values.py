@@ -52,8 +52,9 @@ def shown(rule: Rule, found: DataFrame) -> DataFrame:
     bounds = {WINDOW_START: F.col(START), WINDOW_END: F.col(END)}
     if rule.bound is ColumnType.TIMESTAMP:
         bounds = {name: F.timestamp_micros(of) for name, of in bounds.items()}
-    own, told = ([F.col(f"`{name}`") for name in names] for names in (rule.by, [one.name for one in rule.aggregates]))
-    return found.select(*own, *(of.alias(name) for name, of in bounds.items()), *told)
+    names = (rule.by, [one.name for one in rule.aggregates])
+    own, aggregates = ([F.col(f"`{name}`") for name in some] for some in names)
+    return found.select(*own, *(of.alias(name) for name, of in bounds.items()), *aggregates)
 
 
 def _used(rule: Rule) -> set[str]:
