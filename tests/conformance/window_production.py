@@ -105,7 +105,7 @@ class _World:
 
     def __init__(self, declared: Derived, given: Collection) -> None:
         self.given, self.recipe = given, recipe_of(declared, given)
-        if not kernel_of(self.recipe):
+        if not kernel_of(self.recipe) or self.recipe.left_to_spark:
             raise LawOnly(f"Spark SQL computes it: {self.recipe.left_to_spark}")
         self.urls = tuple(f"memory://windows{next(self._numbers)}/{name}" for name in ("rows", "windows"))
         types: dict[str, Any] = {"key": TEXT, "window_start": INT, "window_end": INT, **TYPES}

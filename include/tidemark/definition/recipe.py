@@ -184,6 +184,11 @@ class SlidingPlan:
     bounded_lateness: BoundedLateness | None = None
     of_columns: tuple[AggregateColumn, ...] | None = None
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether late rows count for a limited time."""
+        return self.bounded_lateness is not None
+
 
 @dataclass(frozen=True)
 class ValueColumn:
@@ -229,6 +234,11 @@ class SessionPlan:
     bound: ColumnType
     after: int | None = None
     of_columns: tuple[AggregateColumn, ...] | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether late rows count for a limited time."""
+        return self.after is not None
 
 
 @dataclass(frozen=True)

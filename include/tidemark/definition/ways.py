@@ -1,7 +1,8 @@
 """How a definition is computed, in words: by what, where, and why in no cheaper place.
 
-    kernel       rows are read by Python as Arrow and computed by NumPy: groups, sliding windows or sessions
-    Spark SQL    a query that Spark plans: joins, windows functions, and what no kernel computes
+    kernel       rows are read by Python as Arrow and computed by NumPy: groups, sliding windows, sessions, joins
+    Spark SQL    a query that Spark plans: builds of joins, window functions, and what no kernel computes; of sliding
+                 windows and sessions the values of single rows, where Arrow cannot compute these, for the kernel
 
     place        what goes where                                         costs
     here         this process reads the rows                             no job of Spark's
@@ -44,6 +45,10 @@ PLACES = {
 }
 
 
+DATA_DRIVEN = ("sliding", "session")
+"""Kernels of windows that have no aggregates in SQL: they compute them wherever the values come from."""
+
+
 @dataclass(frozen=True)
 class Way:
     """How something was computed: where, by which `kernel` (empty: by none), and why in no cheaper place."""
@@ -55,6 +60,8 @@ class Way:
     @property
     def words(self) -> str:
         """In a sentence's words: `by the session kernel, in this process`."""
+        if self.place is Place.QUERIES and self.kernel in DATA_DRIVEN:
+            return f"{PLACES[self.place]} and the {self.kernel} kernel"
         if self.place in (Place.QUERIES, Place.PYTHON):
             return PLACES[self.place]
         return f"by the {self.kernel} kernel, {PLACES[self.place]}"
@@ -76,8 +83,7 @@ def kernel_of(recipe: Recipe | None) -> str:
     if recipe is None:
         return ""
     if recipe.windowed is not None:
-        name = "sliding" if isinstance(recipe.windowed, SlidingPlan) else "session"
-        return name if recipe.windowed.of_columns is not None else ""
+        return "sliding" if isinstance(recipe.windowed, SlidingPlan) else "session"
     rule = recipe.by_key
     if recipe.join is not None:
         return "join"
@@ -101,6 +107,10 @@ def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
     ranges = [Place.KEY_RANGES] if by and _leading(shape, by) else []
     shuffle = [Place.SHUFFLE] if not shape.laid_out_by and (by or kernel != "session") else []
     why = [] if ranges else [_in_another_order(shape, by)]
+    if recipe.windowed is not None and recipe.windowed.of_columns is None:
+        first = [*([] if recipe.windowed.is_bounded else shuffle), Place.QUERIES]
+        said = f"Spark SQL gives the rows that the kernel takes: {recipe.left_to_spark}"
+        return Ways(kernel, tuple(first), (Place.QUERIES,), (said,))
     first = [Place.HERE, *ranges, *shuffle, Place.QUERIES]
     changes = [Place.HERE, *(ranges if rule is None or rule.delta is None else []), Place.QUERIES]
     if rule is not None and rule.grouped is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.pure.definition.inputs import FLIGHTS, INPUTS, recipe
@@ -9,7 +11,7 @@ from tidemark.definition.ways import Place, Way, kernel_of, ways_of
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session, Sliding, Tumbling, WindowKind
-from tidemark.model.window.windows import Windows
+from tidemark.model.window.windows import Late, Windows
 
 pytestmark = pytest.mark.pure
 
@@ -23,6 +25,7 @@ COUNT = (Aggregate("n", Function.COUNT),)
         (Way(Place.KEY_RANGES, "session"), "by the session kernel, by executors, each a range of keys"),
         (Way(Place.SHUFFLE, "sliding"), "by the sliding kernel, by executors, after a shuffle"),
         (Way(Place.QUERIES, "group"), "by Spark SQL"),
+        (Way(Place.QUERIES, "session"), "by Spark SQL and the session kernel"),
         (Way(Place.PYTHON, ""), "by its function in Python, on executors"),
     ],
 )
@@ -46,6 +49,24 @@ def test_places_follow_from_the_order_of_the_input(
     found = ways_of(analysed_windows(Windows(by, "at", kind, COUNT), FLIGHTS), [FLIGHTS])
     assert (found.kernel, [str(place) for place in found.first]) == (kernel, first)
     assert bool(found.why) is ("key_ranges" not in first)
+
+
+@pytest.mark.parametrize(
+    ("kind", "late", "where", "first"),
+    [
+        (Sliding(5), {}, "upper(carrier) = 'A'", ["shuffle", "queries"]),
+        (Session(5), {}, "upper(carrier) = 'A'", ["shuffle", "queries"]),
+        (Session(5), {"late": Late.REEMIT, "max_lateness": 9}, None, ["queries"]),
+    ],
+)
+def test_kernels_compute_windows_of_rows_that_spark_gives(
+    kind: WindowKind, late: dict[str, Any], where: str | None, first: list[str]
+) -> None:
+    windows = Windows(("carrier",), "at", kind, COUNT, where=where, **late)
+    found = ways_of(analysed_windows(windows, FLIGHTS), [FLIGHTS])
+    assert found.kernel in ("sliding", "session")
+    assert ([str(place) for place in found.first], list(found.changes)) == (first, ["queries"])
+    assert found.why[0].startswith("Spark SQL gives the rows that the kernel takes: ")
 
 
 def test_what_no_kernel_computes_has_a_reason() -> None:
