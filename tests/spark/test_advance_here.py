@@ -11,7 +11,7 @@ import pytest
 
 from tests.spark.support import ALL, Made, day_of
 from tests.spark.test_derived import Deriving
-from tests.spark.test_plain_growth import no_spark
+from tests.spark.test_growth import no_spark
 from tidemark.arrow.read import updates_of
 from tidemark.errors import GateFailed
 from tidemark.jobs.advance import advance

@@ -27,9 +27,9 @@ from tests.spark.test_grouped_here import (
     land,
     refreshed,
 )
-from tests.spark.test_plain_sessions import ALL as OF_SESSIONS
-from tests.spark.test_plain_sessions import compared_by_executors, computed_both_ways, deriving, sale
-from tests.spark.test_plain_sliding_refresh import ALL as OF_SLIDING
+from tests.spark.test_sessions import ALL as OF_SESSIONS
+from tests.spark.test_sessions import compared_by_executors, computed_both_ways, deriving, sale
+from tests.spark.test_sliding_refresh import ALL as OF_SLIDING
 from tests.spark.ways import by_executors, by_queries
 from tidemark.arrow.rows.condition import holds
 from tidemark.arrow.rows.schema import arrow_type

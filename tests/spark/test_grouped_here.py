@@ -20,7 +20,7 @@ import pytest
 
 from tests.spark.support import DAY, INSTANT, Made, day_of
 from tests.spark.test_derived import Deriving
-from tests.spark.test_plain_growth import into_the_trace, no_spark
+from tests.spark.test_growth import into_the_trace, no_spark
 from tests.spark.ways import by_executors, by_queries, not_here, queried
 from tests.support.reading import as_of
 from tidemark.arrow.read import updates_of

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from tests.spark.support import Made
+from tests.spark.test_data_driven_windows import LASTING, READINGS, deriving, land
 from tests.spark.test_derived import Deriving
-from tests.spark.test_lying_windows import LASTING, READINGS, deriving, land
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.read import updates_of
 from tidemark.arrow.rows.order import sort

@@ -18,8 +18,8 @@ import pytest
 from tests.spark.support import DAY, HOUR, Made, day_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import UPSERT, Row, land, row
-from tests.spark.test_plain_growth import into_the_trace
-from tests.spark.test_plain_sessions import deriving
+from tests.spark.test_growth import into_the_trace
+from tests.spark.test_sessions import deriving
 from tests.spark.ways import by_executors
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from tests.spark.support import DAY, HOUR, Made, day_of
+from tests.spark.test_data_driven_windows import updates_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import UPDATES, UPSERT, Row, bits, land, next_rows, refreshed, row
-from tests.spark.test_lying_windows import updates_of
-from tests.spark.test_plain_growth import into_the_trace
-from tests.spark.test_plain_sessions import ALL, COUNT, SAME, SOME, deriving, sale, sold_on
+from tests.spark.test_growth import into_the_trace
+from tests.spark.test_sessions import ALL, COUNT, SAME, SOME, deriving, sale, sold_on
 from tests.spark.ways import refused
 from tidemark.definition.ways import Place
 from tidemark.errors import TidemarkError
@@ -26,7 +26,7 @@ from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session
 from tidemark.model.window.windows import Windows
 from tidemark.spark.derive.kinds import sessions_near
-from tidemark.spark.derive.queries import windows as lying
+from tidemark.spark.derive.queries import windows as windows_of
 
 pytestmark = pytest.mark.spark
 
@@ -81,7 +81,7 @@ def test_what_executors_tell_is_what_the_driver_does(spark: Any, tmp_path: Path,
         told = refreshed(each["here"], here=True)
         with many() as patch:
             if day > 1:
-                patch.setattr(lying, "learned", refused)
+                patch.setattr(windows_of, "learned", refused)
                 patch.setattr(sessions_near, "_through_a_shuffle" if name in PARTS else "_of_parts", refused)
             again = correct(each["there"].job())
         into_the_trace(each["there"].job)
@@ -101,7 +101,7 @@ def test_sessions_without_rows_are_taken_back(spark: Any, tmp_path: Path, more: 
     for day, gone, left in ((2, [1], [2]), (3, [2, 3], [])):
         land(made, day, [row(number, gone=True, at=day_of(day).lower) for number in gone])
         with many() as patch:
-            patch.setattr(lying, "learned", refused)
+            patch.setattr(windows_of, "learned", refused)
             told = correct(one.job())
         into_the_trace(one.job)
         assert (told["mode"], told["added"], told["retracted"]) == ("by_key", 0, 1)
@@ -120,9 +120,9 @@ def test_what_comes_to_more_than_there_is_room_for_is_left_to_the_queries(
         refreshed(one, here=True)
     next_rows(made, *(sale(chance, 2, number) for number in range(40, 50)))
     refreshed(each["here"], here=True)
-    asked, learned = list[str](), lying.learned
+    asked, learned = list[str](), windows_of.learned
     with many(MOST_BYTES=8) as patch:
-        patch.setattr(lying, "learned", lambda views, rule: asked.append(name) or learned(views, rule))
+        patch.setattr(windows_of, "learned", lambda views, rule: asked.append(name) or learned(views, rule))
         told = correct(each["there"].job())
     assert (told["mode"], told["way"]["place"]) == ("by_key", Place.QUERIES), "wherever it was begun"
     assert asked == [name]

@@ -22,8 +22,8 @@ from tests.conformance.runner import Case, cases
 from tests.conformance.window_script import Script
 from tests.conformance.window_told import Stream
 from tests.spark.support import DAY, INSTANT, Made
+from tests.spark.test_data_driven_windows import updates_of
 from tests.spark.test_derived import OnSpark
-from tests.spark.test_lying_windows import updates_of
 from tests.spark.ways import by_executors
 from tests.support.world import certify
 from tidemark.definition.computation import shape_of

@@ -95,7 +95,7 @@ def awaited(pattern: str, ready: str) -> str:
     return f"{folder} is not a folder" if _status(folder) else f"the folder {folder} is not there"
 
 
-def lying(pattern: str) -> list[str]:
+def files_there(pattern: str) -> list[str]:
     """The names of files that lie where a pattern looks, match or not, but for those that wildcards pass by; ascending,
     the first LOOKED_AT. None of a pattern that looks into folders of several names."""
     folder, components = _split(pattern)

@@ -10,7 +10,7 @@ import pytest
 from tidemark.arrow.decode.content import fetch
 from tidemark.errors import InvalidUsage, NotReady
 from tidemark.model.ledger import SourceFile
-from tidemark.storage.landing import awaited, is_ready, list_sources, lying, open_source, sha256_of, token_of
+from tidemark.storage.landing import awaited, files_there, is_ready, list_sources, open_source, sha256_of, token_of
 
 pytestmark = pytest.mark.pure
 
@@ -110,10 +110,10 @@ def test_what_is_awaited_is_called_by_its_name(root: Path) -> None:
 
 def test_what_lies_where_a_pattern_looks(root: Path) -> None:
     """Files alone, and none that a wildcard passes by on purpose."""
-    assert lying(f"{root}/d1/*.parquet") == ["a.csv", "a.txt", "b.csv"]
-    assert lying(f"{root}/d2/*.parquet") == ["c.csv"]
-    assert lying(f"{root}/d9/*.parquet") == []
-    assert lying(f"{root}/*/*.parquet") == []
+    assert files_there(f"{root}/d1/*.parquet") == ["a.csv", "a.txt", "b.csv"]
+    assert files_there(f"{root}/d2/*.parquet") == ["c.csv"]
+    assert files_there(f"{root}/d9/*.parquet") == []
+    assert files_there(f"{root}/*/*.parquet") == []
 
 
 def test_what_cannot_be_listed_is_refused(root: Path) -> None:

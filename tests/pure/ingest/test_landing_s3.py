@@ -18,7 +18,7 @@ from tidemark.cli.command import Settings
 from tidemark.errors import CommitUnknown, InvalidUsage, NotReady
 from tidemark.model.collection import Column, ColumnType, Format
 from tidemark.model.ledger import Status
-from tidemark.storage.landing import is_ready, list_sources, lying, open_source, sha256_of, token_of
+from tidemark.storage.landing import files_there, is_ready, list_sources, open_source, sha256_of, token_of
 from tidemark.storage.stores.memory import MemoryStore
 from tidemark.storage.stores.s3 import S3Store
 from tidemark.storage.stores.store import Indeterminate
@@ -86,8 +86,8 @@ def test_readiness(bucket: Any) -> None:
 
 
 def test_what_lies_where_a_pattern_looks(bucket: Any) -> None:
-    assert lying("s3://landing/in/d1/*.parquet") == ["a.csv", "a.txt", "b.csv"]
-    assert lying("s3://landing/in/d2/*.parquet") == []
+    assert files_there("s3://landing/in/d1/*.parquet") == ["a.csv", "a.txt", "b.csv"]
+    assert files_there("s3://landing/in/d2/*.parquet") == []
 
 
 def test_what_is_not_there_is_said_clearly(bucket: Any) -> None:

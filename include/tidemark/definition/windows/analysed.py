@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from tidemark.definition.recipe import InputShape, Recipe
 from tidemark.definition.windows import aligned
-from tidemark.definition.windows import data_driven as lying
+from tidemark.definition.windows.data_driven import analysed_data_driven
 from tidemark.model.derived import Refresh
 from tidemark.model.window.kind import Session, Sliding
 from tidemark.model.window.windows import Windows
@@ -19,5 +19,5 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
     Raises InvalidUsage for columns that are none of the input's or have a wrong type, and for expressions that a select
     may not hold either. What was analysed is known to the process, as of a select."""
     if isinstance(windows.kind, Sliding | Session):
-        return lying.analysed_data_driven(windows, shape, refresh)
+        return analysed_data_driven(windows, shape, refresh)
     return aligned.analysed_windows(windows, shape, refresh)

@@ -1,7 +1,7 @@
 """Statistics of windows of aligned kinds that take late rows for a while only, as SQL over an input's updates: which of
 them count in which window, and how many came too late for each.
 
-Rows are placed in all their windows, as where the windows themselves are computed (`in_time.py`); but each update
+Rows are placed in all their windows, as where the windows themselves are computed (`lateness.py`); but each update
 stands for itself here, as it is told since when rows are there. A row that counts in the next window is late all the
 same for its own.
 """

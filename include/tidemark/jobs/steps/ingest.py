@@ -165,7 +165,7 @@ def _turn(job: Job, state: Arrangement, interval: Interval, landing_root: str) -
 def _tell_what_does_not_match(job: Job, pattern: str, as_landed: bool) -> None:
     """An interval without files may be that of a pattern which they do not match: say what lies there. InvalidUsage
     where the pattern was plainly meant to match it, unless that is all there is."""
-    names = landing.lying(pattern)
+    names = landing.files_there(pattern)
     near = landing.nearly(names, pattern)
     if near is not None and not as_landed:
         raise InvalidUsage(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tests.spark import test_plain_sliding as built
+from tests.spark import test_sliding as built
 from tests.spark.support import DAY, HOUR, Made
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import (
@@ -25,7 +25,7 @@ from tests.spark.test_grouped_here import (
     refreshed,
     row,
 )
-from tests.spark.test_plain_sessions import compared_by_executors, computed_both_ways, deriving, refused, sessions
+from tests.spark.test_sessions import compared_by_executors, computed_both_ways, deriving, refused, sessions
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark

@@ -20,8 +20,8 @@ import pyarrow.parquet
 import pytest
 
 from tests.spark.support import HOUR, Made
+from tests.spark.test_data_driven_windows import updates_of
 from tests.spark.test_derived import Deriving
-from tests.spark.test_lying_windows import updates_of
 from tests.spark.test_windows import TOLD_TWICE, event_rows
 from tests.spark.ways import by_executors, by_queries
 from tests.support.reading import as_of

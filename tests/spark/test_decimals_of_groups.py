@@ -16,7 +16,7 @@ import pytest
 from tests.spark.support import INSTANT, Made, day_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import at_rest, refreshed
-from tests.spark.test_plain_growth import no_spark
+from tests.spark.test_growth import no_spark
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
 from tidemark.jobs.questions.definition import verify_definition

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.spark.support import DAY, HOUR, Made, day_of
+from tests.spark.test_data_driven_windows import updates_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import (
     OF,
@@ -26,8 +27,7 @@ from tests.spark.test_grouped_here import (
     row,
     taken_back,
 )
-from tests.spark.test_lying_windows import updates_of
-from tests.spark.test_plain_growth import into_the_trace, no_spark
+from tests.spark.test_growth import into_the_trace, no_spark
 from tests.spark.ways import by_executors, by_queries, not_here, queried
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.errors import TidemarkError

@@ -84,7 +84,7 @@ WINDOWS = {
     "summed": Windows(("who",), "t", Session(10), SUMMED, early=True),
     "cut": Windows((), "moment", Session(6, exact_gap_merges=False, max_length=9), (*FEW, ALL[1]), early=True),
 }
-"""None so plain that this process computes it without Spark (test_plain_sessions.py)."""
+"""None so plain that this process computes it without Spark (test_sessions.py)."""
 Reading = tuple[str, int, int | None, int | None, float | None, str | None]
 """Whose, which, at what instant, and its values."""
 
