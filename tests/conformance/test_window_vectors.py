@@ -13,6 +13,7 @@ import pytest
 from tests.conformance.__main__ import main
 from tests.conformance.runner import Case, cases, failure, outcome
 from tests.conformance.test_vectors import VECTORS
+from tests.conformance.window_production import WHEN_THEY_CAME
 from tests.conformance.window_words import WITH_SPARK
 from tests.conformance.windows import KINDS
 
@@ -139,7 +140,6 @@ TRIGGER = "no collection file declares a trigger"
 PANES = "no collection file has a window tell only what it did not tell before"
 CLAMPED = "no collection file says that aligned windows do not start below 0"
 RETENTION = "no collection file says for how long rows of open windows are kept"
-SPARK = "Spark SQL computes it: late rows count for a while only"
 REVIVED = "no collection file says that late rows revive sessions that are closed"
 OWN = "no collection file says that a row is late by itself, whatever session would take it"
 LAW_ONLY = {
@@ -158,7 +158,7 @@ LAW_ONLY = {
     "own.batches.complete": "no collection file has all windows told again with each batch",
     "own.gap_of_each_record": "no collection file gives each record a gap of its own",
     "tumbling_negative": "production refuses rows that are there fewer times than none",
-    **dict.fromkeys(WITH_SPARK, SPARK),
+    **dict.fromkeys(WITH_SPARK, WHEN_THEY_CAME),
 }
 """Cases that the law alone answers here, and why."""
 IN_PART = {

@@ -98,6 +98,9 @@ def _refreshed(
         return held, tuple(world.held())
 
 
+WHEN_THEY_CAME = "rows count by when they came, which the adapter does not say yet"
+
+
 class _World:
     """An input and a collection of its windows, in memory."""
 
@@ -107,6 +110,8 @@ class _World:
         self.given, self.recipe = given, recipe_of(declared, given)
         if not kernel_of(self.recipe) or self.recipe.left_to_spark:
             raise LawOnly(f"Spark SQL computes it: {self.recipe.left_to_spark}")
+        if self.recipe.in_time:
+            raise LawOnly(WHEN_THEY_CAME)
         self.urls = tuple(f"memory://windows{next(self._numbers)}/{name}" for name in ("rows", "windows"))
         types: dict[str, Any] = {"key": TEXT, "window_start": INT, "window_end": INT, **TYPES}
         types["sum"] = given.column("number").type

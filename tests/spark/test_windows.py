@@ -14,6 +14,7 @@ import pytest
 
 from tests.spark.support import APPEND, DAY, HOUR, INSTANT, START, Made, day_of
 from tests.spark.test_derived import Deriving, rows_of
+from tests.spark.ways import by_queries
 from tests.spark.window_statistics import check_statistics
 from tests.support.reading import as_of
 from tests.support.world import certify
@@ -30,7 +31,7 @@ from tidemark.model.window.close import is_closed
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit
+from tidemark.model.window.kind import Aligned, Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit
 from tidemark.model.window.lateness import judge, lateness
 from tidemark.model.window.windows import Late, Windows
 from tidemark.plan.read import plan_updates
@@ -234,7 +235,7 @@ def event_rows(day: int, rows: int) -> pa.Table:
     return pa.table(columns)
 
 
-def followed(spark: Any, events: Made, declared: dict[str, Windows]) -> dict[str, Deriving]:
+def followed(spark: Any, events: Made, declared: dict[str, Windows], *, here: bool = True) -> dict[str, Deriving]:
     """Windows of two days' events, checked after each. Through `correct` alone, which does not wait for the steps after
     it."""
     made = {
@@ -253,6 +254,9 @@ def followed(spark: Any, events: Made, declared: dict[str, Windows]) -> dict[str
                 made[name].declared()
             told = correct(made[name].job())
             assert told["mode"] == ("whole" if day == 1 else "by_key")
+            if here:
+                aligned = isinstance(windows.kind, Aligned) and windows.late is not Late.NEXT_WINDOW
+                assert (told["way"]["place"] == "here") is aligned, (name, told["way"])
             assert standing(spark, made[name], START + day * DAY) == law(windows, rows, START + day * DAY), (name, day)
             was, now = (lateness(judge(Rule.of(windows), happened(windows, some))) for some in (known, rows))
             assert told["late"] == asdict(now - was), (name, day)
@@ -280,6 +284,14 @@ def test_windows_hold_what_came_before_they_were_frozen(spark: Any, events: Made
     for name in ("growing", "near"):
         checked = check_statistics(made[name], FOR_A_WHILE[name], fits)
         assert (checked.told > 0, checked.untold > 0) == (True, True)
+
+
+def test_queries_compute_the_same_where_rows_are_too_many_for_this_process(
+    spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_queries(monkeypatch)
+    aligned = {name: windows for name, windows in FOR_A_WHILE.items() if isinstance(windows.kind, Aligned)}
+    followed(spark, events, aligned, here=False)
 
 
 def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, events: Made) -> None:

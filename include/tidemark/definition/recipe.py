@@ -264,12 +264,15 @@ class LatenessFilter:
 class WindowAssignment:
     """Rows of an input, once for each window of a `kind` that they are in, by arithmetic or the calendar alone: those
     of which the column `on` is not null, with the columns START and END, which are of the type `bound`. What `by_key`
-    of the recipe says without queries (`delta_plan`, `grouped`, `columns`) is over such rows."""
+    of the recipe says without queries (`delta_plan`, `grouped`, `columns`) is over such rows. Where late rows count for
+    a limited time, an update counts in a window while its input was complete to less than `frozen_after` microseconds
+    past the window's end when it came (None: for ever)."""
 
     kind: Aligned
     on: str
     by: tuple[str, ...]
     bound: ColumnType
+    frozen_after: int | None = None
 
 
 @dataclass(frozen=True)

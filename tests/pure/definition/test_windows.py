@@ -27,6 +27,7 @@ from tidemark.model.condition.tree import Compare
 from tidemark.model.derived import Mode, Refresh
 from tidemark.model.expression import Choice, Constant, Projection
 from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.close import closes_at
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
 from tidemark.model.window.windows import Late, Windows
 
@@ -173,13 +174,17 @@ def test_windows_that_take_late_rows_for_a_while_are_computed_as_others_of_the_r
     assert recipe.by_key.delta is not None
     assert recipe.by_key.clustered == {"flights": (("carrier", "k0"),)}
     found = (recipe.by_key.delta_plan, recipe.by_key.columns, recipe.by_key.grouped, recipe.placed)
-    assert found == (None, {}, None, None), "whether a row came in time is asked of Spark"
+    frozen_after = closes_at(kind, 0, lasting.grace)
+    assert found[3] == WindowAssignment(kind, "at", ("carrier",), ColumnType.TIMESTAMP, frozen_after)
+    assert None not in found, "this process judges whether a row came in time"
     assert analysed_windows(replace(lasting, max_lateness=3), FLIGHTS).in_time != recipe.in_time
     assert analysed_windows(lasting, FLIGHTS).in_time is None
     moving = analysed_windows(replace(lasting, late=Late.NEXT_WINDOW), FLIGHTS)
     assert moving.in_time is not None
     assert (moving.in_time.moves, recipe.in_time.moves) == (True, False)
-    assert replace(moving, in_time=recipe.in_time) == recipe, "all else is computed as of the rows that count"
+    same = {name: getattr(recipe, name) for name in ("in_time", "placed", "by_key", "left_to_spark")}
+    assert moving.left_to_spark == "late rows count in the next window"
+    assert replace(moving, **same) == recipe, "all else is computed as of the rows that count"
     assert moving.in_time.late == recipe.in_time.late, "a row is late whatever is done with it"
 
 

@@ -17,6 +17,7 @@ from tidemark.definition.windows.projected import at_hand
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Refresh
 from tidemark.model.window.aggregate import Function
+from tidemark.model.window.close import closes_at
 from tidemark.model.window.kind import Aligned
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
@@ -35,10 +36,9 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
         query = select_of(declared, f"`{shape.name}`")
         rule, placed = in_time(declared, declared.shape, query, _happened(declared))
         recipe = analysed(query, [placed], refresh)
-        # What is seen of a row besides its columns is not at hand without Spark.
         by_key = recipe.by_key and replace(recipe.by_key, delta_plan=None, columns={}, grouped=None)
-        recipe = replace(recipe, by_key=by_key, in_time=rule, used=None, projection=None)
-        recipe = replace(recipe, left_to_spark="late rows count for a while only")
+        recipe = replace(recipe, by_key=by_key, in_time=rule, used=None, projection=None, left_to_spark="")
+        recipe = _without_queries(declared, recipe)
     key = (*recipe.columns[: len(windows.by)], WINDOW_START, WINDOW_END)
     return replace(recipe, key=key, happened=declared.happened)
 
@@ -55,7 +55,9 @@ def _without_queries(declared: Checked, recipe: Recipe) -> Recipe:
 def _over_placed_rows(declared: Checked, recipe: Recipe) -> Recipe:
     kind, rule = declared.windows.kind, recipe.by_key
     assert isinstance(kind, Aligned)
-    projected, projection = at_hand(declared)
+    if recipe.in_time is not None and recipe.in_time.moves:
+        raise LeftToSpark("late rows count in the next window")
+    projected, projection = at_hand(declared, bounded=True)
     bound = ColumnType.INT if declared.on is ColumnType.INT else ColumnType.TIMESTAMP
     shape = projected.shape.with_columns(Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))
     found = analysed(select_of(projected, f"`{shape.name}`"), [shape])
@@ -72,7 +74,10 @@ def _over_placed_rows(declared: Checked, recipe: Recipe) -> Recipe:
     if grouped is None:
         raise LeftToSpark(found.left_to_spark)
     rule = replace(rule, delta_plan=same.delta_plan, grouped=grouped, columns=(found.by_key or rule).columns)
-    placed = WindowAssignment(kind, declared.windows.on, declared.windows.by, bound)
+    windows = declared.windows
+    late = windows.counts_late_for
+    frozen = None if late is None else closes_at(kind, 0, windows.grace) + late
+    placed = WindowAssignment(kind, windows.on, windows.by, bound, frozen)
     return replace(recipe, by_key=rule, placed=placed, projection=projection, left_to_spark="")
 
 

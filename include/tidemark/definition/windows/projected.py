@@ -18,12 +18,13 @@ from tidemark.model.expression import ALL, Projection
 from tidemark.model.window.aggregate import Aggregate
 
 
-def at_hand(declared: Checked) -> tuple[Checked, Projection | None]:
+def at_hand(declared: Checked, *, bounded: bool = False) -> tuple[Checked, Projection | None]:
     """The same windows over projected rows, and how rows become these (None: they are as they are). Raises LeftToSpark
-    for an expression that only Spark evaluates, and where more of a row is seen than its columns."""
+    for an expression that only Spark evaluates, and where more of a row is seen than its columns, which without
+    `bounded` is when it came, too."""
     if declared.happened:
         raise LeftToSpark("on: event_time, of which a row may have several")
-    if declared.windows.counts_late_for is not None:
+    if declared.windows.counts_late_for is not None and not bounded:
         raise LeftToSpark("late rows count for a while only")
     return over_columns(declared)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tidemark.definition.computation import Computation
+from tidemark.definition.recipe import WindowAssignment
 from tidemark.model.batch import Part
 from tidemark.model.key import Key
 from tidemark.plan.kinds import plan_of
@@ -38,6 +39,13 @@ class Reading:
         came late."""
         recipe = self.computation.recipe
         return recipe is None or not (recipe.happened or recipe.in_time)
+
+    @property
+    def lateness(self) -> WindowAssignment | None:
+        """The windows of rows that count for a limited time, where it is judged without Spark which of them do."""
+        recipe = self.computation.recipe
+        rule = None if recipe is None or recipe.happened else recipe.placed
+        return None if rule is None or rule.frozen_after is None else rule
 
     def used(self, name: str) -> list[str]:
         """The key of an input, and the columns that the definition looks at, in its order."""

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.projected import projected
+from tidemark.arrow.kernels.windows.judged import counting, net_in_windows
 from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.read import MULTIPLICITY, held_by, updates_in, updates_of
-from tidemark.definition.recipe import EVENT_TIME, HAPPENED, TIME
+from tidemark.definition.recipe import DIFF, EVENT_TIME, HAPPENED, TIME
 from tidemark.definition.ways import Place, Way, kernel_of
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import Collection, ValueType
@@ -32,6 +33,8 @@ from tidemark.storage.sidecars import parts_table
 
 LITTLE_BYTES = 2**24
 """What is read by the driver itself, at rest: a job of Spark's takes longer than so much."""
+NET_BYTES = 2**27
+"""Of updates in their windows that are added up by the driver itself."""
 LOOKED_AT_ROWS, LOOKED_AT_BYTES = 2**22, 2**25
 """What is looked at by the driver itself for few rows among them: planning a query for them takes longer. Where any key
 may hold them, and most may be among them, a quarter of the rows."""
@@ -122,16 +125,23 @@ class Views(Reading):
     ) -> Iterator[pa.RecordBatch] | None:
         """The same without windows: each row that counts for them is there once, or as often as its multiplicity
         says."""
-        asked = self.computation.input(name)
+        asked, plan = self.computation.input(name), plan_updates if self.lateness else plan_as_of
         collection = asked.state.collection
-        request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
+        request, parts = parts_table.opened_read(open_store(asked.url), plan(asked.state, asked.upper - 1))
         rows, size = counted(request, parts, ranges)
-        if not self._as_they_are:
+        if not self._as_they_are and self.lateness is None:
             return None
         if rows > most_rows or size > most_bytes:
             self.declines(_too_many(name, rows, size, most_rows, most_bytes))
             return None
         store = self._opened(asked.url, request, ranges)
+        if self.lateness:
+            tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
+            updates = (rows for task in tasks for rows in updates_of(store, task, self.used(name)))
+            net = net_in_windows(updates, self._projection, self.lateness, asked.judging, NET_BYTES)
+            return (
+                rows.rename_columns([MULTIPLICITY if one == DIFF else one for one in rows.schema.names]) for rows in net
+            )
         columns = _in_order(collection, self.used(name)) if collection.kind.one_value else None
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
         return (projected(rows, self._projection) for task in tasks for rows in held_by(store, task, columns))
@@ -196,7 +206,7 @@ class Views(Reading):
     def rows_changed_here(self, name: str) -> Iterator[pa.RecordBatch] | None:
         """The same without windows."""
         asked, request = self.computation.input(name), self._changes(name)
-        if not self._as_they_are:
+        if not self._as_they_are and self.lateness is None:
             return None
         rows, most = self.rows_changed(name), read.LEAST_TASK_ROWS
         request, parts = parts_table.opened_read(open_store(asked.url), request)
@@ -223,9 +233,14 @@ class Views(Reading):
         return None if recipe is None else recipe.projection
 
     def placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows as a definition sees them: where it is of windows that are told by arithmetic, once for each."""
+        """Rows as a definition sees them: once for each aligned window that they are in, and that they count in."""
         rule = self.computation.recipe and self.computation.recipe.placed
-        return placed(rows, rule) if rule else rows
+        if not rule or START in rows.schema.names:
+            return rows
+        if rule.frozen_after is None:
+            return placed(rows, rule)
+        (given,) = self.computation.inputs
+        return counting(rows, rule, given.judging)
 
     def updates(self, name: str, ranges: Sequence[KeyRange] = ()) -> DataFrame:
         """All updates of an input, as `changes`; with `ranges` of these keys only."""

@@ -1,12 +1,39 @@
-"""Lateness for windows, of many rows at once: up to where an input was complete when each came."""
+"""Lateness for windows, of many rows at once: up to where an input was complete when each came, in which windows a row
+counts still, and for how many it came too late.
+
+    window 12:00 to 13:00, frozen two hours later      update at 12:30, the input complete to 14:00: counts
+                                                       update at 12:30, the input complete to 15:00: late
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tidemark.arrow.rows.columns import values
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
+from tidemark.arrow.kernels.merge import summed
+from tidemark.arrow.kernels.projected import projected
+from tidemark.arrow.kernels.windows.placed import placed
+from tidemark.arrow.rows.columns import Bools, integers, values
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type
+from tidemark.definition.recipe import WindowAssignment
+from tidemark.definition.windows.assigned import END, START
+from tidemark.model.expression import Projection
 from tidemark.model.window.judged import Judging
+
+_NUMBER = "_number_of_row"
+
+
+class Late(NamedTuple):
+    """How many rows came too late for all of their windows, how many for some, and how often that was for a window."""
+
+    for_all: int
+    for_some: int
+    updates: int
 
 
 def learned(judging: Judging, times: pa.Array) -> pa.Array:
@@ -17,3 +44,58 @@ def learned(judging: Judging, times: pa.Array) -> pa.Array:
     if untold.all():
         return pa.nulls(len(times), pa.int64())
     return pa.array(ends[np.maximum(number, 1) - 1], pa.int64(), mask=untold)
+
+
+def counting(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> pa.RecordBatch:
+    """The updates once for each window that they count in, with START and END. Raises as `placed`."""
+    inside = placed(updates, rule)
+    return inside.filter(pa.array(~_frozen(inside, rule, judging)))
+
+
+def net_in_windows(
+    batches: Iterable[pa.RecordBatch],
+    projection: Projection | None,
+    rule: WindowAssignment,
+    judging: Judging,
+    room: int,
+) -> Iterator[pa.RecordBatch]:
+    """The rows that updates, which are projected, add up to in each window that they count in, with START, END and
+    DIFF; those that are null in `rule.on` once, in none. Raises Overflowed where updates take more than `room`
+    bytes, and as `projected` and `placed`."""
+    found, size = list[pa.RecordBatch](), 0
+    for batch in batches:
+        rows = projected(batch, projection)
+        bound = arrow_type(rule.bound)
+        nowhere = rows.filter(pc.is_null(rows.column(rule.on)))
+        nowhere = nowhere.append_column(START, pa.nulls(len(nowhere), bound)).append_column(
+            END, pa.nulls(len(nowhere), bound)
+        )
+        some = [counting(rows, rule, judging), nowhere]
+        found += [one.drop_columns([TIME, EVENT_TIME]) for one in some if one.num_rows]
+        size += sum(one.nbytes for one in some)
+        if size > room:
+            raise Overflowed(f"updates in their windows take more than {room >> 20} MiB")
+    if found:
+        names = [name for name in found[0].schema.names if name != DIFF]
+        yield from summed(found, names, resort=True)
+
+
+def late(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> Late:
+    """How many updates came too late, each so many times as its DIFF says, whatever its sign. Raises as `placed`."""
+    inside = placed(updates.append_column(_NUMBER, pa.array(np.arange(updates.num_rows))), rule)
+    numbers, frozen = integers(inside, _NUMBER), _frozen(inside, rule, judging)
+    windows = np.bincount(numbers, minlength=updates.num_rows)
+    missed = np.bincount(numbers, weights=frozen, minlength=updates.num_rows).astype(np.int64)
+    often = np.abs(integers(updates, DIFF))
+    for_all, some = (missed > 0) & (missed == windows), (missed > 0) & (missed < windows)
+    return Late(int(often[for_all].sum()), int(often[some].sum()), int((often * missed).sum()))
+
+
+def _frozen(inside: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> Bools:
+    """Whether a window took no more rows when the update came that is placed in it."""
+    if rule.frozen_after is None:
+        return np.zeros(inside.num_rows, bool)
+    upto = learned(judging, inside.column(TIME))
+    known = np.asarray(upto.is_valid())
+    ends = values(inside.column(END).cast(pa.int64()))
+    return known & (ends <= values(upto.fill_null(0)) - rule.frozen_after)

@@ -36,6 +36,7 @@ from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
 from tidemark.spark.derive.kinds.groups_shuffled import groups_shuffled
 from tidemark.spark.derive.kinds.grown import grown_here
 from tidemark.spark.derive.queries.by_key import few_touched
+from tidemark.spark.derive.queries.lateness import computed_here
 from tidemark.spark.derive.reach.stretches import spans_of
 from tidemark.spark.derive.timeline import in_micros
 from tidemark.spark.derive.touched import MOST_BYTES, ranges_holding
@@ -97,7 +98,7 @@ class Groups:
     def ranged(self) -> Ranged | None:
         placing, grouped, computation = self._placing, self._grouped(), self.views.computation
         grows = computation.mode is Mode.BY_KEY and self.rule.delta is not None  # then what changed is enough
-        if placing is None or grouped is None or grows:
+        if placing is None or placing.frozen_after is not None or grouped is None or grows:
             return None
         together = leading(computation, self.input, dict(zip(self.rule.held, grouped.keys, strict=True)))
         used = [name for name in needed(grouped) if name not in (START, END)]
@@ -106,6 +107,8 @@ class Groups:
 
     def shuffled(self) -> Shuffled | None:
         grouped = self._grouped()
+        if self._placing is not None and self._placing.frozen_after is not None:
+            return None
         return None if grouped is None else groups_shuffled(self.views, self.rule, grouped, needed(grouped))
 
 
@@ -188,7 +191,7 @@ class _Gathering:
         return sum(int(some.nbytes) for some in (*self._rows, *self._groups))
 
     def updates(self) -> list[pa.RecordBatch]:
-        found = _as_updates(self.views, self.rule, self.grouped, self._all())
+        found = computed_here(self.views, _as_updates(self.views, self.rule, self.grouped, self._all()))
         return diff_against_held(self.views, found, found.slice(0, 0))
 
     def _all(self) -> pa.RecordBatch:

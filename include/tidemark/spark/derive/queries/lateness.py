@@ -10,6 +10,9 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.arrow.kernels.windows import judged
+from tidemark.arrow.rows.columns import integers
+from tidemark.arrow.rows.schema import TIME
 from tidemark.definition.recipe import DIFF, FROZEN, LATE_FOR_ALL, LATE_FOR_SOME, LATE_UPDATES, LEARNED, LatenessFilter
 from tidemark.definition.windows.assigned import END, START
 from tidemark.model.collection import Column
@@ -56,8 +59,27 @@ def late(views: Views) -> Lateness:
     rule = _rule(views)
     if rule is None:
         return NOT_LATE
+    if (here := _late_here(views, rule)) is not None:
+        return here
     (found,) = asked(views, rule.input, views.new(rule.input), rule.late).collect()
     return Lateness(*(int(found[name]) for name in (LATE_FOR_ALL, LATE_FOR_SOME, LATE_UPDATES)))
+
+
+def _late_here(views: Views, rule: LatenessFilter) -> Lateness | None:
+    """The same by this process; None where that is not judged without Spark, or changes are too many."""
+    windows, given = views.lateness, views.computation.input(rule.input)
+    changed = None if windows is None else views.rows_changed_here(rule.input)
+    if windows is None or changed is None:
+        return None
+    since = given.consumed if given.previous is None else None
+    found = [0, 0, 0]
+    try:
+        for rows in changed:
+            new = rows if since is None else rows.filter(pa.array(integers(rows, TIME) >= since))
+            found = [one + more for one, more in zip(found, judged.late(new, windows, given.judging), strict=True)]
+    except ArithmeticError:
+        return None
+    return Lateness(*found)
 
 
 def computed_anew(views: Views, rows: DataFrame) -> DataFrame:

@@ -1,0 +1,96 @@
+"""In which windows updates count, and for how many they came too late, against a loop over the law of windows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
+from tidemark.arrow.kernels.windows.judged import counting, late, net_in_windows
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
+from tidemark.definition.recipe import WindowAssignment
+from tidemark.definition.windows.assigned import END, START
+from tidemark.model.collection import ColumnType
+from tidemark.model.window.bounds import windows_at
+from tidemark.model.window.close import closes_at
+from tidemark.model.window.judged import Judging
+from tidemark.model.window.kind import Aligned, Cumulate, Hopping, Tumbling
+
+pytestmark = pytest.mark.pure
+
+KINDS = st.sampled_from([Tumbling(5), Hopping(7, 3), Hopping(3, 5, sampling=True), Cumulate(9, 3)])
+JUDGING = Judging(4, (0, 4, 8, 20))
+UPDATES = st.lists(
+    st.tuples(st.none() | st.integers(0, 30), st.integers(0, 30), st.sampled_from(["a", "b"]), st.integers(-2, 2)),
+    max_size=15,
+)
+SCHEMA = pa.schema(
+    [("at", pa.int64()), (TIME, pa.int64()), (EVENT_TIME, pa.int64()), ("k", pa.string()), (DIFF, pa.int64())]
+)
+
+
+def batch(updates: list[Any]) -> pa.RecordBatch:
+    rows = [dict(zip(SCHEMA.names, (at, time, time, key, diff), strict=True)) for at, time, key, diff in updates]
+    return pa.RecordBatch.from_pylist(rows, SCHEMA)
+
+
+def assignment(kind: Aligned, lateness: int) -> WindowAssignment:
+    return WindowAssignment(kind, "at", ("k",), ColumnType.INT, closes_at(kind, 0, 1) + lateness)
+
+
+def takes(kind: Aligned, lateness: int, end: int, time: int) -> bool:
+    """By hand: whether the window was still open to changes when the update came."""
+    came = JUDGING.learned(time)
+    return came is None or closes_at(kind, end, 1) + lateness > came
+
+
+@given(KINDS, st.integers(0, 9), UPDATES)
+def test_updates_count_where_the_law_says(kind: Aligned, lateness: int, updates: list[Any]) -> None:
+    wanted: Counter[Any] = Counter()
+    numbers = [0, 0, 0]
+    for at, time, key, diff in updates:
+        windows = [] if at is None else windows_at(kind, at)
+        open_ = [window for window in windows if takes(kind, lateness, window.end, time)]
+        for window in open_:
+            wanted[at, time, key, diff, window.start, window.end] += 1
+        missed = len(windows) - len(open_)
+        numbers[0] += abs(diff) if missed and not open_ else 0
+        numbers[1] += abs(diff) if missed and open_ else 0
+        numbers[2] += abs(diff) * missed
+    rule = assignment(kind, lateness)
+    found = counting(batch(updates), rule, JUDGING).to_pylist()
+    assert Counter((row["at"], row[TIME], row["k"], row[DIFF], row[START], row[END]) for row in found) == wanted
+    assert list(late(batch(updates), rule, JUDGING)) == numbers
+
+
+@given(KINDS, st.integers(0, 9), UPDATES, st.integers(1, 5))
+def test_updates_add_up_to_rows_however_they_come_in_batches(
+    kind: Aligned, lateness: int, updates: list[Any], size: int
+) -> None:
+    """Those in no window, too, but for those that take each other back."""
+    wanted: Counter[Any] = Counter()
+    for at, time, key, diff in updates:
+        windows = [(None, None)] if at is None else [(one.start, one.end) for one in windows_at(kind, at)]
+        for start, end in windows:
+            if end is None or takes(kind, lateness, end, time):
+                wanted[at, key, start, end] += diff
+    batches = [batch(updates[first : first + size]) for first in range(0, len(updates), size)]
+    found = [
+        row
+        for rows in net_in_windows(batches, None, assignment(kind, lateness), JUDGING, 2**20)
+        for row in rows.to_pylist()
+    ]
+    assert {(row["at"], row["k"], row[START], row[END]): row[DIFF] for row in found} == {
+        row: many for row, many in wanted.items() if many
+    }
+
+
+def test_updates_that_take_too_much_are_refused() -> None:
+    rows = batch([(1, 1, "a", 1)])
+    with pytest.raises(Overflowed, match="take more than"):
+        list(net_in_windows([rows] * 9, None, assignment(Tumbling(5), 0), JUDGING, 100))
