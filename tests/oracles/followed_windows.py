@@ -30,6 +30,7 @@ from tidemark.errors import Uncertified
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.seal import seal
+from tidemark.model.canonical_json import canonical
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate, ValueType
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.interval import Interval
@@ -188,12 +189,23 @@ class Oracle:
         wide = () if in_order else [name for name in sums if types[name] is ColumnType.INT]
         found = self.spark.sql(windows_sql(self.spark, self.given, windows, wide)).toArrow()
         _check_types(found.schema, columns)
+        found = _as_stored(found, columns)
         counted: Held = Counter(cells(found, columns))
         return counted, shown(counted, windows, columns, self.close)
 
     def done(self) -> None:
         """Nothing is kept of the input."""
         self.spark.table("updates").unpersist()
+
+
+def _as_stored(found: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """Lists as a collection stores them: canonical JSON."""
+    for column in columns:
+        if column.type is ColumnType.JSON:
+            texts = [None if text is None else canonical(text) for text in found.column(column.name).to_pylist()]
+            at = found.schema.get_field_index(column.name)
+            found = found.set_column(at, column.name, pa.array(texts, pa.string()))
+    return found
 
 
 def updates(made: Made) -> pa.Table:

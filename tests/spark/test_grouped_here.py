@@ -494,10 +494,10 @@ def test_what_is_not_little_is_left_to_spark(
 def test_rows_that_will_be_too_many_are_told_by_an_eighth_of_what_is_looked_at() -> None:
     eighth = pa.record_batch({"whole": pa.array(range(read.LEAST_TASK_ROWS // 4))})
     looked_at = 8 * eighth.num_rows
-    assert rows_here.Kept(looked_at).is_full(eighth.num_rows, eighth)
-    assert not rows_here.Kept(looked_at).is_full(eighth.num_rows - 1, eighth), "that says nothing yet"
-    assert not rows_here.Kept(looked_at).is_full(eighth.num_rows, eighth.slice(0, 1000))
-    all_of_them = rows_here.Kept(looked_at)
+    assert rows_here.RowBudget(looked_at).is_full(eighth.num_rows, eighth)
+    assert not rows_here.RowBudget(looked_at).is_full(eighth.num_rows - 1, eighth), "that says nothing yet"
+    assert not rows_here.RowBudget(looked_at).is_full(eighth.num_rows, eighth.slice(0, 1000))
+    all_of_them = rows_here.RowBudget(looked_at)
     assert not any(all_of_them.is_full(looked_at // 4, eighth) for _ in range(4)), "as many as may be kept"
     assert all_of_them.is_full(1, eighth.slice(0, 1))
 
@@ -506,7 +506,7 @@ def test_a_sum_that_may_not_fit_and_a_row_there_fewer_times_than_none_are_for_sp
     spark: Any, tmp_path: Path
 ) -> None:
     made, one = sales_of(tmp_path / "sum", spark, [row(1, whole=3)])
-    next_rows(made, row(1, whole=2**62), row(2, whole=2**62), row(3, whole=-(2**62)))
+    next_rows(made, row(1, whole=2**62), row(2, whole=2**62), row(3, whole=2**62))
     with pytest.raises(NeedsSpark):
         correct(replace(one.job(), runner=no_spark))
     made, one = sales_of(tmp_path / "times", spark, [row(1, whole=3)], UPDATES)
