@@ -144,6 +144,15 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._held, text.encode())
 
+    def interrupted(self) -> None:
+        """Interrupt what runs; once more, as a person does, where a busy machine did not hear it."""
+        self.type("\x03")
+        try:
+            self.until("interrupted", seconds=30)
+        except AssertionError:
+            self.type("\x03")
+            self.until("interrupted")
+
     def until(self, message: str, seconds: float = 60) -> str:
         """What is shown until `message` is."""
         found, end = "", time.monotonic() + seconds
@@ -168,8 +177,7 @@ def test_a_prompt_on_a_terminal(asked: Shell, tmp_path: Path) -> None:
         terminal.until("events\r\n")
         terminal.type("SELECT count(*) FROM range(10000000) a, range(1000000) b WHERE a.range + b.range = 7;\n")
         time.sleep(1)
-        terminal.type("\x03")
-        terminal.until("interrupted")
+        terminal.interrupted()
         terminal.type(".help\n")
         terminal.until("Each collection is a table")
         terminal.type(".quit\n")

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +22,7 @@ from simulation.plain_definitions import windows_of
 from simulation.sea import Sea
 from support.world import DAY
 from tidemark.api.sql import database as sql_database
+from tidemark.api.sql import interrupts
 from tidemark.errors import InvalidUsage, MissingExtra, TidemarkError
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope
 from tidemark.model.instant import format_instant
@@ -367,6 +369,30 @@ def test_an_interrupt_that_comes_while_the_query_is_handed_over_ends_it(monkeypa
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         database.run(endless)
+    database.close()
+    assert time.monotonic() - start < 60
+
+
+def test_an_interrupt_that_was_dropped_on_the_way_ends_the_next_statement() -> None:
+    """As by C code that asks Python something, and takes any error for a no."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with interrupts.heard():
+            database = sql_database.Database(2**28)
+            with suppress(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(5)
+            start = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                database.run(
+                    lambda: database.connection.execute(
+                        "SELECT count(*) FROM range(100000) a, range(100000) b, range(1000) c"
+                    ).fetchall()
+                )
+            assert database.run(lambda: database.connection.execute("SELECT 1").fetchall()) == [(1,)]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     database.close()
     assert time.monotonic() - start < 60
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemark.api.sql import interrupts
 from tidemark.cli import output
 from tidemark.cli.sql_rows import asked, shown
 from tidemark.errors import TidemarkError
@@ -78,7 +79,8 @@ class Prompt:
 
     def _ask(self, statement: str) -> None:
         try:
-            shown(self.call, asked(self.call, statement, self.memory), self.limit, self.shape)
+            with interrupts.heard():
+                shown(self.call, asked(self.call, statement, self.memory), self.limit, self.shape)
         except TidemarkError as error:
             output.note(f"error: {error}")
         except KeyboardInterrupt:

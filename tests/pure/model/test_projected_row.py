@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
+from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.projected import projected
-from tidemark.arrow.kernels.windows.sums import Overflowed
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.parse import parsed

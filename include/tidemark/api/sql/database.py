@@ -7,16 +7,19 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import duckdb
 import pyarrow.dataset as ds
 
+from tidemark.api.sql import interrupts
 from tidemark.errors import InvalidUsage, plain_line
 
 T = TypeVar("T")
 
+HEARD_S = 0.5
+"""How often it is looked whether there was an interrupt that nobody raised."""
 CLAUSES = {"select", "from", "where", "group", "having", "limit", "join", "on", "using", "as", "and", "or", "by"}
 """Words at which DuckDB stops over what is written before them."""
 
@@ -35,6 +38,7 @@ class Database:
             "autoload_known_extensions": "false",
             "allow_community_extensions": "false",
         }
+        self._interrupts = interrupts.count()
         self.connection = duckdb.connect(":memory:", config=settings)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=folder)
         self._closed = weakref.finalize(self, _close, self.connection, self._pool, folder)
@@ -63,13 +67,24 @@ class Database:
             raise InvalidUsage(f"{kind} is not asked here: only SELECT reads, and nothing else is allowed")
 
     def run(self, work: Callable[[], T]) -> T:
-        """What a piece of work on the connection gives. An interrupt ends it, also one that comes while it is begun:
-        DuckDB itself does not look for one."""
+        """What a piece of work on the connection gives. An interrupt ends it, also one that comes while it is begun, or
+        that was counted since the database was made, and dropped: DuckDB itself does not look for one."""
         try:
-            return self._pool.submit(work).result()
+            return self._waited_for(self._pool.submit(work))
         except KeyboardInterrupt:
             _stop(self.connection, self._pool)
+            self._interrupts = interrupts.count()
             raise
+
+    def _waited_for(self, future: Future[T]) -> T:
+        while True:
+            try:
+                return future.result(timeout=HEARD_S)
+            except TimeoutError:
+                if future.done():
+                    return future.result()
+                if interrupts.count() > self._interrupts:
+                    raise KeyboardInterrupt from None
 
     def close(self) -> None:
         """Give back what it holds."""
