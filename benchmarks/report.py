@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks import (
     chunk_index,
+    conditions,
     contention,
     layouts,
     publishing,
@@ -115,6 +116,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield publishing.figures(found)
     elif name == "shipped":
         yield shipped.figures(found)
+    elif name == "conditions":
+        yield conditions.figures(found)
     elif name == "sql":
         yield sql.figures(found)
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from benchmarks import publishing, report_corrections, report_derived, report_windows, shipped, sql, undue
+from benchmarks import conditions, publishing, report_corrections, report_derived, report_windows, shipped, sql, undue
 from benchmarks.figures import Figures
 from benchmarks.report_age import name_of
 
@@ -27,6 +27,7 @@ def targets(results: dict[str, Any]) -> Figures | None:
         *publishing.targets(results.get("publishing")),
         *sql.targets(results.get("sql")),
         *shipped.targets(results.get("shipped")),
+        *conditions.targets(results.get("conditions")),
     ]
     if not lines:
         return None

@@ -13,8 +13,6 @@ import pytest
 from tests.conformance.__main__ import main
 from tests.conformance.runner import Case, cases, failure, outcome
 from tests.conformance.test_vectors import VECTORS
-from tests.conformance.window_production import WHEN_THEY_CAME
-from tests.conformance.window_words import WITH_SPARK
 from tests.conformance.windows import KINDS
 
 pytestmark = pytest.mark.pure
@@ -158,7 +156,6 @@ LAW_ONLY = {
     "own.batches.complete": "no collection file has all windows told again with each batch",
     "own.gap_of_each_record": "no collection file gives each record a gap of its own",
     "tumbling_negative": "production refuses rows that are there fewer times than none",
-    **dict.fromkeys(WITH_SPARK, WHEN_THEY_CAME),
 }
 """Cases that the law alone answers here, and why."""
 IN_PART = {

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tests.conformance.window_declared import LawOnly, by_production, by_the_law, declared
 from tests.conformance.window_for_a_while import is_for_a_while, late_for_sessions, windows_for_a_while
-from tests.conformance.window_production import Told, refreshed, windows
+from tests.conformance.window_production import Told, counts_when_rows_came, refreshed, windows
 from tests.conformance.window_words import named, numbers, told_of
 from tidemark.model.derived import Derived
 from tidemark.model.window.bounds import Window, windows_at
@@ -41,7 +41,7 @@ def windows_by_production(
     """The same by production alone. Raises LawOnly where it cannot answer."""
     one = declared(_as_declared(rule, rows))
     told = _told(one, [*rows, *without], max(close, 1))
-    by_times = close >= 1 and not is_for_a_while(one)
+    by_times = close >= 1 and not is_for_a_while(one) and not counts_when_rows_came(one)
     closed = [window.time < close if by_times else rule.closed(window.end, close) for window in told]
     return [_named(rule, window, rows) | {"closed": shut} for window, shut in zip(told, closed, strict=True)]
 
@@ -85,7 +85,7 @@ def late_records(rule: Rule, rows: Sequence[Happened]) -> list[int]:
     def by_production() -> list[int]:
         one = declared(_as_declared(rule, rows))
         if not is_for_a_while(one) or not isinstance(rule.kind, Session):
-            raise LawOnly("Spark SQL counts the late rows of other windows than sessions")
+            raise LawOnly("production counts late rows of aligned and sliding windows, and does not name them")
         return [*late_for_sessions(one, tuple(map(_as_held, rows)))]
 
     return answered(by_law, by_production, note=False)
@@ -132,7 +132,9 @@ def _told(one: Derived, rows: Sequence[Happened], close: int) -> Sequence[Told]:
     rows = [*map(_as_held, rows)]
     if is_for_a_while(one):
         return windows_for_a_while(one, tuple(rows))
-    return windows(one, [row._replace(learned=0) for row in rows], close)
+    # A row that came before all frontiers came at 0, of which nothing is judged.
+    came = [max(row.learned, 0) if counts_when_rows_came(one) else 0 for row in rows]
+    return windows(one, [row._replace(learned=time) for row, time in zip(rows, came, strict=True)], close)
 
 
 def _as_declared(rule: Rule, rows: Sequence[Happened]) -> Rule:

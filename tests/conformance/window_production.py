@@ -75,6 +75,15 @@ def recipe_of(declared: Derived, given: Collection = ROWS) -> Recipe:
     return analysed_windows(declared.definition.windows, shape_of(given.name, given), declared.refresh)
 
 
+def counts_when_rows_came(declared: Derived) -> bool:
+    """Whether these are aligned windows that take late rows for a while only."""
+    return is_bounded(recipe_of(declared))
+
+
+def is_bounded(recipe: Recipe) -> bool:
+    return recipe.in_windows is not None and recipe.in_windows.assignment.frozen_after is not None
+
+
 def input_of(rows: Iterable[Happened]) -> Collection:
     """The input that holds rows: its numbers are floats where one is."""
     return OF_FLOATS if any(isinstance(row.value, float) for row in rows) else ROWS
@@ -83,7 +92,7 @@ def input_of(rows: Iterable[Happened]) -> Collection:
 @lru_cache(maxsize=4096)
 def _windows(declared: Derived, rows: tuple[Happened, ...], upper: int) -> tuple[Told, ...]:
     with _World(declared, input_of(rows)) as world:
-        world.compute(rows, max(upper, 1))
+        world.compute(rows, max(upper, world.first(rows)))
         return tuple(world.held())
 
 
@@ -92,13 +101,11 @@ def _refreshed(
     declared: Derived, before: tuple[Happened, ...], more: tuple[Happened, ...]
 ) -> tuple[tuple[Told, ...], ...]:
     with _World(declared, input_of((*before, *more))) as world:
-        world.compute(before, 1)
+        first = world.first(before)
+        world.compute(before, first)
         held = tuple(world.held())
-        world.compute((*before, *more), 2)
+        world.compute((*before, *more), max(first + 1, world.first(more)))
         return held, tuple(world.held())
-
-
-WHEN_THEY_CAME = "rows count by when they came, which the adapter does not say yet"
 
 
 class _World:
@@ -110,8 +117,6 @@ class _World:
         self.given, self.recipe = given, recipe_of(declared, given)
         if not kernel_of(self.recipe) or self.recipe.left_to_spark:
             raise LawOnly(f"Spark SQL computes it: {self.recipe.left_to_spark}")
-        if self.recipe.in_time:
-            raise LawOnly(WHEN_THEY_CAME)
         self.urls = tuple(f"memory://windows{next(self._numbers)}/{name}" for name in ("rows", "windows"))
         types: dict[str, Any] = {"key": TEXT, "window_start": INT, "window_end": INT, **TYPES}
         types["sum"] = given.column("number").type
@@ -127,10 +132,18 @@ class _World:
         for url in self.urls:
             MemoryStore._named.pop(url, None)
 
+    def first(self, rows: Sequence[Happened]) -> int:
+        """The frontier at which it is computed first: where it counts when rows came, all of them have."""
+        came = [row.learned for row in rows] if is_bounded(self.recipe) else []
+        return max(came, default=0) + 1
+
     def compute(self, rows: Sequence[Happened], upper: int) -> None:
         """Bring the collection to what is defined of the rows, those of them that are new by what changed."""
         before = self.state.seal
-        given = Input(ROWS.name, self.urls[0], self._read(rows, upper), upper, before or None)
+        came = tuple(sorted({row.learned for row in rows if row.learned > 0}))
+        given = Input(
+            ROWS.name, self.urls[0], self._read(rows, upper), upper, before or None, ends=came, all_judged=True
+        )
         mode = self.recipe.mode if before else Mode.WHOLE
         prefix, derived = f"data/{upper}", self.state.collection.derived
         asked = Computation(

@@ -31,12 +31,6 @@ KNOWN = {
     *("values", "count", "sum", "min_time", "max_time", "closed"),
 }
 """What is told of a window."""
-WITH_SPARK = (
-    *("kafka/expired_window", "kafka/cogroup_tumble", "own.two_windows_late", "own.cumulate_records"),
-    *("flink/sliding_3s_1s", "flink/drop_late_sliding", "own.batches.append", "own.batches.newest_time"),
-)
-"""Cases that a collection file declares, and that production computes by Spark SQL only. The rows of those with
-instants below 1,000 go through it in tests/spark/test_window_vectors.py."""
 FOR_EVER = 2**60
 """A global window is one that no frontier of the vectors reaches the end of."""
 

@@ -113,7 +113,7 @@ def test_of_windows_that_take_late_rows_for_a_while_they_are_judged_as_the_windo
 
     def check(time: int) -> int:
         asked, how = _statistics(sea, state, time)
-        assert (how.counted is None) == (how.recipe.windowed is not None)
+        assert (how.recipe.in_windows is None) == (how.recipe.windowed is not None)
         right = {tuple(row.values()) for row in computer._whole(asked)}
         names = [column.name for column in state.collection.columns]
         held = [dict(zip(names, row, strict=True)) for row in sea.held("w", time)]

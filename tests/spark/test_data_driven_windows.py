@@ -19,8 +19,8 @@ from tests.spark.test_derived import Deriving
 from tests.spark.window_statistics import check_statistics
 from tests.support.reading import as_of
 from tidemark.arrow.read import told_of
-from tidemark.definition.windows.assigned import AT, END
-from tidemark.definition.windows.assigned import START as START_OF
+from tidemark.definition.windows.rows import AT, END
+from tidemark.definition.windows.rows import START as START_OF
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.definition import differing_keys, verify_definition
 from tidemark.jobs.steps.correct import correct

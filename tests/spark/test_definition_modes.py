@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -328,16 +328,28 @@ def by_row(spark: Any, rule: ByRow, changes: Mapping[str, Rows]) -> Rows:
     return without_zeros(total)
 
 
-def touched(spark: Any, rule: ByKey, new: Mapping[str, Rows], changes: Mapping[str, Rows]) -> tuple[set[Row], Rows]:
+Seen = Callable[[Any], None]
+"""What is done about the views of inputs, and of their changes, before they are queried."""
+
+
+def as_they_are(spark: Any) -> None:
+    """Nothing."""
+
+
+def touched(
+    spark: Any, rule: ByKey, new: Mapping[str, Rows], changes: Mapping[str, Rows], seen: Seen = as_they_are
+) -> tuple[set[Row], Rows]:
     """The touched keys, and the rows that the definition has of them."""
-    keys = queried(spark, changes, " UNION ".join(rule.touched.values())).toArrow()
+    keys = queried(spark, changes, " UNION ".join(rule.touched.values()), seen).toArrow()
     spark.createDataFrame(keys).createOrReplaceTempView(TOUCHED)
-    return {as_row(row.values()) for row in keys.to_pylist()}, answer(queried(spark, new, rule.select))
+    return {as_row(row.values()) for row in keys.to_pylist()}, answer(queried(spark, new, rule.select, seen))
 
 
-def grown(spark: Any, rule: ByKey, held: Any, changes: Mapping[str, Rows]) -> tuple[set[Row], Rows]:
+def grown(
+    spark: Any, rule: ByKey, held: Any, changes: Mapping[str, Rows], seen: Seen = as_they_are
+) -> tuple[set[Row], Rows]:
     """The groups of changed rows, and their rows as they are to be."""
-    delta = queried(spark, changes, rule.delta or "")
+    delta = queried(spark, changes, rule.delta or "", seen)
     assert sorted(name for name in delta.columns if not name.startswith("k")) == sorted(rule.sums)
     delta.createOrReplaceTempView(DELTA)
     held.createOrReplaceTempView(HELD)
@@ -350,7 +362,7 @@ def restricted(rows: Rows, places: Sequence[int], keys: set[Row]) -> Rows:
     return Counter({row: count for row, count in rows.items() if tuple(row[at] for at in places) in keys})
 
 
-def queried(spark: Any, inputs: Mapping[str, Rows], query: str) -> Any:
+def queried(spark: Any, inputs: Mapping[str, Rows], query: str, seen: Seen = as_they_are) -> Any:
     """A query over inputs, each as often as it says, and as changes at time 7 of event time 5."""
     for shape in (FLIGHTS, CARRIERS):
         names = ", ".join(column.name for column in shape.columns)
@@ -362,6 +374,7 @@ def queried(spark: Any, inputs: Mapping[str, Rows], query: str) -> Any:
         frame.selectExpr(*names.split(", "), f"explode(sequence(1L, {DIFF})) AS _at").drop("_at").where(
             f"{shape.key[0]} IS NOT NULL"
         ).createOrReplaceTempView(shape.name)
+    seen(spark)
     return spark.sql(query)
 
 

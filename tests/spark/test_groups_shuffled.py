@@ -30,7 +30,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Definition
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
-from tidemark.model.window.windows import Windows
+from tidemark.model.window.windows import Late, Windows
 from tidemark.spark.derive.kinds import groups_shuffled
 
 pytestmark = pytest.mark.spark
@@ -50,6 +50,10 @@ BUILT = {
     "windows": (UPDATES, Definition(windows=Windows(("kind",), "sold", Tumbling(DAY // 4, 7), MERGED, grace=5))),
     "some": (UPSERT, Definition(windows=Windows(("note",), "sold", Hopping(DAY, DAY // 2), MERGED, WHERE))),
     "of_all": (UPDATES, Definition(windows=Windows((), "id", Cumulate(40, 10), MERGED))),
+    "in_time": (
+        UPDATES,
+        Definition(windows=Windows(("kind",), "sold", Hopping(DAY, DAY // 2), MERGED, WHERE, late=Late.DISCARD)),
+    ),
     "rows": (UPSERT, Definition(windows=Windows(("kind", "good"), "sold", Tumbling(DAY), EXTREMES, early=True))),
     "select": (
         UPDATES,
@@ -74,6 +78,7 @@ def test_they_are_those_that_the_driver_builds_and_queries(spark: Any, tmp_path:
     land(made, 2, [drawn(chance, 2, number) for number in range(100, 200)])
     here, there, queries = (unbuilt(made, spark, definition, one) for one in ("here", "there", "queries"))
     told = refreshed(here, here=True)
+    assert (name == "in_time") == any(told.get("late", {}).values())
     with by_executors(at_once):
         again = refreshed(there, here=False)
     same = [one for one in SAME if one != "rows_read"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from tests.pure.definition.inputs import FLIGHTS
 from tests.spark.test_definition_modes import (
     Row,
     Rows,
+    Seen,
     answer,
     engine,
     grown,
@@ -26,17 +26,16 @@ from tests.spark.test_definition_modes import (
     touched,
 )
 from tests.support.budget import budget
-from tidemark.definition.recipe import DIFF, FROZEN, LEARNED, Recipe
-from tidemark.definition.resolve import sql_type
+from tidemark.definition.recipe import Recipe, changes_of
 from tidemark.definition.windows.aligned import analysed_windows
-from tidemark.definition.windows.assigned import AT, END, START
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.contents import Rule, aligned_windows
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
+from tidemark.model.window.judged import Judging
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
-from tidemark.model.window.windows import Late, Windows
+from tidemark.model.window.windows import Windows
+from tidemark.spark.derive.queries.in_windows import once_for_each
 
 pytestmark = pytest.mark.spark
 __all__ = ["engine"]
@@ -137,6 +136,21 @@ def told(frame: Any, recipe: Recipe) -> Rows:
     return Counter(tuple(map(_plain, row.values())) for row in rows)
 
 
+def once_for_each_window(recipe: Recipe) -> Seen:
+    """The flights, and what changed of them, as the recipe's queries see them."""
+    rule = recipe.in_windows
+    assert rule is not None
+
+    def seen(spark: Any) -> None:
+        views = {name: spark.table(name) for name in (changes_of("flights"), "flights")}
+        for name, frame in views.items():
+            frame.createOrReplaceTempView("flights")
+            rows = once_for_each(spark.sql(rule.rows), rule.assignment, Judging(0, ()))
+            rows.createOrReplaceTempView(name)
+
+    return seen
+
+
 @pytest.mark.parametrize(
     "case",
     budget(ci=["dates, of all", "hopping", "no midnight", "no day"], deep=list(CASES)),
@@ -152,50 +166,19 @@ def test_windows_are_what_the_law_says_in_every_mode(engine: Any, case: str) -> 
     old, changed = flights(chance)
     changes: dict[str, Rows] = {"flights": changed, "carriers": Counter[Row]()}
     new = {"flights": summed(old, changed), "carriers": Counter[Row]()}
-    held = queried(engine, {"flights": old, "carriers": Counter()}, recipe.whole)
-    before, after = answer(held), queried(engine, new, recipe.whole)
+    seen = once_for_each_window(recipe)
+    held = queried(engine, {"flights": old, "carriers": Counter()}, recipe.whole, seen)
+    before, after = answer(held), queried(engine, new, recipe.whole, seen)
     assert told(after, recipe) == law(windows, new["flights"])
     expected = less(answer(after), before)
     assert expected, "the changes change something"
     places = [recipe.columns.index(name) for name in rule.held]
-    keys, desired = touched(engine, rule, new, changes)
+    keys, desired = touched(engine, rule, new, changes, seen)
     assert less(desired, restricted(before, places, keys)) == expected
     assert keys <= {tuple(row[at] for at in places) for row in {*before, *desired}}, "windows no change is in"
     if rule.delta is not None:
-        keys, desired = grown(engine, rule, held, changes)
+        keys, desired = grown(engine, rule, held, changes, seen)
         assert less(desired, restricted(before, places, keys)) == expected
-
-
-@pytest.mark.parametrize(
-    "case",
-    budget(ci=["before 1970", "dates, of all", "hopping", "sampling", "clocks go back"], deep=list(CASES)),
-)
-def test_late_rows_are_placed_in_the_window_that_was_open(engine: Any, case: str) -> None:
-    """Each row with when it came, or as one that came before whatever is judged, in the windows that the law says."""
-    chance, grace = random.Random(case), 3 * HOUR if CASES[case].on == "at" else 2
-    windows = replace(CASES[case], grace=grace, late=Late.NEXT_WINDOW)
-    rule, place = analysed_windows(windows, FLIGHTS).in_time, NAMES.index(windows.on)
-    assert rule is not None
-    units = {"at": HOUR, "day": 48 * HOUR, "Delay": 2_400 * HOUR if isinstance(windows.kind, Calendar) else 1}
-
-    def learned(row: Row) -> int | None:
-        after = chance.randrange(-60, 200) * units[windows.on]
-        return None if chance.random() < 0.1 else (_micros(row[place]) or 0) + after
-
-    came = [(*row, learned(row)) for row in sorted(flights(chance)[0], key=repr)]
-    types = ", ".join(f"{column.name} {sql_type(column.type)}" for column in FLIGHTS.columns)
-    frame = engine.createDataFrame([(*row, 1) for row in came], f"{types}, {LEARNED} bigint, {DIFF} bigint")
-    frame.createOrReplaceTempView("flights")
-    micros = "CAST({} AS bigint)" if windows.on == "Delay" else "unix_micros({})"
-    found = engine.sql(rule.rows).where(f"NOT {FROZEN}").selectExpr(AT, micros.format(START), micros.format(END))
-    expected = Counter(
-        (at, *window)
-        for row in came
-        if row[NAMES.index("id")] > 1 and (at := _micros(row[place])) is not None
-        for window in aligned_windows(Rule.of(windows), windows.kind, at, -(2**60) if row[-1] is None else row[-1])
-    )
-    assert Counter(map(tuple, found.collect())) == expected
-    assert any(not start <= at < end for at, start, end in expected)
 
 
 def test_windows_are_those_of_spark(engine: Any) -> None:
@@ -205,6 +188,6 @@ def test_windows_are_those_of_spark(engine: Any) -> None:
     theirs = """SELECT carrier, window.start AS window_start, window.end AS window_end, count(*) AS rows,
                 count(Delay) AS given FROM flights
                 GROUP BY carrier, window(at, '10 hours', '5 hours', '1 hour')"""
-    assert answer(queried(engine, inputs, analysed_windows(ours, FLIGHTS).whole)) == answer(
-        queried(engine, inputs, theirs)
-    )
+    recipe = analysed_windows(ours, FLIGHTS)
+    found = answer(queried(engine, inputs, recipe.whole, once_for_each_window(recipe)))
+    assert found == answer(queried(engine, inputs, theirs))

@@ -2,8 +2,7 @@
 what the law says. One input holds all cases, and each collection of windows has a row for each case's windows.
 
 An instant of the vectors is a day here, so that rows are judged late by days of the input's schedule as the vectors
-judge by the time of their stream. Aligned windows that take late rows for a while only run nowhere else on what the
-vectors hold (WITH_SPARK in tests/conformance/window_words.py).
+judge by the time of their stream.
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ def followed(spark: Any, events: Made, declared: dict[str, Windows], *, here: bo
             told = correct(made[name].job())
             assert told["mode"] == ("whole" if day == 1 else "by_key")
             if here:
-                aligned = isinstance(windows.kind, Aligned) and windows.late is not Late.NEXT_WINDOW
+                aligned = isinstance(windows.kind, Aligned)
                 assert (told["way"]["place"] == "here") is aligned, (name, told["way"])
             assert standing(spark, made[name], START + day * DAY) == law(windows, rows, START + day * DAY), (name, day)
             was, now = (lateness(judge(Rule.of(windows), happened(windows, some))) for some in (known, rows))
@@ -290,7 +290,8 @@ def test_queries_compute_the_same_where_rows_are_too_many_for_this_process(
     spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_queries(monkeypatch)
-    aligned = {name: windows for name, windows in FOR_A_WHILE.items() if isinstance(windows.kind, Aligned)}
+    declared = {**FOR_A_WHILE, **MOVING}
+    aligned = {name: windows for name, windows in declared.items() if isinstance(windows.kind, Aligned)}
     followed(spark, events, aligned, here=False)
 
 

@@ -25,10 +25,6 @@ HELD = "_held"
 """The view of the rows that stand now in the groups of DELTA (or of more), with their hidden columns."""
 LEARNED = "_learned"
 """The column of an input's updates that says up to where it was complete when they came (model/window/judged.py)."""
-FROZEN = "_frozen"
-"""The column that says of a row in a window whether the window took it no more when it came."""
-LATE_FOR_ALL, LATE_FOR_SOME, LATE_UPDATES = "_late_for_all", "_late_for_some", "_late_updates"
-"""How many rows came late, and for how many windows."""
 BAND = "_band"
 """The column of rows and cells that says of which windows they are, by where these start (model/window/bands.py)."""
 
@@ -242,37 +238,36 @@ class SessionPlan:
 
 
 @dataclass(frozen=True)
-class LatenessFilter:
-    """Windows that take late rows for a while only: `whole` and `by_key` of the recipe are over the rows of `input`
-    that count, once for each window they count in.
-
-    `rows`: a query over the view of the input's updates, under the input's name, with LEARNED and DIFF, that gives the
-    `columns` that are needed of it (`by` among them), AT, START and END of each window, DIFF and FROZEN.
-    `late`: a query over the same view that gives one row of LATE_FOR_ALL, LATE_FOR_SOME and LATE_UPDATES.
-    `moves`: late rows count in the window that was open when they came, so that none can be taken back.
-    """
-
-    input: str
-    by: tuple[str, ...]
-    columns: tuple[str, ...]
-    rows: str
-    late: str
-    moves: bool = False
-
-
-@dataclass(frozen=True)
 class WindowAssignment:
     """Rows of an input, once for each window of a `kind` that they are in, by arithmetic or the calendar alone: those
-    of which the column `on` is not null, with the columns START and END, which are of the type `bound`. What `by_key`
-    of the recipe says without queries (`delta_plan`, `grouped`, `columns`) is over such rows. Where late rows count for
-    a limited time, an update counts in a window while its input was complete to less than `frozen_after` microseconds
-    past the window's end when it came (None: for ever)."""
+    of which the column `on` is not null, with the columns START and END, which are of the type `bound`. Windows are
+    told apart by the columns `by`.
+
+    Where late rows count for a limited time, an update counts in a window while its input was complete to less than
+    `frozen_after` microseconds past the window's end when it came (None: for ever). With `grace_of_next` one that came
+    late for all of its windows counts in the first one that ended later than so long before where the input was
+    complete then; so that none can be taken back."""
 
     kind: Aligned
     on: str
     by: tuple[str, ...]
     bound: ColumnType
     frozen_after: int | None = None
+    grace_of_next: int | None = None
+
+
+@dataclass(frozen=True)
+class WindowedRows:
+    """Aligned windows as queries find them: `whole` and `by_key` of the recipe are over rows of `input` once for each
+    window that they count in.
+
+    `rows`: a query over the view of the input, or of its updates, under the input's name: those of its rows that are in
+    windows, with the column AT, by which the `assignment` is. `columns` are those that are needed of it then."""
+
+    input: str
+    columns: tuple[str, ...]
+    rows: str
+    assignment: WindowAssignment
 
 
 @dataclass(frozen=True)
@@ -298,9 +293,9 @@ class Recipe:
     `windowed` says how they are computed; `whole` then has their columns, but not their rows. With `happened` the views
     of the input, and of its changes, have the column HAPPENED. `used` tells by input which of its columns any of these
     queries looks at, and maybe others (None: all of them).
-    Of windows that take late rows for a while only, `in_time` says which rows count. Of others that lie where they lie,
-    `placed` says which rows are in them, where that needs no query. `projection` says which rows at hand count,
-    and what columns they have besides (None: all as they are); before `placed`. `left_to_spark` says why queries of
+    Of aligned windows `in_windows` says what rows are in which of them; and `placed` the same of rows at hand, where
+    what `by_key` says without queries is over these. `projection` says which rows at hand count, and what columns they
+    have besides (None: all as they are); before `placed`. `left_to_spark` says why queries of
     Spark's compute it, where no kernel does: a line, or nothing. `joined` is the query of an inner join over views with
     DIFF, by which it is computed from what changed (definition/joined.py); `join` says the same of rows at hand.
     """
@@ -316,7 +311,7 @@ class Recipe:
     windowed: SlidingPlan | SessionPlan | None = None
     happened: bool = False
     used: Mapping[str, tuple[str, ...]] | None = None
-    in_time: LatenessFilter | None = None
+    in_windows: WindowedRows | None = None
     placed: WindowAssignment | None = None
     projection: Projection | None = None
     left_to_spark: str = ""

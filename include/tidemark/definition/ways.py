@@ -112,10 +112,8 @@ def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
         said = f"Spark SQL gives the rows that the kernel takes: {recipe.left_to_spark}"
         return Ways(kernel, tuple(first), (Place.QUERIES,), (said,))
     if recipe.placed is not None and recipe.placed.frozen_after is not None:
-        here = (Place.HERE, Place.QUERIES)
-        return Ways(
-            kernel, here, here, ("of more rows Spark SQL computes which count, as late ones do for a limited time",)
-        )
+        said = "late rows count for a limited time: what many changes reach is computed of all updates, by Spark SQL"
+        return Ways(kernel, (Place.HERE, *shuffle, Place.QUERIES), (Place.HERE, Place.QUERIES), (said,))
     first = [Place.HERE, *ranges, *shuffle, Place.QUERIES]
     changes = [Place.HERE, *(ranges if rule is None or rule.delta is None else []), Place.QUERIES]
     if rule is not None and rule.grouped is None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.windows.gaps import FIRST, LAST, Gaps, in_sessions
-from tidemark.definition.windows.assigned import START
+from tidemark.definition.windows.rows import START
 from tidemark.errors import InvalidUsage
 
 Cells = list[tuple[str, int]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
-from tidemark.arrow.kernels.windows.judged import counting, late, net_in_windows
+from tidemark.arrow.kernels.windows.judged import counting, late, late_in_windows, net_in_windows
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
 from tidemark.definition.recipe import WindowAssignment
-from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.rows import END, START
 from tidemark.model.collection import ColumnType
-from tidemark.model.window.bounds import windows_at
+from tidemark.model.window.bounds import earliest_after, windows_at
 from tidemark.model.window.close import closes_at
 from tidemark.model.window.judged import Judging
 from tidemark.model.window.kind import Aligned, Cumulate, Hopping, Tumbling
+from tidemark.model.window.statistics import LATE
 
 pytestmark = pytest.mark.pure
 
@@ -66,6 +68,46 @@ def test_updates_count_where_the_law_says(kind: Aligned, lateness: int, updates:
     found = counting(batch(updates), rule, JUDGING).to_pylist()
     assert Counter((row["at"], row[TIME], row["k"], row[DIFF], row[START], row[END]) for row in found) == wanted
     assert list(late(batch(updates), rule, JUDGING)) == numbers
+
+
+@given(KINDS, st.integers(0, 9), st.integers(0, 3), UPDATES)
+def test_what_is_late_for_all_counts_in_the_window_that_is_open_next(
+    kind: Aligned, lateness: int, grace: int, updates: list[Any]
+) -> None:
+    wanted: Counter[Any] = Counter()
+    added = [(at, time, key, abs(diff)) for at, time, key, diff in updates]
+    for at, time, key, diff in added:
+        own = [] if at is None else windows_at(kind, at)
+        counts = [window for window in own if takes(kind, lateness, window.end, time)]
+        if own and not counts:
+            came = JUDGING.learned(time)
+            assert came is not None, "else it would count"
+            counts = [earliest_after(kind, came - grace)]
+        for window in counts:
+            wanted[at, time, key, diff, window.start, window.end] += 1
+    rule = replace(assignment(kind, lateness), grace_of_next=grace)
+    found = counting(batch(added), rule, JUDGING).to_pylist()
+    assert Counter((row["at"], row[TIME], row["k"], row[DIFF], row[START], row[END]) for row in found) == wanted
+    if any(diff < 0 for *_, diff in updates):
+        with pytest.raises(Overflowed, match="taken back"):
+            counting(batch(updates), rule, JUDGING)
+
+
+@given(KINDS, st.integers(0, 9), UPDATES)
+def test_of_each_window_it_is_known_what_came_too_late(kind: Aligned, lateness: int, updates: list[Any]) -> None:
+    wanted: Counter[Any] = Counter()
+    for at, time, key, diff in updates:
+        windows = [] if at is None else windows_at(kind, at)
+        missed = [window for window in windows if not takes(kind, lateness, window.end, time)]
+        for window in missed:
+            wanted[key, window.start, window.end, len(missed) == len(windows)] += abs(diff)
+    found: Counter[Any] = Counter()
+    for row in late_in_windows(batch(updates), assignment(kind, lateness), JUDGING).to_pylist():
+        for_all, for_some, total = (row[name] for name in LATE)
+        assert total == for_all + for_some
+        for each, many in ((True, for_all), (False, for_some)):
+            found[row["k"], row[START], row[END], each] += many
+    assert +found == +wanted
 
 
 @given(KINDS, st.integers(0, 9), UPDATES, st.integers(1, 5))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
-from tidemark.arrow.kernels.windows.placed import placed
+from tidemark.arrow.kernels.windows.placed import first_after, pieces, placed
 from tidemark.definition.recipe import WindowAssignment
 from tidemark.model.collection import ColumnType
+from tidemark.model.window.bounds import earliest_after
 from tidemark.model.window.calendar import unit_of
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
 
@@ -76,6 +78,23 @@ def test_rows_are_in_the_unit_of_the_calendar_that_the_law_says(kind: Calendar, 
     ]
 
 
+@given(st.one_of(KINDS, st.builds(Calendar, st.sampled_from(Unit))), st.lists(st.integers(-(2**62), 2**62), max_size=9))
+def test_the_first_window_after_an_instant_is_the_laws(kind: Kind | Calendar, at: list[int]) -> None:
+    found = first_after(WindowAssignment(kind, "at", (), ColumnType.INT), np.array(at, np.int64))
+    assert list(zip(*(some.tolist() for some in found), strict=True)) == [earliest_after(kind, one) for one in at]
+
+
+def test_rows_of_many_windows_and_days_go_in_pieces() -> None:
+    """Of which none is too much at once."""
+    for kind in (Hopping(10_000, 1), Cumulate(10_000, 1), Calendar(Unit.DAY)):
+        rule = WindowAssignment(kind, "at", (), ColumnType.INT)
+        rows = pa.record_batch([pa.array(range(0, 20_000 * 86_400_000_000, 86_400_000_000))], ["at"])
+        with pytest.raises(Overflowed, match=r"too many windows|16,384 days"):
+            placed(rows, rule)
+        found = [placed(some, rule).num_rows for some in pieces([rows.slice(0, 900), rows.slice(900)], rule)][:9]
+        assert min(found) >= 900
+
+
 @pytest.mark.parametrize("zone", ZONES)
 def test_days_in_which_clocks_were_put_on_are_those_of_the_law(zone: str) -> None:
     """Each quarter of an hour of some years in which they were, in all of these zones."""
@@ -100,10 +119,13 @@ def test_times_and_dates_have_windows_of_times(of: pa.DataType, unit: int) -> No
 @pytest.mark.parametrize(
     ("kind", "at"),
     [
-        (Calendar(Unit.DAY), 2**61),
-        (Tumbling(10), 2**62),
-        (Tumbling(10), -(2**62)),
-        (Tumbling(2**62), 1),
+        (Calendar(Unit.DAY), 2**63 - 1),
+        (Calendar(Unit.YEAR), -(2**63)),
+        (Tumbling(10), 2**63 - 1),
+        (Tumbling(10), -(2**63)),
+        (Tumbling(2**63 - 1), 2**63 - 1),
+        (Hopping(10, 5), 2**63 - 2),
+        (Cumulate(10, 5), -(2**63) + 1),
         (Hopping(2**40, 1), 1),
         (Cumulate(2**40, 1), 1),
     ],

@@ -13,7 +13,7 @@ from tidemark.arrow.kernels.windows.regions import in_regions
 from tidemark.arrow.kernels.windows.sliding import sliding_of
 from tidemark.arrow.rows.columns import Ints
 from tidemark.definition.recipe import AggregateColumn
-from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.rows import END, START
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.evaluate import window_rows

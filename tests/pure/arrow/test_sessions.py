@@ -16,7 +16,7 @@ from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
 from tidemark.arrow.kernels.windows.sessions import can_be_merged, merged_sessions, sessions_in_order, sessions_of
 from tidemark.definition.recipe import AggregateColumn
-from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.rows import END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function

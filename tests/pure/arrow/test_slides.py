@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.windows.sliding import CHUNK, Slide, sliding, sliding_in_order
 from tidemark.definition.recipe import AggregateColumn
-from tidemark.definition.windows.assigned import AT, END, START
+from tidemark.definition.windows.rows import AT, END, START
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.contents import Rule, contents

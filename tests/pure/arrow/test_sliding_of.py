@@ -16,7 +16,7 @@ from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
 from tidemark.arrow.kernels.windows.sliding import sliding_of
 from tidemark.definition.aggregated import result_type
 from tidemark.definition.recipe import AggregateColumn
-from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.rows import END, START
 from tidemark.model.collection import ColumnType, DecimalType
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.evaluate import window_rows

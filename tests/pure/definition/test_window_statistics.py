@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.pure.definition.inputs import CARRIERS, FLIGHTS, columns
-from tidemark.definition.recipe import HAPPENED, LEARNED, SlidingPlan
+from tidemark.definition.recipe import HAPPENED, SlidingPlan
 from tidemark.definition.windows.analysed import analysed_windows
-from tidemark.definition.windows.statistics import statistics_of
+from tidemark.definition.windows.statistics import Statistics, statistics_of
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
 from tidemark.model.window.statistics import KEYS, NET, ROWS
@@ -18,6 +18,13 @@ from tidemark.model.window.windows import Late, Windows
 
 COUNT = (Aggregate("n", Function.COUNT),)
 WINDOWS = Windows(("carrier",), "at", Tumbling(10), COUNT, where="Delay > 15", grace=5)
+
+
+def rows_of(told: Statistics) -> str:
+    """The query of the rows that are in any window."""
+    rule = told.recipe.windowed or told.recipe.in_windows
+    assert rule is not None
+    return rule.rows
 
 
 @pytest.mark.parametrize(
@@ -29,7 +36,7 @@ def test_they_are_of_the_windows_that_are_told_of_the_same_rows(kind: WindowKind
     assert told.recipe.key == own.key
     assert told.recipe.columns[:3] == own.columns[:3]
     assert not told.recipe.hidden
-    assert "Delay` > 15" in (told.recipe.windowed.rows if told.recipe.windowed else told.recipe.whole)
+    assert "Delay` > 15" in rows_of(told)
 
 
 def test_a_value_has_the_bytes_of_its_type_and_a_key_is_text_that_no_other_key_is() -> None:
@@ -51,8 +58,7 @@ def test_no_column_of_the_input_is_taken_for_one_of_theirs() -> None:
 @pytest.mark.parametrize("kind", [Tumbling(10), Sliding(10), Session(10)])
 def test_on_event_times_rows_are_told_apart_by_when_they_happened_too(kind: WindowKind) -> None:
     told = statistics_of(replace(WINDOWS, on="event_time", kind=kind), FLIGHTS)
-    rows = told.recipe.windowed.rows if told.recipe.windowed else told.recipe.whole
-    assert f"`flights`.`{HAPPENED}` " in rows
+    assert f"`flights`.`{HAPPENED}` " in rows_of(told)
     assert HAPPENED not in told.size, "it is no value of a row"
     carriers = statistics_of(replace(WINDOWS, by=("code",), on="event_time", where="", kind=kind), CARRIERS)
     assert carriers.called[KEYS] != carriers.called[ROWS], "a key may be there at several times"
@@ -65,12 +71,9 @@ def test_of_windows_that_take_late_rows_for_a_while_rows_are_those_that_count(
     kind: WindowKind, on: str, more: dict[str, Any]
 ) -> None:
     told = statistics_of(replace(WINDOWS, kind=kind, on=on, **more), FLIGHTS)
-    assert told.counted is not None
-    own = [column.name for column in FLIGHTS.columns]
-    assert told.counted.columns == (*own, *([HAPPENED] if on == "event_time" else []))
-    for query in (told.counted.rows, told.counted.late):
-        assert "Delay` > 15" in query
-        assert f"<= {LEARNED} - {5 + more.get('max_lateness', 0)}L" in query
+    assert told.recipe.in_windows is not None
+    assert told.recipe.in_windows.assignment.frozen_after == 5 + more.get("max_lateness", 0)
+    assert "Delay` > 15" in rows_of(told)
     assert "Delay" not in told.recipe.whole
     assert not told.recipe.hidden
     assert told.recipe.key == ("carrier", "window_start", "window_end")
@@ -81,12 +84,16 @@ def test_of_windows_that_take_late_rows_for_a_while_rows_are_those_that_count(
 def test_by_next_window_rows_are_where_they_count_and_late_for_their_own_windows(kind: WindowKind) -> None:
     moving = statistics_of(replace(WINDOWS, kind=kind, late=Late.NEXT_WINDOW), FLIGHTS)
     staying = statistics_of(replace(WINDOWS, kind=kind, late=Late.DISCARD), FLIGHTS)
-    assert moving.counted is not None
-    assert staying.counted is not None
-    assert "_moves" in moving.counted.rows
-    assert "_moves" not in staying.counted.rows
-    assert moving.counted.late == staying.counted.late
-    assert replace(moving, counted=None) == replace(staying, counted=None)
+    assert moving.recipe.in_windows is not None
+    assert staying.recipe.in_windows is not None
+    assert (moving.recipe.in_windows.assignment.grace_of_next, staying.recipe.in_windows.assignment.grace_of_next) == (
+        5,
+        None,
+    )
+    same = {"in_windows": None, "placed": None}
+    assert replace(moving, recipe=replace(moving.recipe, **same)) == replace(
+        staying, recipe=replace(staying.recipe, **same)
+    )
 
 
 @pytest.mark.parametrize("kind", [Sliding(10), Session(10)])
@@ -96,7 +103,6 @@ def test_of_windows_that_lie_where_rows_are_which_count_is_told_as_where_they_ar
 ) -> None:
     windows = replace(WINDOWS, kind=kind, on=on, late=Late.DISCARD)
     told, own = statistics_of(windows, FLIGHTS), analysed_windows(windows, FLIGHTS)
-    assert told.counted is None
     assert told.recipe.windowed is not None
     assert own.windowed is not None
     assert told.recipe.windowed.kind == own.windowed.kind

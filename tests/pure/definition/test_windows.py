@@ -19,8 +19,8 @@ from tidemark.definition.recipe import (
 )
 from tidemark.definition.ways import kernel_of
 from tidemark.definition.windows.analysed import analysed_windows
-from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import explained_windows
+from tidemark.definition.windows.rows import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.condition.tree import Compare
@@ -141,7 +141,8 @@ def test_a_column_called_event_time_goes_before_the_axis() -> None:
         if said is None:
             recipe = analysed_windows(replace(HOURLY, on="event_time"), shape)
             assert not recipe.happened
-            assert "`flights`.`event_time`" in recipe.whole
+            assert recipe.in_windows is not None
+            assert "`flights`.`event_time`" in recipe.in_windows.rows
         else:
             with pytest.raises(InvalidUsage, match=re.escape(said)):
                 analysed_windows(replace(HOURLY, on="event_time"), shape)
@@ -163,8 +164,8 @@ def test_a_column_may_be_called_as_a_key_is_within() -> None:
 def test_windows_that_take_late_rows_for_a_while_are_computed_as_others_of_the_rows_in_time(kind: WindowKind) -> None:
     lasting = replace(HOURLY, kind=kind)
     recipe = analysed_windows(replace(lasting, late=Late.DISCARD), FLIGHTS)
-    assert recipe.in_time is not None
-    assert recipe.in_time.columns == ("carrier",), "no more of the input is needed"
+    assert recipe.in_windows is not None
+    assert recipe.in_windows.columns == ("carrier",), "no more of the input is needed"
     assert (recipe.mode, recipe.key, recipe.columns) == (
         Mode.BY_KEY,
         ("carrier", "window_start", "window_end"),
@@ -177,15 +178,22 @@ def test_windows_that_take_late_rows_for_a_while_are_computed_as_others_of_the_r
     frozen_after = closes_at(kind, 0, lasting.grace)
     assert found[3] == WindowAssignment(kind, "at", ("carrier",), ColumnType.TIMESTAMP, frozen_after)
     assert None not in found, "this process judges whether a row came in time"
-    assert analysed_windows(replace(lasting, max_lateness=3), FLIGHTS).in_time != recipe.in_time
-    assert analysed_windows(lasting, FLIGHTS).in_time is None
-    moving = analysed_windows(replace(lasting, late=Late.NEXT_WINDOW), FLIGHTS)
-    assert moving.in_time is not None
-    assert (moving.in_time.moves, recipe.in_time.moves) == (True, False)
-    same = {name: getattr(recipe, name) for name in ("in_time", "placed", "by_key", "left_to_spark")}
-    assert moving.left_to_spark == "late rows count in the next window"
-    assert replace(moving, **same) == recipe, "all else is computed as of the rows that count"
-    assert moving.in_time.late == recipe.in_time.late, "a row is late whatever is done with it"
+    for other, of in (({"max_lateness": 3}, (frozen_after + 3, None)), ({}, (None, None))):
+        assert assignments(replace(lasting, **other)) == {of}
+    moving = replace(lasting, late=Late.NEXT_WINDOW)
+    assert assignments(moving) == {(frozen_after, lasting.grace)}
+    same: dict[str, Any] = {name: getattr(recipe, name) for name in ("in_windows", "placed")}
+    for windows in (lasting, moving):
+        assert replace(analysed_windows(windows, FLIGHTS), **same) == recipe, "else all is as of the rows that count"
+
+
+def assignments(windows: Windows) -> set[tuple[int | None, int | None]]:
+    """How long rows count in windows, and where then, by queries and by rows at hand."""
+    recipe = analysed_windows(windows, FLIGHTS)
+    assert recipe.in_windows is not None
+    assert recipe.placed is not None
+    assert recipe.in_windows.assignment == replace(recipe.placed, on=AT)
+    return {(rule.frozen_after, rule.grace_of_next) for rule in (recipe.placed, recipe.in_windows.assignment)}
 
 
 def test_how_long_late_rows_count_is_explained() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidemark.definition.types import UNKNOWN, is_number
-from tidemark.definition.windows.assigned import AT
 from tidemark.definition.windows.expressions import RowExpression
+from tidemark.definition.windows.rows import AT
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.quantile import DIGITS

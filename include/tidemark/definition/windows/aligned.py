@@ -1,25 +1,32 @@
-"""Windows of kinds whose windows lie where they lie, as a select: it goes through the analysis of any other."""
+"""Windows of aligned kinds, as a select over rows that have their windows: it goes through the analysis of any other.
+
+tumbling 1 h, count       rows of flights      with AT, START and END, once for each window
+                          a query of them      SELECT …, START AS window_start, …, count(*) … GROUP BY …, START, END
+
+Rows get their windows by a kernel (arrow/kernels/windows/placed.py), at hand or on executors.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlglot import exp
+
 from tidemark.definition.aggregated import IN_ORDER
 from tidemark.definition.analysed import analysed
 from tidemark.definition.literals import LeftToSpark
-from tidemark.definition.recipe import GroupPlan, InputShape, Recipe, WindowAssignment
+from tidemark.definition.parse import parsed
+from tidemark.definition.recipe import GroupPlan, InputShape, Recipe, WindowAssignment, WindowedRows
 from tidemark.definition.windows.aggregated import aggregates_of
-from tidemark.definition.windows.aggregates import aggregate_sql
-from tidemark.definition.windows.assigned import AT, END, START, Source, assigned, happening
 from tidemark.definition.windows.checked import Checked, checked
-from tidemark.definition.windows.lateness import in_time
 from tidemark.definition.windows.projected import at_hand
-from tidemark.model.collection import Column, ColumnType
+from tidemark.definition.windows.rows import AT, END, START, happening
+from tidemark.definition.windows.select import bound_of, in_windows, select_of
 from tidemark.model.derived import Refresh
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.close import closes_at
 from tidemark.model.window.kind import Aligned
-from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
+from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late, Windows
 
 
 def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Refresh.AUTO) -> Recipe:
@@ -29,23 +36,41 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
     may not hold either."""
     assert isinstance(windows.kind, Aligned)  # the others are computed otherwise
     declared = checked(windows, shape)
-    if windows.counts_late_for is None:
-        rows = assigned(windows.kind, _happened(declared), declared.on).rows
-        recipe = _without_queries(declared, analysed(select_of(declared, rows), [declared.shape], refresh))
-    else:
-        query = select_of(declared, f"`{shape.name}`")
-        rule, placed = in_time(declared, declared.shape, query, _happened(declared))
-        recipe = analysed(query, [placed], refresh)
-        by_key = recipe.by_key and replace(recipe.by_key, delta_plan=None, columns={}, grouped=None)
-        recipe = replace(recipe, by_key=by_key, in_time=rule, used=None, projection=None, left_to_spark="")
-        recipe = _without_queries(declared, recipe)
+    rows = windowed_rows(declared)
+    recipe = analysed(select_of(declared), [in_windows(declared, rows.columns)], refresh)
+    by_key = recipe.by_key and replace(recipe.by_key, delta_plan=None, columns={}, grouped=None)
+    looked_at = _columns_in(rows.rows, declared.shape) | {*rows.columns}
+    used = {shape.name: tuple(one.name for one in declared.shape.columns if one.name in looked_at)}
+    recipe = replace(recipe, by_key=by_key, in_windows=rows, projection=None, left_to_spark="", used=used)
+    recipe = _without_queries(declared, recipe)
     key = (*recipe.columns[: len(windows.by)], WINDOW_START, WINDOW_END)
     return replace(recipe, key=key, happened=declared.happened)
 
 
+def windowed_rows(declared: Checked) -> WindowedRows:
+    """Which rows of the input are in which windows."""
+    windows, kind = declared.windows, declared.windows.kind
+    assert isinstance(kind, Aligned)
+    late, frozen = windows.counts_late_for, None
+    if late is not None:
+        frozen = closes_at(kind, 0, windows.grace) + late
+    grace = windows.grace if late is not None and windows.late is Late.NEXT_WINDOW else None
+    assignment = WindowAssignment(kind, AT, windows.by, bound_of(declared), frozen, grace)
+    used = _columns_in(select_of(declared), declared.shape)  # conditions of rows are in the other query
+    columns = tuple(column.name for column in declared.shape.columns if column.name in used)
+    where = declared.where.sql if declared.where else ""
+    return WindowedRows(declared.input, columns, happening(declared.input, windows.on, declared.on, where), assignment)
+
+
+def _columns_in(query: str, shape: InputShape) -> set[str]:
+    """Columns of the input that a query looks at, each of which it says is the input's."""
+    named = (one for one in parsed(query).find_all(exp.Column) if one.table == shape.name)
+    return {column.name for column in named}
+
+
 def _without_queries(declared: Checked, recipe: Recipe) -> Recipe:
-    """The recipe, which also says what it comes to for rows that have their windows already: a select over a table of
-    such rows is as plain as one of any other."""
+    """The recipe, which also says what it comes to for rows at hand: a select over rows in windows is as plain as one
+    over any others."""
     try:
         return _over_placed_rows(declared, recipe)
     except LeftToSpark as why:
@@ -53,14 +78,10 @@ def _without_queries(declared: Checked, recipe: Recipe) -> Recipe:
 
 
 def _over_placed_rows(declared: Checked, recipe: Recipe) -> Recipe:
-    kind, rule = declared.windows.kind, recipe.by_key
-    assert isinstance(kind, Aligned)
-    if recipe.in_time is not None and recipe.in_time.moves:
-        raise LeftToSpark("late rows count in the next window")
+    rule, rows = recipe.by_key, recipe.in_windows
+    assert rows is not None
     projected, projection = at_hand(declared, bounded=True)
-    bound = ColumnType.INT if declared.on is ColumnType.INT else ColumnType.TIMESTAMP
-    shape = projected.shape.with_columns(Column(AT, ColumnType.INT), Column(START, bound), Column(END, bound))
-    found = analysed(select_of(projected, f"`{shape.name}`"), [shape])
+    found = analysed(select_of(projected), [in_windows(projected)])
     same = found.by_key
     if rule is None or same is None or (same.held, same.sums) != (rule.held, rule.sums):
         raise LeftToSpark("projected rows need other hidden columns")
@@ -74,24 +95,5 @@ def _over_placed_rows(declared: Checked, recipe: Recipe) -> Recipe:
     if grouped is None:
         raise LeftToSpark(found.left_to_spark)
     rule = replace(rule, delta_plan=same.delta_plan, grouped=grouped, columns=(found.by_key or rule).columns)
-    windows = declared.windows
-    late = windows.counts_late_for
-    frozen = None if late is None else closes_at(kind, 0, windows.grace) + late
-    placed = WindowAssignment(kind, windows.on, windows.by, bound, frozen)
+    placed = replace(rows.assignment, on=declared.windows.on)
     return replace(recipe, by_key=rule, placed=placed, projection=projection, left_to_spark="")
-
-
-def _happened(declared: Checked) -> Source:
-    windows = declared.windows
-    return happening(declared.input, windows.on, declared.on, declared.where.sql if declared.where else "")
-
-
-def select_of(declared: Checked, rows: str) -> str:
-    """The windows as a query over rows that have their windows: a row for each value of `by` and each window in which
-    there are rows."""
-    windows, name = declared.windows, declared.input
-    keys = [f"`{name}`.`{column}`" for column in windows.by] + [START, END]
-    shown = [f"`{name}`.`{column}` AS `{column}`" for column in windows.by]
-    shown += [f"{START} AS {WINDOW_START}", f"{END} AS {WINDOW_END}"]
-    shown += [f"{aggregate_sql(one, of, where)} AS `{one.name}`" for one, of, where in declared.aggregates]
-    return f"SELECT {', '.join(shown)} FROM {rows} GROUP BY {', '.join(keys)}"

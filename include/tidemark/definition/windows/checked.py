@@ -10,7 +10,6 @@ from tidemark.definition.recipe import HAPPENED, InputShape
 from tidemark.definition.resolve import spelled_alike
 from tidemark.definition.types import UNKNOWN
 from tidemark.definition.windows.aggregates import check_type
-from tidemark.definition.windows.assigned import TIMES
 from tidemark.definition.windows.expressions import (
     RowExpression,
     check_expression,
@@ -18,6 +17,7 @@ from tidemark.definition.windows.expressions import (
     row_expression,
     size_of,
 )
+from tidemark.definition.windows.rows import TIMES
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column, ColumnType, ValueType
 from tidemark.model.nearest import nearest

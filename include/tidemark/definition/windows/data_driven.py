@@ -7,10 +7,9 @@ from dataclasses import replace
 from tidemark.definition.analysed import analysed
 from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.recipe import InputShape, Recipe, SessionPlan, SlidingPlan
-from tidemark.definition.windows.aggregates import aggregate_sql
-from tidemark.definition.windows.assigned import AT, END, START, happening, typed
 from tidemark.definition.windows.checked import Checked, checked
 from tidemark.definition.windows.projected import at_hand
+from tidemark.definition.windows.select import in_windows, select_of
 from tidemark.definition.windows.sessions import in_sessions, sessions_without_queries
 from tidemark.definition.windows.sliding import slid, slid_without_queries
 from tidemark.model.derived import Mode, Refresh
@@ -26,7 +25,7 @@ def analysed_data_driven(windows: Windows, shape: InputShape, refresh: Refresh =
     `aligned.analysed_windows`."""
     assert isinstance(windows.kind, Sliding | Session)
     declared = checked(windows, shape)
-    instants = analysed(_at_each_instant(declared), [declared.shape])
+    instants = analysed(select_of(declared), [in_windows(declared)])  # these columns, and their types
     own = ", ".join(f"`{name}`" for name in instants.columns)  # nothing is subtracted, so nothing need be hidden
     query = f"SELECT {own} FROM ({instants.whole})" if instants.hidden else instants.whole
     whole = replace(instants, mode=Mode.BY_KEY, whole=query, by_key=None, hidden=(), used=None)
@@ -58,15 +57,3 @@ def _without_queries(
         return sessions_without_queries(rule, projected), projection, ""
     except LeftToSpark as why:
         return rule, None, str(why)
-
-
-def _at_each_instant(declared: Checked) -> str:
-    """The aggregates of the rows at each instant: these columns, and their types, are those of the windows."""
-    windows, name = declared.windows, declared.input
-    rows = happening(name, windows.on, declared.on, declared.where.sql if declared.where else "")
-    rows = rows.adding(**{START: typed(AT, declared.on), END: typed(AT, declared.on)})
-    shown = [f"`{name}`.`{column}` AS `{column}`" for column in windows.by]
-    shown += [f"{START} AS {WINDOW_START}", f"{END} AS {WINDOW_END}"]
-    shown += [f"{aggregate_sql(one, of, where)} AS `{one.name}`" for one, of, where in declared.aggregates]
-    keys = [*(f"`{name}`.`{column}`" for column in windows.by), START, END]
-    return f"SELECT {', '.join(shown)} FROM {rows.rows} GROUP BY {', '.join(keys)}"

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tidemark.definition.recipe import SessionPlan
 from tidemark.definition.windows.aggregated import aggregates_of
-from tidemark.definition.windows.assigned import AT, END, START, happening
 from tidemark.definition.windows.checked import Checked
+from tidemark.definition.windows.rows import AT, END, START, happening
 from tidemark.definition.windows.valued import needed, valued_of
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.close import closes_at
@@ -20,7 +20,7 @@ def in_sessions(declared: Checked) -> SessionPlan:
     assert isinstance(windows.kind, Session)
     bounded = windows.counts_late_for is not None
     aggregates, valued = valued_of(declared, (AT, START, END) if bounded else (AT,))
-    rows = happening(name, windows.on, declared.on, declared.where.sql if declared.where else "").sql
+    rows = happening(name, windows.on, declared.on, declared.where.sql if declared.where else "")
     bound = ColumnType.INT if declared.on is ColumnType.INT else ColumnType.TIMESTAMP
     columns = needed(declared, valued)
     found = SessionPlan(name, windows.by, windows.on, windows.kind, rows, columns, valued, aggregates, bound)

@@ -10,9 +10,9 @@ from dataclasses import replace
 from tidemark.definition.recipe import BAND, BoundedLateness, SlidingPlan
 from tidemark.definition.types import decimal_digits
 from tidemark.definition.windows.aggregated import aggregates_of
-from tidemark.definition.windows.assigned import AT, happening
 from tidemark.definition.windows.checked import Checked
 from tidemark.definition.windows.expressions import RowExpression
+from tidemark.definition.windows.rows import AT, happening
 from tidemark.definition.windows.valued import needed, valued_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
@@ -29,7 +29,7 @@ def slid(declared: Checked) -> SlidingPlan:
     windows, name = declared.windows, declared.input
     assert isinstance(windows.kind, Sliding)
     bounded = windows.counts_late_for is not None
-    rows = happening(name, windows.on, declared.on, declared.where.sql if declared.where else "").sql
+    rows = happening(name, windows.on, declared.on, declared.where.sql if declared.where else "")
     for one, of, _ in declared.aggregates:
         if of is not None and one.function is Function.AVG:
             _check_digits(of)

@@ -7,22 +7,17 @@ so rows are told in their windows (sliding ones: in the bands of these), and cou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tidemark.definition.analysed import analysed
 from tidemark.definition.recipe import HAPPENED, InputShape, Recipe
-from tidemark.definition.windows.aligned import select_of
 from tidemark.definition.windows.analysed import analysed_windows
-from tidemark.definition.windows.assigned import END, START
-from tidemark.definition.windows.checked import checked
-from tidemark.definition.windows.counted import Counted, counted
 from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
 from tidemark.model.derived import Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Aligned, Session
+from tidemark.model.window.kind import Session
 from tidemark.model.window.statistics import BYTES, FIRST, FIRST_ARRIVAL, KEYS, LAST, LAST_ARRIVAL, NET, ROWS
-from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
+from tidemark.model.window.windows import Windows
 
 COUNT, ARRIVED, GREW, SIZE, KEY = "_count", "_arrived", "_grew", "_size", "_key"
 """Columns that rows of the input have besides their own: how often a row is there; since when; when it last came to be
@@ -45,8 +40,7 @@ class Statistics:
     at different times are different.
 
     Where windows take late rows for a while only a row stands there once for each place that it counts in, by what
-    counts of it: for each window, with START and END, or, of sliding ones, for each band, with BAND. Of aligned kinds
-    `counted` says which updates count in which."""
+    counts of it: for each window, with START and END, or, of sliding ones, for each band, with BAND."""
 
     input: str
     by: tuple[str, ...]
@@ -54,7 +48,6 @@ class Statistics:
     called: Mapping[str, str]
     size: str
     key: str
-    counted: Counted | None = None
 
 
 def statistics_of(windows: Windows, shape: InputShape) -> Statistics:
@@ -75,23 +68,11 @@ def statistics_of(windows: Windows, shape: InputShape) -> Statistics:
     called = {one.name: f"{own}{at}" for at, one in enumerate(aggregates)}
     named = tuple(replace(one, name=called[one.name]) for one in aggregates)
     asked = replace(windows, on=on, aggregates=named, early=True)
-    if windows.counts_late_for is None or not isinstance(windows.kind, Aligned):
-        recipe, rule = analysed_windows(asked, given, Refresh.WHOLE), None
-    else:
-        recipe, rule = _of_counted(asked, given, [column.name for column in seen])
+    recipe = analysed_windows(asked, given, Refresh.WHOLE)
     size = " + ".join(_size(f"`{name}`", of) for name, of in types.items())
     key = ", ".join(_text(f"`{name}`", types[name]) for name in shape.key)
     called.setdefault(KEYS, called[ROWS])
-    return Statistics(shape.name, windows.by, recipe, called, size, f"to_json(array({key}))", rule)
-
-
-def _of_counted(windows: Windows, given: InputShape, own: Sequence[str]) -> tuple[Recipe, Counted]:
-    """Aggregates of rows that have their windows; they are told apart by `own` columns."""
-    told = checked(windows, given)
-    bound = ColumnType.INT if told.on is ColumnType.INT else ColumnType.TIMESTAMP
-    placed = given.with_columns(Column(START, bound), Column(END, bound))
-    recipe = analysed(select_of(told, f"`{given.name}`"), [placed], Refresh.WHOLE)
-    return replace(recipe, key=(*windows.by, WINDOW_START, WINDOW_END)), counted(told, own)
+    return Statistics(shape.name, windows.by, recipe, called, size, f"to_json(array({key}))")
 
 
 def _aggregates(on: str) -> tuple[Aggregate, ...]:

@@ -176,7 +176,7 @@ def _queries(recipe: Recipe | None) -> dict[str, Any]:
     if recipe.windowed:  # `whole` is no query of theirs
         steps = ("rows", "cells", "windows")
         return {name: query for name in steps if (query := getattr(recipe.windowed, name, None))}
-    told: dict[str, Any] = {"rows": recipe.in_time.rows} if recipe.in_time else {}
+    told: dict[str, Any] = {"rows": recipe.in_windows.rows} if recipe.in_windows else {}
     told["whole"] = recipe.whole
     if recipe.by_row:
         told["by_row"] = recipe.by_row.select

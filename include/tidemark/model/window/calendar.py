@@ -3,6 +3,9 @@
 A unit begins at the first instant at which the clock shows its first day, or a later one: where clocks are put forward
 over midnight that is when they are; where they are put back over it, when midnight is reached for the first time. So
 every instant is in one unit, and what a clock shows twice stays in the unit that had begun.
+
+Outside the years that Python's dates have, the calendar is that of 400, 800, … years before or after: it repeats then,
+with its weekdays and the rules of zones.
 """
 
 from __future__ import annotations
@@ -10,24 +13,32 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 
-from tidemark.errors import InvalidUsage
 from tidemark.model.instant import EPOCH, MICROSECOND, from_datetime
 from tidemark.model.window.kind import Unit
 from tidemark.model.window.zone import zone_named
 
+_CYCLE = 146_097 * 86_400_000_000
+"""400 years, which are a whole number of weeks."""
+_FIRST, _BEHIND = (from_datetime(datetime(year, 1, 1, tzinfo=UTC)) for year in (400, 9600))
+
 
 def unit_of(unit: Unit, zone: str, at: int) -> tuple[int, int]:
-    """The unit that an instant lies in. Raises InvalidUsage where no calendar has it: outside the years 1 to 9999."""
-    try:
-        day = (EPOCH + at * MICROSECOND).astimezone(zone_named(zone)).date()
-        first = first_day(unit, day)
+    """The unit that an instant lies in, however far away that is."""
+    cycles = 0
+    if not _FIRST <= at < _BEHIND:
+        cycles = (at - _FIRST) // _CYCLE if at < _FIRST else (at - _BEHIND) // _CYCLE + 1
+    first, end = _unit_of_dates(unit, zone, at - cycles * _CYCLE)
+    return first + cycles * _CYCLE, end + cycles * _CYCLE
+
+
+def _unit_of_dates(unit: Unit, zone: str, at: int) -> tuple[int, int]:
+    day = (EPOCH + at * MICROSECOND).astimezone(zone_named(zone)).date()
+    first = first_day(unit, day)
+    end = first_instant(next_first_day(unit, first), zone)
+    while end <= at:  # the clock was put back over midnight: it shows the last day again
+        first = next_first_day(unit, first)
         end = first_instant(next_first_day(unit, first), zone)
-        while end <= at:  # the clock was put back over midnight: it shows the last day again
-            first = next_first_day(unit, first)
-            end = first_instant(next_first_day(unit, first), zone)
-        return first_instant(first, zone), end
-    except (OverflowError, ValueError):
-        raise InvalidUsage(f"{at} µs is outside the years 1 to 9999; there are no calendar windows there") from None
+    return first_instant(first, zone), end
 
 
 def first_day(unit: Unit, day: date) -> date:

@@ -28,6 +28,7 @@ from tidemark.spark.derive.place import computed
 from tidemark.spark.derive.queries import by_row, lateness, windows
 from tidemark.spark.derive.queries.answers import whole
 from tidemark.spark.derive.queries.compared import can_be_restricted, differing_rows
+from tidemark.spark.derive.queries.in_windows import empty_rows
 from tidemark.spark.derive.raised import naming
 from tidemark.spark.derive.settings import isolated_session
 from tidemark.spark.derive.under_names import called, empty
@@ -51,8 +52,7 @@ class SparkComputer:
     ) -> tuple[Column, ...]:
         """The columns of a definition, as Spark's analysis of it over empty inputs finds them."""
         spark = isolated_session(self._session())
-        rule = recipe.in_time if recipe else None
-        frames = {held.name: lateness.empty_rows(empty(spark, held, recipe), held.name, rule) for held in inputs}
+        frames = {held.name: empty_rows(empty(spark, held, recipe), held.name, recipe) for held in inputs}
         with called(frames):
             frame = analysed(spark, name, recipe.whole) if recipe else python.answer(name, definition, frames)
             check_same_every_time(name, frame)

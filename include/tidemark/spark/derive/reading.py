@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tidemark.definition.computation import Computation
-from tidemark.definition.recipe import WindowAssignment
+from tidemark.definition.recipe import Recipe, WindowAssignment
 from tidemark.model.batch import Part
 from tidemark.model.key import Key
 from tidemark.plan.kinds import plan_of
@@ -16,6 +16,10 @@ from tidemark.plan.tasks import ALL_KEYS, KeyRange
 from tidemark.plan.unsealed import PartsOf
 from tidemark.storage import ObjectStore, open_store
 from tidemark.storage.sidecars import parts_table
+
+
+def _frozen_after(recipe: Recipe) -> int | None:
+    return recipe.in_windows.assignment.frozen_after if recipe.in_windows else None
 
 
 @dataclass
@@ -38,14 +42,13 @@ class Reading:
         """Whether a definition sees of an input's rows their columns alone: neither when they happened nor whether they
         came late."""
         recipe = self.computation.recipe
-        return recipe is None or not (recipe.happened or recipe.in_time)
+        return recipe is None or not (recipe.happened or _frozen_after(recipe) is not None)
 
     @property
     def lateness(self) -> WindowAssignment | None:
         """The windows of rows that count for a limited time, where it is judged without Spark which of them do."""
         recipe = self.computation.recipe
-        rule = None if recipe is None or recipe.happened else recipe.placed
-        return None if rule is None or rule.frozen_after is None else rule
+        return None if recipe is None or _frozen_after(recipe) is None else recipe.placed
 
     def used(self, name: str) -> list[str]:
         """The key of an input, and the columns that the definition looks at, in its order."""

@@ -16,11 +16,12 @@ from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.judged import counting, net_in_windows
 from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.read import MULTIPLICITY, held_by, updates_in, updates_of
-from tidemark.definition.recipe import DIFF, EVENT_TIME, HAPPENED, TIME
+from tidemark.definition.recipe import DIFF, EVENT_TIME, HAPPENED, TIME, WindowAssignment
 from tidemark.definition.ways import Place, Way, kernel_of
-from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.rows import END, START
 from tidemark.model.collection import Collection, ValueType
 from tidemark.model.expression import Projection
+from tidemark.model.window.judged import Judging
 from tidemark.plan.ranges import most_alike
 from tidemark.plan.read import at_rest, plan_as_of, plan_updates, read_tasks, read_tasks_within
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
@@ -28,13 +29,13 @@ from tidemark.spark import read
 from tidemark.spark.derive.reading import Reading, counted
 from tidemark.spark.derive.settings import isolated_session
 from tidemark.spark.derive.under_names import repeated
-from tidemark.storage import open_store
+from tidemark.storage import ObjectStore, open_store
 from tidemark.storage.sidecars import parts_table
 
 LITTLE_BYTES = 2**24
 """What is read by the driver itself, at rest: a job of Spark's takes longer than so much."""
 NET_BYTES = 2**27
-"""Of updates in their windows that are added up by the driver itself."""
+"""Of updates in their windows that one process adds up."""
 LOOKED_AT_ROWS, LOOKED_AT_BYTES = 2**22, 2**25
 """What is looked at by the driver itself for few rows among them: planning a query for them takes longer. Where any key
 may hold them, and most may be among them, a quarter of the rows."""
@@ -138,10 +139,7 @@ class Views(Reading):
         if self.lateness:
             tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
             updates = (rows for task in tasks for rows in updates_of(store, task, self.used(name)))
-            net = net_in_windows(updates, self._projection, self.lateness, asked.judging, NET_BYTES)
-            return (
-                rows.rename_columns([MULTIPLICITY if one == DIFF else one for one in rows.schema.names]) for rows in net
-            )
+            return net_rows(updates, self._projection, self.lateness, asked.judging)
         columns = _in_order(collection, self.used(name)) if collection.kind.one_value else None
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
         return (projected(rows, self._projection) for task in tasks for rows in held_by(store, task, columns))
@@ -151,11 +149,11 @@ class Views(Reading):
         equal in so many of their `leading` columns are in one. None where a definition sees more of a row than its
         columns, where rows are laid out by time, or where so many rows may be equal in these that they are not worth
         one task."""
-        asked = self.computation.input(name)
+        asked, plan = self.computation.input(name), plan_updates if self.lateness else plan_as_of
         collection = asked.state.collection
-        request, parts = parts_table.opened_read(open_store(asked.url), plan_as_of(asked.state, asked.upper - 1))
+        request, parts = parts_table.opened_read(open_store(asked.url), plan(asked.state, asked.upper - 1))
         opened = [part for some in at_rest(request, parts) for part in some.parts]
-        if not self._as_they_are:
+        if not self._as_they_are and self.lateness is None:
             return None
         if collection.layout:
             self.declines(f"{name} is laid out by {collection.layout.by}: rows of a key are in many places")
@@ -166,6 +164,9 @@ class Views(Reading):
             return None
         self._opened(asked.url, request, ranges)
         tasks = read.tasks_of(read.cores(self.spark), request, parts, ranges, leading=leading)
+        if self.lateness:
+            used = tuple(self.used(name))
+            return RangeReads(asked.url, tuple(tasks), used, self._projection, self.lateness, asked.judging)
         columns = _in_order(collection, self.used(name)) if collection.kind.one_value else None
         return RangeReads(asked.url, tuple(tasks), None if columns is None else tuple(columns), self._projection)
 
@@ -284,12 +285,29 @@ class Views(Reading):
 @dataclass(frozen=True)
 class RangeReads:
     """Tasks that read what a collection at `url` holds, in `columns` (None: all) and MULTIPLICITY: by no two of them
-    rows of one group. Rows are projected then."""
+    rows of one group. Rows are projected then. With `lateness` they read updates, which count by `judging` in windows
+    of it."""
 
     url: str
     tasks: tuple[ReadTask, ...]
     columns: tuple[str, ...] | None
     projection: Projection | None = None
+    lateness: WindowAssignment | None = None
+    judging: Judging | None = None
+
+    def rows(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, projected; with `lateness` those that count, once for each window, with START and END."""
+        if self.lateness is None or self.judging is None:
+            return (projected(rows, self.projection) for rows in held_by(store, task, self.columns))
+        return net_rows(updates_of(store, task, self.columns or ()), self.projection, self.lateness, self.judging)
+
+
+def net_rows(
+    updates: Iterable[pa.RecordBatch], projection: Projection | None, windows: WindowAssignment, judging: Judging
+) -> Iterator[pa.RecordBatch]:
+    """The rows that updates add up to in the windows that they count in, with START, END and MULTIPLICITY."""
+    for rows in net_in_windows(updates, projection, windows, judging, NET_BYTES):
+        yield rows.rename_columns([MULTIPLICITY if name == DIFF else name for name in rows.schema.names])
 
 
 def _too_many(name: str, rows: int, size: int, most_rows: int, most_bytes: int) -> str:

@@ -102,7 +102,19 @@ def test_an_unknown_zone_is_refused(name: str):
     assert name != "America/NewYork" or "like America/New_York" in str(refused.value)
 
 
-def test_outside_the_years_of_a_calendar():
-    for at in (2**62, -(2**62)):
-        with pytest.raises(InvalidUsage, match="outside the years 1 to 9999"):
-            unit_of(Unit.DAY, "UTC", at)
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/Sao_Paulo"])
+@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("cycles", [-700, -30, 1, 20, 730])
+def test_outside_the_years_of_dates_the_calendar_repeats(unit, zone, cycles):
+    cycle, at = 146_097 * 86_400_000_000, 13_000 * 86_400_000_000 + 7
+    later = at + 19 * cycle if cycles > 0 else at - 4 * cycle
+    first, end = unit_of(unit, zone, later)
+    assert first <= later < end
+    assert unit_of(unit, zone, later + cycles * cycle) == (first + cycles * cycle, end + cycles * cycle)
+
+
+def test_units_follow_each_other_where_the_years_of_dates_end():
+    last = 253_402_300_799_999_999
+    for unit in Unit:
+        _, end = unit_of(unit, "America/New_York", last)
+        assert unit_of(unit, "America/New_York", end)[0] == end > last

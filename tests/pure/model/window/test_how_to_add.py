@@ -40,7 +40,7 @@ def test_every_place_it_names_is_there() -> None:
 def test_every_function_it_names_is_where_it_says() -> None:
     for file, names in {
         "model/window/bounds.py": ("windows_at", "earliest_after", "earliest_from"),
-        "definition/windows/assigned.py": ("assigned", "is_last", "earliest_after"),
+        "arrow/kernels/windows/placed.py": ("_bounds", "first_after"),
         "config/windows.py": ("KINDS", "SECTIONS"),
     }.items():
         assert f"`{file}`" in HOW_TO.read_text()

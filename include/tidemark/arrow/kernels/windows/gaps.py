@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.arrow.rows.order import starts
-from tidemark.definition.windows.assigned import START
+from tidemark.definition.windows.rows import START
 from tidemark.errors import InvalidUsage
 
 FIRST, LAST = "_first", "_last"

@@ -14,16 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.kernels.aggregates.instants import micros_of
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.merge import summed
 from tidemark.arrow.kernels.projected import projected
-from tidemark.arrow.kernels.windows.placed import placed
-from tidemark.arrow.rows.columns import Bools, integers, values
+from tidemark.arrow.kernels.windows.placed import first_after, in_window, placed
+from tidemark.arrow.rows.columns import Bools, Ints, integers, values
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type
 from tidemark.definition.recipe import WindowAssignment
-from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.rows import END, START
 from tidemark.model.expression import Projection
 from tidemark.model.window.judged import Judging
+from tidemark.model.window.statistics import LATE
 
 _NUMBER = "_number_of_row"
 
@@ -47,9 +49,20 @@ def learned(judging: Judging, times: pa.Array) -> pa.Array:
 
 
 def counting(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> pa.RecordBatch:
-    """The updates once for each window that they count in, with START and END. Raises as `placed`."""
-    inside = placed(updates, rule)
-    return inside.filter(pa.array(~_frozen(inside, rule, judging)))
+    """The updates once for each window that they count in, with START and END. Raises as `placed`; Overflowed also for
+    a row that is taken back where it might have moved to another window."""
+    if rule.frozen_after is None:
+        return placed(updates, rule)
+    if rule.grace_of_next is None:
+        inside = placed(updates, rule)
+        return inside.filter(pa.array(~_frozen(inside, rule, judging)))
+    if updates.num_rows and int(integers(updates, DIFF).min()) < 0:
+        raise Overflowed("a row is taken back, which may have counted in the next window")
+    inside, late = _late_of_each(updates, rule, judging)
+    own = inside.filter(pa.array(~late.frozen)).drop_columns([_NUMBER])
+    moved = updates.take(pa.array(np.flatnonzero(late.for_all)))
+    upto = values(learned(judging, moved.column(TIME)).cast(pa.int64()))
+    return pa.concat_batches([own, in_window(moved, rule, *first_after(rule, upto - rule.grace_of_next))])
 
 
 def net_in_windows(
@@ -61,7 +74,7 @@ def net_in_windows(
 ) -> Iterator[pa.RecordBatch]:
     """The rows that updates, which are projected, add up to in each window that they count in, with START, END and
     DIFF; those that are null in `rule.on` once, in none. Raises Overflowed where updates take more than `room`
-    bytes, and as `projected` and `placed`."""
+    bytes, and as `projected` and `counting`."""
     found, size = list[pa.RecordBatch](), 0
     for batch in batches:
         rows = projected(batch, projection)
@@ -81,14 +94,53 @@ def net_in_windows(
 
 
 def late(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> Late:
-    """How many updates came too late, each so many times as its DIFF says, whatever its sign. Raises as `placed`."""
+    """How many updates came too late for windows of theirs, each so many times as its DIFF says, whatever its sign: for
+    one that counts in the next window, too. Raises as `placed`."""
+    updates = _after_all(updates, rule, judging)
+    _, found = _late_of_each(updates, rule, judging)
+    often = np.abs(integers(updates, DIFF))
+    return Late(*(int((often * many).sum()) for many in (found.for_all, found.for_some, found.missed)))
+
+
+def late_in_windows(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> pa.RecordBatch:
+    """The updates that came too late for a window, once for each such, with START and END, and the numbers of `late`:
+    how many rows came too late for all of their windows, for some, and for this one. Raises as `placed`."""
+    inside, found = _late_of_each(_after_all(updates, rule, judging), rule, judging)
+    numbers = integers(inside, _NUMBER)
+    often = np.abs(integers(inside, DIFF))
+    told = (often * found.for_all[numbers], often * found.for_some[numbers], often)
+    for name, many in zip(LATE, told, strict=True):
+        inside = inside.append_column(name, pa.array(many))
+    return inside.filter(pa.array(found.frozen)).drop_columns([_NUMBER])
+
+
+def _after_all(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> pa.RecordBatch:
+    """The updates that happened before where the input was complete when they came: others are in no closed window."""
+    updates = updates.filter(pc.is_valid(updates.column(rule.on)))
+    upto = learned(judging, updates.column(TIME))
+    after = np.asarray(upto.is_valid()) & (values(upto.fill_null(0)) > micros_of(updates.column(rule.on)))
+    return updates.filter(pa.array(after))
+
+
+class _LateOfEach(NamedTuple):
+    """Of updates in their windows whether each is `frozen`; of updates how many windows each `missed`, and whether that
+    is all of its windows, or some."""
+
+    frozen: Bools
+    missed: Ints
+    for_all: Bools
+    for_some: Bools
+
+
+def _late_of_each(
+    updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging
+) -> tuple[pa.RecordBatch, _LateOfEach]:
+    """The updates in their windows, with the _NUMBER of each, and which of them came too late."""
     inside = placed(updates.append_column(_NUMBER, pa.array(np.arange(updates.num_rows))), rule)
     numbers, frozen = integers(inside, _NUMBER), _frozen(inside, rule, judging)
     windows = np.bincount(numbers, minlength=updates.num_rows)
     missed = np.bincount(numbers, weights=frozen, minlength=updates.num_rows).astype(np.int64)
-    often = np.abs(integers(updates, DIFF))
-    for_all, some = (missed > 0) & (missed == windows), (missed > 0) & (missed < windows)
-    return Late(int(often[for_all].sum()), int(often[some].sum()), int((often * missed).sum()))
+    return inside, _LateOfEach(frozen, missed, (missed > 0) & (missed == windows), (missed > 0) & (missed < windows))
 
 
 def _frozen(inside: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> Bools:

@@ -26,7 +26,7 @@ from tidemark.arrow.kernels.windows.keys import GROUP, ascend
 from tidemark.arrow.kernels.windows.regions import begins
 from tidemark.arrow.rows.columns import Bools, Ints, integers, one_batch
 from tidemark.definition.recipe import AggregateColumn
-from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.rows import END, START
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.kind import Session

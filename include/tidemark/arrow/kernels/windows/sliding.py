@@ -30,7 +30,7 @@ from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, one_b
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import BAND, AggregateColumn
-from tidemark.definition.windows.assigned import AT, END, START
+from tidemark.definition.windows.rows import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function

@@ -22,8 +22,8 @@ from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Computation
 from tidemark.definition.recipe import AggregateColumn, ByKey, GroupPlan, WindowAssignment
 from tidemark.definition.ways import Place
-from tidemark.definition.windows.assigned import END, START
 from tidemark.definition.windows.explained import most_of_all
+from tidemark.definition.windows.rows import END, START
 from tidemark.model.derived import Mode
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.plan.tasks import KeyRange
@@ -36,7 +36,7 @@ from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
 from tidemark.spark.derive.kinds.groups_shuffled import groups_shuffled
 from tidemark.spark.derive.kinds.grown import grown_here
 from tidemark.spark.derive.queries.by_key import few_touched
-from tidemark.spark.derive.queries.lateness import computed_here
+from tidemark.spark.derive.queries.lateness import computed_here, standing
 from tidemark.spark.derive.reach.stretches import spans_of
 from tidemark.spark.derive.timeline import in_micros
 from tidemark.spark.derive.touched import MOST_BYTES, ranges_holding
@@ -107,9 +107,9 @@ class Groups:
 
     def shuffled(self) -> Shuffled | None:
         grouped = self._grouped()
-        if self._placing is not None and self._placing.frozen_after is not None:
+        if grouped is None or standing(self.views) is not None:
             return None
-        return None if grouped is None else groups_shuffled(self.views, self.rule, grouped, needed(grouped))
+        return groups_shuffled(self.views, self.rule, grouped, needed(grouped))
 
 
 def _regrouped(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatch] | None:

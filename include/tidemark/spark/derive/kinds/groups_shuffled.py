@@ -18,18 +18,16 @@ from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.aggregates.groups import groups_by, groups_in
 from tidemark.arrow.kernels.aggregates.parts import merged_groups, part_type, parts_of
-from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.placed import placed
-from tidemark.arrow.read import held_by
 from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import sort, starts
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import AggregateColumn, ByKey, GroupPlan, WindowAssignment
 from tidemark.definition.windows.explained import most_of_all
+from tidemark.definition.windows.rows import START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
-from tidemark.model.expression import Projection
 from tidemark.plan.tasks import ReadTask
 from tidemark.spark import read
 from tidemark.spark.derive.difference import Due
@@ -65,7 +63,6 @@ def groups_shuffled(views: Views, rule: ByKey, grouped: GroupPlan, needed: Seque
         parts_of(grouped.aggregates, {name: arrow_type(of) for name, of in types.items()}),
         tuple(needed),
         placing,
-        there.projection,
         Due.of(computation),
         AT_ONCE,
         MOST_BYTES,
@@ -75,10 +72,9 @@ def groups_shuffled(views: Views, rule: ByKey, grouped: GroupPlan, needed: Seque
         fields = [(name, arrow_type(types[name])) for name in grouped.keys]
         fields += [(one.name, part_type(one)) for one in groups.parts]
     schema = pa.schema([*fields, (_MISFIT, pa.bool_())])
-    columns = there.columns
 
     def of_task(store: ObjectStore, task: ReadTask) -> Batches:
-        return groups.sent(held_by(store, task, columns), schema)
+        return groups.sent(there.rows(store, task), schema)
 
     named = dict(zip(rule.held, grouped.keys, strict=True))
     order = [named[column.name] for column in collection.key]
@@ -98,7 +94,6 @@ class _Groups:
     parts: tuple[AggregateColumn, ...] | None
     columns: tuple[str, ...]
     placing: WindowAssignment | None
-    projection: Projection | None
     due: Due
     at_once: int
     room: int
@@ -121,12 +116,12 @@ class _Groups:
         most = max(1, self.at_once // (most_of_all(self.placing.kind) if self.placing else 1))
         found: list[pa.RecordBatch] = []
         for batch in batches:
-            some = repeated(projected(batch, self.projection), most_bytes=self.room)
+            some = repeated(batch, most_bytes=self.room)
             if some is None:
                 raise InvalidUsage("rows are too many, or one is there fewer times than none")
             for first in range(0, some.num_rows, most):
                 piece = some.slice(first, most)
-                inside = placed(piece, self.placing) if self.placing else piece
+                inside = placed(piece, self.placing) if self.placing and START not in piece.schema.names else piece
                 found.append(inside.select(list(self.columns)))
                 if sum(one.num_rows for one in found) >= self.at_once // 2:
                     yield pa.Table.from_batches(found)

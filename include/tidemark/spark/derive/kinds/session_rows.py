@@ -13,7 +13,7 @@ from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
 from tidemark.arrow.kernels.windows.sessions import sessions_of
 from tidemark.arrow.rows.columns import Ints
 from tidemark.definition.recipe import AggregateColumn, SessionPlan
-from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.rows import END, START
 from tidemark.model.collection import Collection
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.difference import Due, as_stored

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.windows.sessions import sessions_in_order
 from tidemark.arrow.rows.columns import one_batch
 from tidemark.definition.recipe import SessionPlan
-from tidemark.definition.windows.assigned import AT
+from tidemark.definition.windows.rows import AT
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.difference import Due
 from tidemark.spark.derive.executors.key_ranges import leading

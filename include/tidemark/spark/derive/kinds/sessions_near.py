@@ -27,7 +27,7 @@ from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import AggregateColumn, SessionPlan
 from tidemark.definition.ways import Place
-from tidemark.definition.windows.assigned import AT, END, START
+from tidemark.definition.windows.rows import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.kind import Session
 from tidemark.plan.tasks import KeyRange, ReadTask

@@ -21,7 +21,7 @@ from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type, key_scalars
 from tidemark.definition.recipe import AggregateColumn, SlidingPlan
-from tidemark.definition.windows.assigned import START
+from tidemark.definition.windows.rows import START
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.ranges import ranges_between
 from tidemark.plan.tasks import KeyRange

@@ -14,7 +14,7 @@ from tidemark.arrow.kernels.windows.sliding import sliding_of
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
 from tidemark.definition.recipe import AggregateColumn, SlidingPlan
-from tidemark.definition.windows.assigned import END, START
+from tidemark.definition.windows.rows import END, START
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.difference import Due, as_stored
 from tidemark.spark.derive.views import Views

@@ -13,7 +13,7 @@ from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.difference import desired_at, differing, held_at
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.here.diff import Updates
-from tidemark.spark.derive.queries import by_key, by_row, lateness, windows
+from tidemark.spark.derive.queries import by_key, by_row, in_windows, lateness, windows
 from tidemark.spark.derive.under_names import called
 from tidemark.spark.derive.views import Views
 from tidemark.spark.read import LEAST_TASK_ROWS
@@ -54,7 +54,7 @@ def whole(views: Views) -> DataFrame:
     computation = views.computation
     if computation.recipe is not None and computation.recipe.windowed is not None:
         return windows.whole(views, computation.recipe.windowed)
-    frames = {held.name: lateness.held(views, held.name) for held in computation.inputs}
+    frames = {held.name: in_windows.held(views, held.name) for held in computation.inputs}
     if builds_few(views):
         frames = {name: frame.coalesce(1) for name, frame in frames.items()}
     with called(frames):

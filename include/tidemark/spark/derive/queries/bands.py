@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.definition.recipe import BAND, DIFF, LEARNED, BoundedLateness, SlidingPlan
-from tidemark.definition.windows.assigned import AT
+from tidemark.definition.windows.rows import AT
 from tidemark.model.window.bands import Bands
 from tidemark.spark.derive.timeline import learned, passed
 from tidemark.spark.derive.under_names import repeated

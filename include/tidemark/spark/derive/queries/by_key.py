@@ -14,7 +14,7 @@ from tidemark.definition.recipe import DELTA, DIFF, HELD, TOUCHED, ByKey, change
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.difference import differing, held_at, stored
 from tidemark.spark.derive.here.diff import Updates, desired_of, differing_here, held_against, net_rows, own_touched
-from tidemark.spark.derive.queries import lateness
+from tidemark.spark.derive.queries import in_windows
 from tidemark.spark.derive.queries.joins import joined_by_changes
 from tidemark.spark.derive.queries.queried import queried
 from tidemark.spark.derive.settings import AS_IT_IS
@@ -56,7 +56,9 @@ def _touched(views: Views, rule: ByKey) -> Updates | None:
 
 
 def _values_touched(views: Views, rule: ByKey, changed: Sequence[str]) -> Touched:
-    values = [queried(views, {changes_of(name): lateness.changes(views, name)}, rule.touched[name]) for name in changed]
+    values = [
+        queried(views, {changes_of(name): in_windows.changes(views, name)}, rule.touched[name]) for name in changed
+    ]
     distinct = reduce(DataFrame.unionAll, values).distinct() if len(values) > 1 else values[0]
     return touched_of(views, distinct, sum(map(views.rows_changed, changed)))
 
@@ -64,7 +66,7 @@ def _values_touched(views: Views, rule: ByKey, changed: Sequence[str]) -> Touche
 def _grown(views: Views, rule: ByKey) -> Updates | None:
     """Sums of groups by how much they grew."""
     (name,) = (held.name for held in views.computation.inputs)
-    grew = queried(views, {changes_of(name): lateness.changes(views, name)}, rule.delta or "")
+    grew = queried(views, {changes_of(name): in_windows.changes(views, name)}, rule.delta or "")
     keys = [f"k{at}" for at in range(len(rule.held))]
     delta, few = looked_at(views, grew, views.rows_changed(name))
     touched = Touched(delta.select(*keys), None if few is None else few.select(keys))
@@ -97,7 +99,7 @@ def definition_of(views: Views, touched: Touched) -> DataFrame:
         start, end = (f"k{rule.held.index(name)}" for name in (WINDOW_START, WINDOW_END))
         between = touched.between(start, end)
     frames = {
-        held.name: lateness.held(
+        held.name: in_windows.held(
             views,
             held.name,
             touched.ranges(views, held.name, held.state.collection, dict(rule.clustered.get(held.name, ()))),

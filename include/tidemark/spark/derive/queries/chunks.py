@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from tidemark.arrow.kernels.windows.sliding import CHUNK
 from tidemark.definition.recipe import SlidingPlan
-from tidemark.definition.windows.assigned import AT
+from tidemark.definition.windows.rows import AT
 from tidemark.spark.derive.timeline import floored
 
 WIDEST = 1 << 61

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from tidemark.arrow.kernels.windows.gaps import Gaps
 from tidemark.arrow.kernels.windows.late_sessions import LAST, LATE, STRETCH, Lasting, judged_updates
 from tidemark.definition.recipe import DIFF, LEARNED, SessionPlan
-from tidemark.definition.windows.assigned import AT, END, START
+from tidemark.definition.windows.rows import AT, END, START
 from tidemark.model.window.kind import Session
 from tidemark.model.window.lateness import NOT_LATE, Lateness
 from tidemark.model.window.statistics import UPDATES_LATE

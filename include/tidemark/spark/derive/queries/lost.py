@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from tidemark.definition.recipe import DIFF, LEARNED, SlidingPlan
-from tidemark.definition.windows.assigned import AT
+from tidemark.definition.windows.rows import AT
 from tidemark.model.window.lateness import Lateness
 from tidemark.model.window.statistics import ROWS_LATE_FOR_ALL, ROWS_LATE_FOR_SOME
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START

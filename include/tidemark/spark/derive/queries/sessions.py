@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from tidemark.arrow.kernels.aggregates.groups_in_order import groups_in_order
 from tidemark.arrow.kernels.windows.sessions import sessions_in_order
 from tidemark.definition.recipe import SessionPlan
-from tidemark.definition.windows.assigned import AT, END, START
+from tidemark.definition.windows.rows import AT, END, START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.queries.queried import queried
 from tidemark.spark.derive.queries.through_arrow import through

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from tidemark.arrow.kernels.windows.sliding import CHUNK, Slide, sliding
 from tidemark.arrow.rows.columns import integers
 from tidemark.definition.recipe import SlidingPlan
-from tidemark.definition.windows.assigned import AT
+from tidemark.definition.windows.rows import AT
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.footers import ranges_when

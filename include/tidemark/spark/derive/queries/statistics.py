@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.definition.computation import Computation
-from tidemark.definition.recipe import BAND, DIFF, FROZEN, HAPPENED, TIME, SessionPlan, SlidingPlan
-from tidemark.definition.windows.assigned import AT, END, START
+from tidemark.definition.recipe import BAND, DIFF, HAPPENED, TIME, SessionPlan, SlidingPlan
+from tidemark.definition.windows.rows import AT, END, START
 from tidemark.definition.windows.statistics import ARRIVED, COUNT, GREW, KEY, SIZE, Statistics
 from tidemark.model.window.statistics import (
     BYTES,
@@ -30,6 +30,7 @@ from tidemark.model.window.statistics import (
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.queries import bands, late_sessions, lateness, lost
+from tidemark.spark.derive.queries.in_windows import in_windows, late_for_each
 from tidemark.spark.derive.queries.null_safe import joined
 from tidemark.spark.derive.queries.queried import queried
 from tidemark.spark.derive.queries.sessions import all_sessions, sessions_known
@@ -127,11 +128,13 @@ def _of_windows(views: Counted, statistics: Statistics, windows: DataFrame) -> t
         return all_windows(views, windowed), None
     if windowed is not None:
         return all_sessions(views, windowed), None
-    if (counted := statistics.counted) is None:
-        return queried(views, {name: views.held(name)}, statistics.recipe.whole), None
-    placed = lateness.asked(views, name, views.near(), counted.rows).where(~F.col(FROZEN))
-    rows = queried(views, {name: views.there(placed, START, END)}, statistics.recipe.whole)
-    return rows, lateness.asked(views, name, views.near(), counted.late)
+    rule = statistics.recipe.in_windows
+    assert rule is not None  # what is not data-driven is aligned
+    if rule.assignment.frozen_after is None:
+        return queried(views, {name: in_windows(views, rule, views.held(name))}, statistics.recipe.whole), None
+    placed = in_windows(views, rule, views.near(), views.columns)
+    rows = queried(views, {name: views.there(placed, AT, START, END)}, statistics.recipe.whole)
+    return rows, late_for_each(views, rule, views.near())
 
 
 def _of_bands(views: Counted, rule: SlidingPlan, windows: DataFrame) -> tuple[DataFrame, DataFrame]:

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from tidemark.definition.recipe import AggregateColumn, SessionPlan, SlidingPlan
 from tidemark.definition.windows.aggregated import aggregates_of_values
-from tidemark.definition.windows.assigned import AT, END, START
+from tidemark.definition.windows.rows import AT, END, START
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.columns import our_type, spark_type, value
