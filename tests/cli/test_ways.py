@@ -88,7 +88,10 @@ def test_a_definition_says_why_it_is_left_to_spark(flights: Shell) -> None:
     text = (COLLECTIONS / "delays_by_hour.yaml").read_text(encoding="utf-8")
     edited = flights.declared(text.replace("where: status = 'arrived'", "where: upper(status) = 'ARRIVED'"))
     said = " ".join(flights.ok("explain", edited).out.split())
-    assert "computed by Spark SQL: UPPER(status) is more than columns, comparisons, arithmetic" in said
+    rows = "Spark SQL gives the rows that the kernel takes: UPPER(status) is more than columns, comparisons, arithmetic"
+    assert "computed by the group kernel, where it is cheapest for so many rows" in said
+    assert "first: by executors, after a shuffle, else by Spark SQL" in said
+    assert rows in said
     kernel = " ".join(flights.ok("explain", flights.declared(text)).out.split())
     assert "computed by the group kernel, where it is cheapest for so many rows" in kernel
     assert "first: in this process, else by executors, after a shuffle, else by Spark SQL" in kernel

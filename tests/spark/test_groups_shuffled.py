@@ -29,7 +29,7 @@ from tests.spark.ways import by_executors, not_here, queried
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Definition
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
 from tidemark.model.window.windows import Late, Windows
 from tidemark.spark.derive.kinds import groups_shuffled
 
@@ -45,6 +45,11 @@ MERGED = (
     Aggregate("twice", Function.SUM, "id * 2", "note <> 'x'"),
 )
 """Aggregates of all rows that are computed from those of parts."""
+IN_ORDER = (
+    Aggregate("first", Function.FIRST, "lower(note)"),
+    Aggregate("notes", Function.COLLECT, "upper(note)"),
+    Aggregate("mean", Function.AVG, "whole + hash(note) % 3"),
+)
 WHERE = "sold > '2023-06-01' AND (whole IS NULL OR whole < 100)"
 BUILT = {
     "windows": (UPDATES, Definition(windows=Windows(("kind",), "sold", Tumbling(DAY // 4, 7), MERGED, grace=5))),
@@ -87,6 +92,29 @@ def test_they_are_those_that_the_driver_builds_and_queries(spark: Any, tmp_path:
     if at_once == 6:
         built_by_spark(queries)
         assert at_rest(queries) == at_rest(here)
+
+
+@pytest.mark.parametrize(
+    ("text", "windows"),
+    [
+        (UPDATES, Windows(("kind",), "sold", Hopping(DAY, DAY // 2), MERGED, "hash(note) <> 0")),
+        (UPSERT, Windows((), "sold", Tumbling(DAY // 4), EXTREMES, "hash(kind) <> 0", early=True)),
+        (UPDATES, Windows(("kind",), "sold", Calendar(Unit.DAY, "Asia/Tokyo"), IN_ORDER)),
+    ],
+    ids=["parts", "rows", "in order"],
+)
+def test_of_values_that_spark_gives_they_are_those_of_queries(
+    spark: Any, tmp_path: Path, text: str, windows: Windows
+) -> None:
+    made, chance = Made(tmp_path, text), random.Random(str(windows))
+    land(made, 1, [drawn(chance, 1, number) | ({"sold": None} if number % 9 == 0 else {}) for number in range(150)])
+    land(made, 2, [drawn(chance, 2, number) for number in range(100, 200)])
+    there, queries = (unbuilt(made, spark, Definition(windows=windows), one) for one in ("there", "queries"))
+    with by_executors():
+        told = refreshed(there, here=False)
+    assert told["way"]["words"] == "by the group kernel, by executors, after a shuffle"
+    built_by_spark(queries)
+    assert at_rest(there) == at_rest(queries) != []
 
 
 @pytest.mark.parametrize("limit", ["bytes", "times", "sums"])

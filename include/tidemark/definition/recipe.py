@@ -262,12 +262,17 @@ class WindowedRows:
     window that they count in.
 
     `rows`: a query over the view of the input, or of its updates, under the input's name: those of its rows that are in
-    windows, with the column AT, by which the `assignment` is. `columns` are those that are needed of it then."""
+    windows, with the column AT, by which the `assignment` is. `columns` are those that are needed of it then.
+    `valued`, `aggregates`: as of SlidingPlan, where Spark gives values for the kernel; which groups these by `grouped`.
+    """
 
     input: str
     columns: tuple[str, ...]
     rows: str
     assignment: WindowAssignment
+    valued: str = ""
+    aggregates: tuple[ValueColumn, ...] = ()
+    grouped: GroupPlan | None = None
 
 
 @dataclass(frozen=True)

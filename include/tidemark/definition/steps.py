@@ -84,6 +84,15 @@ _CASTS = {
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32}
 
 
+def column_type(told: str) -> ValueType:
+    """The type of a column that holds values of a type of Spark's. Raises LeftToSpark for one that is not known."""
+    digits = decimal_digits(told)
+    found = DecimalType(*digits) if digits else _CASTS.get(told)
+    if found is None:
+        raise LeftToSpark(f"an expression is of type {told or 'unknown'}")
+    return found
+
+
 @dataclass
 class Steps:
     """The steps that expressions over columns of some types are taken apart into, each once. They are called as

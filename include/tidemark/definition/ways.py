@@ -78,6 +78,9 @@ class Ways:
     why: tuple[str, ...]
 
 
+_VALUES = "Spark SQL gives the rows that the kernel takes: {}"
+
+
 def kernel_of(recipe: Recipe | None) -> str:
     """The kernel that computes a definition; empty where Spark SQL does."""
     if recipe is None:
@@ -87,7 +90,9 @@ def kernel_of(recipe: Recipe | None) -> str:
     rule = recipe.by_key
     if recipe.join is not None:
         return "join"
-    return "group" if rule is not None and (rule.grouped is not None or rule.delta_plan is not None) else ""
+    of_values = recipe.in_windows is not None and recipe.in_windows.grouped is not None
+    at_hand = rule is not None and (rule.grouped is not None or rule.delta_plan is not None)
+    return "group" if at_hand or of_values else ""
 
 
 def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
@@ -109,8 +114,11 @@ def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
     why = [] if ranges else [_in_another_order(shape, by)]
     if recipe.windowed is not None and recipe.windowed.of_columns is None:
         first = [*([] if recipe.windowed.is_bounded else shuffle), Place.QUERIES]
-        said = f"Spark SQL gives the rows that the kernel takes: {recipe.left_to_spark}"
-        return Ways(kernel, tuple(first), (Place.QUERIES,), (said,))
+        return Ways(kernel, tuple(first), (Place.QUERIES,), (_VALUES.format(recipe.left_to_spark),))
+    if recipe.in_windows is not None and recipe.placed is None:
+        bounded = recipe.in_windows.assignment.frozen_after is not None
+        first = [*([] if bounded else [Place.SHUFFLE]), Place.QUERIES]
+        return Ways(kernel, tuple(first), (Place.QUERIES,), (_VALUES.format(recipe.left_to_spark),))
     if recipe.placed is not None and recipe.placed.frozen_after is not None:
         said = "late rows count for a limited time: what many changes reach is computed of all updates, by Spark SQL"
         return Ways(kernel, (Place.HERE, *shuffle, Place.QUERIES), (Place.HERE, Place.QUERIES), (said,))
@@ -126,7 +134,8 @@ def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
 
 def _by(recipe: Recipe) -> Sequence[str]:
     """The columns of the input by which windows are told apart; those of other groups are not looked for there."""
-    of = recipe.windowed or recipe.placed
+    aligned = recipe.in_windows.assignment if recipe.in_windows is not None else None
+    of = recipe.windowed or recipe.placed or aligned
     return of.by if of is not None else ()
 
 

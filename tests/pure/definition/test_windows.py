@@ -131,6 +131,10 @@ def test_event_times_are_a_timestamp_that_no_column_of_the_input_is(kind: Window
     seen = replace(other, happened=True, placed=None, by_key=by_queries, windowed=lying)
     seen = replace(seen, left_to_spark=recipe.left_to_spark)
     assert recipe.left_to_spark
+    if recipe.in_windows is not None and other.in_windows is not None:
+        assert recipe.in_windows.grouped is not None, "executors group what Spark gives"
+        of_values = {name: getattr(recipe.in_windows, name) for name in ("valued", "aggregates", "grouped")}
+        seen = replace(seen, in_windows=replace(other.in_windows, **of_values))
     assert repr(recipe).replace("_happened", "happened") == repr(seen), "rows at hand do not tell when they happened"
 
 

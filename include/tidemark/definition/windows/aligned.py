@@ -16,12 +16,13 @@ from tidemark.definition.aggregated import IN_ORDER
 from tidemark.definition.analysed import analysed
 from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.parse import parsed
-from tidemark.definition.recipe import GroupPlan, InputShape, Recipe, WindowAssignment, WindowedRows
+from tidemark.definition.recipe import ByKey, GroupPlan, InputShape, Recipe, WindowAssignment, WindowedRows
 from tidemark.definition.windows.aggregated import aggregates_of
 from tidemark.definition.windows.checked import Checked, checked
 from tidemark.definition.windows.projected import at_hand
 from tidemark.definition.windows.rows import AT, END, START, happening
 from tidemark.definition.windows.select import bound_of, in_windows, select_of
+from tidemark.definition.windows.valued import over_values, valued_of
 from tidemark.model.derived import Refresh
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.close import closes_at
@@ -74,14 +75,39 @@ def _without_queries(declared: Checked, recipe: Recipe) -> Recipe:
     try:
         return _over_placed_rows(declared, recipe)
     except LeftToSpark as why:
-        return replace(recipe, left_to_spark=str(why))
+        recipe = replace(recipe, left_to_spark=str(why))
+    try:
+        return _over_values(declared, recipe)
+    except LeftToSpark:  # and it says why not without Spark
+        return recipe
 
 
 def _over_placed_rows(declared: Checked, recipe: Recipe) -> Recipe:
-    rule, rows = recipe.by_key, recipe.in_windows
+    rows = recipe.in_windows
     assert rows is not None
     projected, projection = at_hand(declared, bounded=True)
-    found = analysed(select_of(projected), [in_windows(projected)])
+    rule = _grouped(projected, recipe, declared.windows.on)
+    placed = replace(rows.assignment, on=declared.windows.on)
+    return replace(recipe, by_key=rule, placed=placed, projection=projection, left_to_spark="")
+
+
+def _over_values(declared: Checked, recipe: Recipe) -> Recipe:
+    """The recipe, which also says how executors group values of rows that Spark gives."""
+    rows, (valued, select) = recipe.in_windows, valued_of(declared, (AT,))
+    assert rows is not None
+    of_values = over_values(declared, valued)
+    grouped = _grouped(of_values, recipe, AT).grouped
+    assert grouped is not None
+    texts = {one.name: one.texts for one in valued}
+    aggregates = tuple(replace(one, texts=texts.get(one.name)) for one in grouped.aggregates)
+    found = replace(rows, valued=select, aggregates=valued, grouped=replace(grouped, aggregates=aggregates))
+    return replace(recipe, in_windows=found)
+
+
+def _grouped(projected: Checked, recipe: Recipe, on: str) -> ByKey:
+    """How the recipe is computed by key, and by kernels of projected rows, which are in windows `on` a column. Raises
+    LeftToSpark where these need queries."""
+    found, rule = analysed(select_of(projected), [in_windows(projected)]), recipe.by_key
     same = found.by_key
     if rule is None or same is None or (same.held, same.sums) != (rule.held, rule.sums):
         raise LeftToSpark("projected rows need other hidden columns")
@@ -90,10 +116,8 @@ def _over_placed_rows(declared: Checked, recipe: Recipe) -> Recipe:
         if any(one.function is Function.APPROX_DISTINCT for one, _, _ in projected.aggregates):
             raise LeftToSpark("approx_distinct is a sketch of Spark's")  # which was stored so far
         aggregates = aggregates_of(projected)
-        on = declared.windows.on if any(one.function in IN_ORDER for one in aggregates) else None
-        grouped = GroupPlan((*declared.windows.by, START, END), aggregates, on)
+        in_order = any(one.function in IN_ORDER for one in aggregates)
+        grouped = GroupPlan((*projected.windows.by, START, END), aggregates, on if in_order else None)
     if grouped is None:
         raise LeftToSpark(found.left_to_spark)
-    rule = replace(rule, delta_plan=same.delta_plan, grouped=grouped, columns=(found.by_key or rule).columns)
-    placed = replace(rows.assignment, on=declared.windows.on)
-    return replace(recipe, by_key=rule, placed=placed, projection=projection, left_to_spark="")
+    return replace(rule, delta_plan=same.delta_plan, grouped=grouped, columns=same.columns)

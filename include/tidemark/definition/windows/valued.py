@@ -12,8 +12,10 @@ from sqlglot import exp
 
 from tidemark.definition.parse import parsed
 from tidemark.definition.recipe import ValueColumn
+from tidemark.definition.steps import column_type
 from tidemark.definition.windows.checked import Checked
 from tidemark.definition.windows.expressions import RowExpression
+from tidemark.model.collection import Column
 from tidemark.model.window.aggregate import Aggregate, Function
 
 
@@ -34,6 +36,23 @@ def valued_of(declared: Checked, places: Sequence[str]) -> tuple[tuple[ValueColu
         found.append(valued)
     columns = ", ".join(f"{sql} AS `{name}`" for name, sql in shown.items())
     return tuple(found), f"SELECT {columns} FROM `{declared.input}`"
+
+
+def over_values(declared: Checked, valued: Sequence[ValueColumn]) -> Checked:
+    """The same windows over the rows that the query gives. Raises LeftToSpark for values whose type is not known before
+    Spark is asked."""
+    columns, aggregates = list[Column](), []
+    for (one, of, _), value in zip(declared.aggregates, valued, strict=True):
+        shown = None
+        if value.of is not None:
+            counted = of is None or one.function is Function.COUNT
+            told = "boolean" if of is None or counted else of.type
+            columns.append(Column(value.of, column_type(told)))
+            shown = RowExpression(f"`{declared.input}`.`{value.of}`", told)
+        aggregates.append((replace(one, of=value.of or "", where=""), shown, None))
+    windows = replace(declared.windows, where="", aggregates=tuple(one for one, _, _ in aggregates))
+    shape = declared.shape.with_columns(*columns)
+    return replace(declared, windows=windows, shape=shape, where=None, aggregates=tuple(aggregates))
 
 
 def needed(declared: Checked, valued: str) -> tuple[str, ...]:

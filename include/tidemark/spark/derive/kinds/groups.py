@@ -33,7 +33,7 @@ from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.here.diff import as_updates, diff_against_held, match_keys, own_touched, updates_due
 from tidemark.spark.derive.here.rows import MOST_BUILT, RowBudget, repeated
 from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
-from tidemark.spark.derive.kinds.groups_shuffled import groups_shuffled
+from tidemark.spark.derive.kinds.groups_shuffled import groups_shuffled, values_shuffled
 from tidemark.spark.derive.kinds.grown import grown_here
 from tidemark.spark.derive.queries.by_key import few_touched
 from tidemark.spark.derive.queries.lateness import computed_here, standing
@@ -57,7 +57,10 @@ class Groups:
     def of(cls, views: Views) -> Self | None:
         recipe = views.computation.recipe
         rule = None if recipe is None or recipe.windowed is not None else recipe.by_key
-        return None if rule is None or (rule.grouped is None and rule.delta is None) else cls(views, rule)
+        if recipe is None or rule is None:
+            return None
+        of_values = recipe.in_windows is not None and recipe.in_windows.grouped is not None
+        return cls(views, rule) if of_values or rule.grouped is not None or rule.delta is not None else None
 
     @property
     def input(self) -> str:
@@ -106,10 +109,13 @@ class Groups:
         return Ranged(self.input, together, placing.on, used, made, windows)
 
     def shuffled(self) -> Shuffled | None:
-        grouped = self._grouped()
-        if grouped is None or standing(self.views) is not None:
+        grouped, recipe = self._grouped(), self.views.computation.recipe
+        if standing(self.views) is not None:
             return None
-        return groups_shuffled(self.views, self.rule, grouped, needed(grouped))
+        if grouped is not None:
+            return groups_shuffled(self.views, self.rule, grouped, needed(grouped))
+        rows = None if recipe is None else recipe.in_windows
+        return None if rows is None or rows.grouped is None else values_shuffled(self.views, self.rule, rows)
 
 
 def _regrouped(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatch] | None:

@@ -9,33 +9,40 @@ What does not fit is a row of its own that says so, as a task that raises would 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.arrow.kernels.aggregates.groups import groups_by, groups_in
 from tidemark.arrow.kernels.aggregates.parts import merged_groups, part_type, parts_of
 from tidemark.arrow.kernels.windows.placed import placed
+from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import sort, starts
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.definition.recipe import AggregateColumn, ByKey, GroupPlan, WindowAssignment
+from tidemark.definition.recipe import AggregateColumn, ByKey, GroupPlan, WindowAssignment, WindowedRows
 from tidemark.definition.windows.explained import most_of_all
-from tidemark.definition.windows.rows import START
+from tidemark.definition.windows.rows import AT, END, START
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection
+from tidemark.model.collection import Collection, ValueType
 from tidemark.plan.tasks import ReadTask
 from tidemark.spark import read
-from tidemark.spark.derive.difference import Due
+from tidemark.spark.derive.columns import our_type
+from tidemark.spark.derive.difference import Due, as_stored
 from tidemark.spark.derive.executors.key_ranges import AT_ONCE
 from tidemark.spark.derive.here.diff import updates_due
 from tidemark.spark.derive.here.rows import repeated
 from tidemark.spark.derive.kind import Shuffled
 from tidemark.spark.derive.parts import Batches
+from tidemark.spark.derive.queries.in_windows import in_any
+from tidemark.spark.derive.queries.values import values_of
 from tidemark.spark.derive.touched import MOST_BYTES
 from tidemark.spark.derive.views import Views
 from tidemark.storage import ObjectStore
@@ -48,40 +55,62 @@ def groups_shuffled(views: Views, rule: ByKey, grouped: GroupPlan, needed: Seque
     """How executors compute all groups, of the columns that are `needed`; None where the collection's key is not what
     tells groups apart, or rows are not worth a task."""
     computation = views.computation
-    (given,) = computation.inputs
-    collection = computation.collection
-    if {column.name for column in collection.key} != set(rule.held):
+    (given,), recipe = computation.inputs, computation.recipe
+    if not _is_told_by(rule, computation.collection):
         return None
     there = views.range_reads(given.name, len(given.state.collection.key))
     if there is None or not there.tasks:
         return None
-    types = views.types_here(given.name)
-    recipe = computation.recipe
     placing = None if recipe is None else recipe.placed
-    groups = _Groups(
-        grouped,
-        parts_of(grouped.aggregates, {name: arrow_type(of) for name, of in types.items()}),
-        tuple(needed),
-        placing,
-        Due.of(computation),
-        AT_ONCE,
-        MOST_BYTES,
-    )
-    fields = [(name, arrow_type(types[name])) for name in groups.columns]
-    if groups.parts is not None:
-        fields = [(name, arrow_type(types[name])) for name in grouped.keys]
-        fields += [(one.name, part_type(one)) for one in groups.parts]
-    schema = pa.schema([*fields, (_MISFIT, pa.bool_())])
+    groups = _Groups.of(grouped, needed, views.types_here(given.name), placing, Due.of(computation))
+    schema = groups.schema
 
     def of_task(store: ObjectStore, task: ReadTask) -> Batches:
         return groups.sent(there.rows(store, task), schema)
 
+    rows = read.mapped(views.spark, there.url, schema, there.tasks, of_task)
+    return _shuffled(rows, len(there.tasks), groups, rule, computation.collection)
+
+
+def values_shuffled(views: Views, rule: ByKey, rows: WindowedRows) -> Shuffled | None:
+    """The same of values that Spark gives; None also where late rows count for a limited time, or the collection holds
+    other columns."""
+    computation, grouped = views.computation, rows.grouped
+    assert grouped is not None
+    if not _is_told_by(rule, computation.collection) or rows.assignment.frozen_after is not None:
+        return None
+    values = values_of(views, rows, in_any(views, rows, views.held(rows.input), [*rows.columns, AT]))
+    bounds = {START: rows.assignment.bound, END: rows.assignment.bound}
+    types = {field.name: our_type(field.name, field.dataType) for field in values.schema.fields} | bounds
+    given = {name: types[of] for name, of in zip(rule.held, grouped.keys, strict=True)}
+    if not as_stored(given | {one.name: one.type for one in grouped.aggregates}, computation.collection):
+        views.declines_types()
+        return None
+    needed = [*grouped.keys, *(name for one in grouped.aggregates for name in (one.of, one.texts) if name)]
+    columns = list(dict.fromkeys([*needed, *([grouped.on] if grouped.on else [])]))
+    groups = _Groups.of(grouped, columns, types, rows.assignment, Due.of(computation))
+    schema = groups.schema
+
+    def of_values(batches: Batches) -> Batches:
+        return groups.sent(batches, schema)
+
+    found = values.mapInArrow(of_values, from_arrow_schema(schema, prefer_timestamp_ntz=False))
+    partitions = int(views.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return _shuffled(found, partitions, groups, rule, computation.collection)
+
+
+def _is_told_by(rule: ByKey, collection: Collection) -> bool:
+    """Whether the collection's key is what tells groups apart."""
+    return {column.name for column in collection.key} == set(rule.held)
+
+
+def _shuffled(rows: DataFrame, partitions: int, groups: _Groups, rule: ByKey, collection: Collection) -> Shuffled:
+    grouped = groups.grouped
     named = dict(zip(rule.held, grouped.keys, strict=True))
     order = [named[column.name] for column in collection.key]
     shown = [*rule.held, *(one.name for one in grouped.aggregates)]
-    rows = read.mapped(views.spark, there.url, schema, there.tasks, of_task)
     keys = [F.col(f"`{name}`") for name in order]
-    ordered = rows.repartition(len(there.tasks), *keys).sortWithinPartitions(*keys)
+    ordered = rows.repartition(partitions, *keys).sortWithinPartitions(*keys)
     return Shuffled(ordered, lambda batches: groups.put_together(batches, order, shown, collection))
 
 
@@ -95,8 +124,30 @@ class _Groups:
     columns: tuple[str, ...]
     placing: WindowAssignment | None
     due: Due
+    types: Mapping[str, ValueType]
     at_once: int
     room: int
+
+    @classmethod
+    def of(
+        cls,
+        grouped: GroupPlan,
+        columns: Sequence[str],
+        types: Mapping[str, ValueType],
+        placing: WindowAssignment | None,
+        due: Due,
+    ) -> Self:
+        """Of rows with columns of these types."""
+        parts = parts_of(grouped.aggregates, {name: arrow_type(of) for name, of in types.items()})
+        return cls(grouped, parts, tuple(columns), placing, due, types, AT_ONCE, MOST_BYTES)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of what goes through the shuffle."""
+        names = self.columns if self.parts is None else self.grouped.keys
+        fields = [(name, arrow_type(self.types[name])) for name in names]
+        fields += [(one.name, part_type(one)) for one in self.parts or ()]
+        return pa.schema([*fields, (_MISFIT, pa.bool_())])
 
     def sent(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Batches:
         """What goes through the shuffle of rows that are read, each as often as it is there."""
@@ -116,7 +167,7 @@ class _Groups:
         most = max(1, self.at_once // (most_of_all(self.placing.kind) if self.placing else 1))
         found: list[pa.RecordBatch] = []
         for batch in batches:
-            some = repeated(batch, most_bytes=self.room)
+            some = repeated(batch, most_bytes=self.room) if MULTIPLICITY in batch.schema.names else batch
             if some is None:
                 raise InvalidUsage("rows are too many, or one is there fewer times than none")
             for first in range(0, some.num_rows, most):

@@ -65,7 +65,7 @@ def in_windows(views: Views, rule: WindowedRows, frame: DataFrame, columns: Sequ
     `columns` (None: that are needed) that they have, these two, AT, START and END."""
     if rule.assignment.grace_of_next is not None:
         frame = frame.withColumn(DIFF, _added(rule, views.computation.input(rule.input).state.collection.key))
-    rows = _in_any(views, rule, frame, [*(rule.columns if columns is None else columns), AT, TIME, DIFF])
+    rows = in_any(views, rule, frame, [*(rule.columns if columns is None else columns), AT, TIME, DIFF])
     return once_for_each(rows, rule.assignment, _judging(views, rule))
 
 
@@ -87,7 +87,7 @@ def count_late(views: Views, rule: WindowedRows, updates: DataFrame) -> DataFram
             found = late(some, assignment, judging)
             yield pa.RecordBatch.from_pydict({name: [many] for name, many in zip(LATE, found, strict=True)})
 
-    rows = _in_any(views, rule, updates, [AT, TIME, DIFF])
+    rows = in_any(views, rule, updates, [AT, TIME, DIFF])
     counted = through(rows, kernel, T.StructType(_numbers()))
     return counted.agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in LATE))
 
@@ -99,7 +99,7 @@ def late_for_each(views: Views, rule: WindowedRows, updates: DataFrame) -> DataF
     def kernel(batches: Batches) -> Batches:
         return (late_in_windows(some, assignment, judging) for some in pieces(batches, assignment))
 
-    rows = _in_any(views, rule, updates, [*by, AT, TIME, DIFF])
+    rows = in_any(views, rule, updates, [*by, AT, TIME, DIFF])
     found = through(rows, kernel, T.StructType([*rows.schema.fields, *_bounds(assignment), *_numbers()]))
     window = [F.col(START).alias(WINDOW_START), F.col(END).alias(WINDOW_END)]
     return found.groupBy(*(F.col(f"`{name}`") for name in by), *window).agg(*(F.sum(name).alias(name) for name in LATE))
@@ -117,7 +117,8 @@ def empty_rows(given: DataFrame, name: str, recipe: Recipe | None) -> DataFrame:
     return rows.withColumns({START: nothing, END: nothing})
 
 
-def _in_any(views: Views, rule: WindowedRows, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+def in_any(views: Views, rule: WindowedRows, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows of the input that are in any window, in those of these columns that they have."""
     rows = queried(views, {rule.input: frame}, rule.rows)
     return rows.select(*(F.col(f"`{name}`") for name in columns if name in rows.columns))
 

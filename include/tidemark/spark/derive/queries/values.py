@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidemark.definition.recipe import AggregateColumn, SessionPlan, SlidingPlan
+from tidemark.definition.recipe import AggregateColumn, SessionPlan, SlidingPlan, WindowedRows
 from tidemark.definition.windows.aggregated import aggregates_of_values
 from tidemark.definition.windows.rows import AT, END, START
 from tidemark.model.collection import Column, ColumnType
@@ -20,7 +20,7 @@ from tidemark.spark.derive.views import Views
 Rule = SlidingPlan | SessionPlan
 
 
-def values_of(views: Views, rule: Rule, rows: DataFrame) -> DataFrame:
+def values_of(views: Views, rule: Rule | WindowedRows, rows: DataFrame) -> DataFrame:
     """The values of rows that `rows` of the rule gave, or that are where such rows are, as a collection holds them."""
     frame = queried(views, {rule.input: rows}, rule.valued)
     used = _used(rule)
@@ -57,5 +57,5 @@ def shown(rule: Rule, found: DataFrame) -> DataFrame:
     return found.select(*own, *(of.alias(name) for name, of in bounds.items()), *aggregates)
 
 
-def _used(rule: Rule) -> set[str]:
+def _used(rule: Rule | WindowedRows) -> set[str]:
     return {name for one in rule.aggregates for name in (one.of, one.texts) if name is not None}
