@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from benchmarks.derived.refresh import Kept, kept
 from benchmarks.figures import Figures
 from benchmarks.measure import apart
-from benchmarks.shipped import COLLECTIONS, Flights
+from benchmarks.shipped import COLLECTIONS, Flights, warmed
 from benchmarks.steps import Bench, silent
-from benchmarks.throughput import same, wake_workers, warm_spark
+from benchmarks.throughput import same, wake_workers
 from tidemark.config.collection_file import parse
 from tidemark.config.derived_file import DerivedFile
 from tidemark.model.derived import Derived
@@ -37,15 +37,7 @@ def conditions(full: bool, say: Callable[[str], None]) -> Result:
     flights = Flights(2_000_000 if full else 200_000)
     say(f"windows with a condition that always holds, over {flights.total:,} flights")
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
-        return {"flights": flights.total, "collections": apart(_on_spark, flights, Path(folder))}
-
-
-def _on_spark(flights: Flights, folder: Path) -> Result:
-    spark = warm_spark()
-    _measured(spark, Flights(4_000), folder / "warm")
-    found = _measured(spark, flights, folder)
-    spark.stop()
-    return found
+        return {"flights": flights.total, "collections": apart(warmed, _measured, flights, Path(folder))}
 
 
 def _measured(spark: SparkSession, flights: Flights, folder: Path) -> Result:

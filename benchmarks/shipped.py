@@ -183,7 +183,7 @@ def shipped(full: bool, say: Callable[[str], None]) -> Result:
     has_duckdb = not missing("duckdb")
     say(f"the five that ship, over {flights.total:,} flights")
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
-        found: Result = apart(_on_spark, flights, Path(folder))
+        found: Result = apart(warmed, _measured, flights, Path(folder))
         if has_duckdb:
             for name, cost in apart(_by_duckdb, flights, Path(folder)).items():
                 found[name]["DuckDB"] = cost
@@ -191,10 +191,11 @@ def shipped(full: bool, say: Callable[[str], None]) -> Result:
     return {"flights": flights.total, "collections": found}
 
 
-def _on_spark(flights: Flights, folder: Path) -> Result:
+def warmed(measure: Callable[[SparkSession, Flights, Path], Result], flights: Flights, folder: Path) -> Result:
+    """What is measured over flights, after the same over few of them."""
     spark = warm_spark()
-    _measured(spark, Flights(4_000), folder / "warm")
-    found = _measured(spark, flights, folder)
+    measure(spark, Flights(4_000), folder / "warm")
+    found = measure(spark, flights, folder)
     spark.stop()
     return found
 

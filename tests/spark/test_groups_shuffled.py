@@ -4,12 +4,13 @@ bit against those that the driver builds, and queries."""
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.spark.support import DAY, Made
+from tests.spark.support import DAY, HOUR, Made
 from tests.spark.test_grouped_here import (
     ADDED,
     COUNTS,
@@ -26,9 +27,11 @@ from tests.spark.test_grouped_here import (
     unbuilt,
 )
 from tests.spark.ways import by_executors, not_here, queried
+from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Definition
 from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.calendar import unit_of
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
 from tidemark.model.window.windows import Late, Windows
 from tidemark.spark.derive.kinds import groups_shuffled
@@ -115,6 +118,29 @@ def test_of_values_that_spark_gives_they_are_those_of_queries(
     assert told["way"]["words"] == "by the group kernel, by executors, after a shuffle"
     built_by_spark(queries)
     assert at_rest(there) == at_rest(queries) != []
+
+
+@pytest.mark.parametrize("where", ["", "hash(kind) <> 0"], ids=["here", "by spark"])
+def test_windows_far_away_are_there_and_those_beyond_all_numbers_are_refused_in_a_line(
+    spark: Any, tmp_path: Path, where: str
+) -> None:
+    """The year 14000, and the last instant there is."""
+    later, count = 379_654_000_000_000_000, (Aggregate("n", Function.COUNT),)
+    made = Made(tmp_path, UPDATES)
+    land(made, 1, [row(0, whole=later), row(1, whole=-later), row(2, whole=7)])
+    years = Windows((), "whole", Calendar(Unit.YEAR, "America/New_York"), count, where, early=True)
+    found = unbuilt(made, spark, Definition(windows=years), "years")
+    assert refreshed(found, here=not where)["added"] == 3
+    held = as_of(found.job().store, found.job().log.load().state).to_pylist()
+    assert {(one["window_start"], one["window_end"]) for one in held} == {
+        unit_of(Unit.YEAR, "America/New_York", at) for at in (later, -later, 7)
+    }
+    made = Made(tmp_path / "beyond", UPDATES)
+    land(made, 1, [row(0, whole=2**63 - 1)])
+    hours = unbuilt(made, spark, Definition(windows=replace(years, kind=Tumbling(HOUR))), "hours")
+    with pytest.raises(InvalidUsage, match="a window near 92233720368[0-9]* µs has a bound beyond 64 bits; leave") as told:
+        refreshed(hours, here=False)
+    assert "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize("limit", ["bytes", "times", "sums"])

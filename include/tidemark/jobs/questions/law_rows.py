@@ -21,9 +21,9 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
 from tidemark.model.key import Key
-from tidemark.plan.kinds import plan_of
-from tidemark.plan.ranges import groups_among, ranges_of
+from tidemark.plan.ranges import ranges_of
 from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_updates, read_tasks_within
+from tidemark.plan.size import size_of
 from tidemark.plan.tasks import ALL_KEYS, KeyRange
 from tidemark.plan.unsealed import PartsOf
 from tidemark.storage.sidecars import parts_table
@@ -70,13 +70,7 @@ class Opened:
 
     def size(self, ranges: Sequence[KeyRange]) -> tuple[int, int]:
         """Rows and bytes in the row groups that can hold keys of some ranges (none: all), and not yet resolved."""
-        rows, size = 0, 0
-        if plan_of(self.request.collection.kind).resolves:  # else these are at rest, too
-            rows = sum(batch.rows for batch in self.request.unsealed.batches)
-        for part in self.at_rest:
-            found = sum(part.groups[at][1] for at in groups_among(part, ranges or (ALL_KEYS,)))
-            rows, size = rows + found, size + part.file.bytes * found // part.rows
-        return rows, size
+        return size_of(self.request, self.parts, ranges)
 
     def is_little(self, ranges: Sequence[KeyRange], times: int = 1) -> bool:
         """Whether so much may be read, or so many times as much."""

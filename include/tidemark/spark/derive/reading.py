@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidemark.definition.computation import Computation
 from tidemark.definition.recipe import Recipe, WindowAssignment
-from tidemark.model.batch import Part
 from tidemark.model.key import Key
-from tidemark.plan.kinds import plan_of
-from tidemark.plan.ranges import groups_among
 from tidemark.plan.read import ReadRequest, at_rest, plan_as_of, plan_changes, plan_updates
-from tidemark.plan.tasks import ALL_KEYS, KeyRange
-from tidemark.plan.unsealed import PartsOf
+from tidemark.plan.size import row_groups, size_of
+from tidemark.plan.tasks import KeyRange
 from tidemark.storage import ObjectStore, open_store
 from tidemark.storage.sidecars import parts_table
 
@@ -71,9 +68,7 @@ class Reading:
 
     def _rows(self, name: str, request: ReadRequest, ranges: Sequence[KeyRange] = ()) -> int:
         request, parts = parts_table.opened_read(open_store(self.computation.input(name).url), request)
-        opened = (part for some in at_rest(request, parts) for part in some.parts)
-        rows = sum(rows for part in opened for _, rows, _ in _groups(part, ranges))
-        return rows + _to_resolve(request)
+        return size_of(request, parts, ranges)[0]
 
     def _changes(self, name: str) -> ReadRequest:
         asked = self.computation.input(name)
@@ -99,30 +94,9 @@ class Reading:
         store = open_store(url)
         for some in at_rest(*parts_table.opened_read(store, request)):
             for part in some.parts:
-                for at, rows, size in _groups(part, ranges):
+                for at, rows, size in row_groups(part, ranges):
                     if (part.file.key, at) not in self._seen:
                         self._seen.add((part.file.key, at))
                         self.rows_read += rows
                         self.bytes_read += size
         return store
-
-
-def _groups(part: Part, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, int, int]]:
-    """The row groups of a part that can hold keys of some ranges (none: all): number, rows and about how many bytes."""
-    for at in groups_among(part, ranges or (ALL_KEYS,)):
-        rows = part.groups[at][1]
-        yield at, rows, part.file.bytes * rows // part.rows
-
-
-def counted(request: ReadRequest, parts: PartsOf, ranges: Sequence[KeyRange]) -> tuple[int, int]:
-    """The rows of a read, and about how many bytes they are at rest, where they are in row groups that can hold keys of
-    some ranges (none: all), or must be resolved first."""
-    opened = [held for some in at_rest(request, parts) for part in some.parts for held in _groups(part, ranges)]
-    return sum(rows for _, rows, _ in opened) + _to_resolve(request), sum(size for *_, size in opened)
-
-
-def _to_resolve(request: ReadRequest) -> int:
-    """Unsealed rows that are no updates yet; where they need not be resolved, they are among those at rest."""
-    if not plan_of(request.collection.kind).resolves:
-        return 0
-    return sum(batch.rows for batch in request.unsealed.batches)

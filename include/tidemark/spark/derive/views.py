@@ -24,9 +24,10 @@ from tidemark.model.expression import Projection
 from tidemark.model.window.judged import Judging
 from tidemark.plan.ranges import most_alike
 from tidemark.plan.read import at_rest, plan_as_of, plan_updates, read_tasks, read_tasks_within
+from tidemark.plan.size import size_of
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
 from tidemark.spark import read
-from tidemark.spark.derive.reading import Reading, counted
+from tidemark.spark.derive.reading import Reading
 from tidemark.spark.derive.settings import isolated_session
 from tidemark.spark.derive.under_names import repeated
 from tidemark.storage import ObjectStore, open_store
@@ -129,7 +130,7 @@ class Views(Reading):
         asked, plan = self.computation.input(name), plan_updates if self.lateness else plan_as_of
         collection = asked.state.collection
         request, parts = parts_table.opened_read(open_store(asked.url), plan(asked.state, asked.upper - 1))
-        rows, size = counted(request, parts, ranges)
+        rows, size = size_of(request, parts, ranges)
         if not self._as_they_are and self.lateness is None:
             return None
         if rows > most_rows or size > most_bytes:
@@ -262,7 +263,7 @@ class Views(Reading):
         """The same, read by this process without Spark: None where there are more rows or bytes at rest to look at."""
         url = self.computation.url
         request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
-        rows, size = counted(request, parts, ranges)
+        rows, size = size_of(request, parts, ranges)
         if rows > most_rows or size > most_bytes:
             self.declines(_too_many(self.computation.name, rows, size, most_rows, most_bytes))
             return None

@@ -20,7 +20,7 @@ from tidemark.model.window.calendar import unit_of
 from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
-_BEYOND = "a window at {} µs begins or ends beyond 64 bits; leave such rows out by windows.where"
+_BEYOND = "a window near {} µs has a bound beyond 64 bits; leave such rows out by windows.where"
 _MOST_DAYS = 2**14
 """Days that have instants of one batch: a unit of the calendar is looked for day by day, in some microseconds."""
 _MOST_ROWS = 2**22
