@@ -51,17 +51,17 @@ def in_order(batch: pa.RecordBatch, columns: Sequence[str]) -> bool:
 
 def sort_indices(batch: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     """By which rows to take a batch to have it in order."""
-    columns = list(columns)
-    if isinstance(batch, pa.RecordBatch):
-        batch = pa.RecordBatch.from_arrays([_quick(batch.column(name)) for name in columns], columns)
+    texts = next((name for name in columns if pa.types.is_string(batch.schema.field(name).type)), None)
+    if texts is not None and isinstance(batch, pa.RecordBatch):  # of further texts few are compared
+        batch = batch.set_column(batch.schema.get_field_index(texts), texts, _quick(batch.column(texts)))
     if BY_KEY:
         return pc.sort_indices(batch, sort_keys=[(name, "ascending", "at_start") for name in columns])
     return pc.sort_indices(batch, sort_keys=[(name, "ascending") for name in columns], null_placement="at_start")
 
 
 def _quick(column: pa.Array) -> pa.Array:
-    """A column that sorts as one does: of texts that are few different ones their places among these."""
-    if not pa.types.is_string(column.type) or len(column) < LEAST_TEXTS:
+    """A column that sorts as one of texts does: their places among the different ones, where these are few."""
+    if len(column) < LEAST_TEXTS:
         return column
     sample = column.take(of_numbers(np.arange(0, len(column), SAMPLED)))
     if 2 * len(sample.unique()) > len(sample):
