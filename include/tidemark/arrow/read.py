@@ -20,7 +20,7 @@ from tidemark.arrow.rows.cuts import joined
 from tidemark.arrow.rows.layout import placed_names
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, live_prefix, some_of, updates_schema
-from tidemark.arrow.runs import runs_of
+from tidemark.arrow.runs import Keep, runs_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME
@@ -98,14 +98,17 @@ def told_of(
             yield from _as_changes(some, shown, [*key_columns, *times] if images else None, schema)
 
 
-def updates_of(store: ObjectStore, task: ReadTask, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def updates_of(
+    store: ObjectStore, task: ReadTask, columns: Sequence[str], keep: Keep | None = None
+) -> Iterator[pa.RecordBatch]:
     """The updates of a task that need no resolving, consolidated, with their times: in `columns`, hidden ones too,
-    `_time`, `_event_time` and `_diff`."""
+    `_time`, `_event_time` and `_diff`; of them those that `keep` leaves, all of a row or none: what it looks at is
+    among `columns`."""
     collection = task.collection
     schema = updates_in(collection, columns)
     names = placed_names(collection, schema.names[:-1])
     together = ordered_by(collection, names)
-    runs = runs_of(store, task, [*names, DIFF], together)
+    runs = runs_of(store, task, [*names, DIFF], together, keep)
     for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=True))):
         for rows in summed(batches, names, resort=True):
             if rows.num_rows:

@@ -171,9 +171,13 @@ def ranges_between(spans: Sequence[tuple[Key, Key]], groups: Sequence[Key], most
     """
     if not spans:
         return []
-    places = [(bisect_left(groups, first), bisect_right(groups, behind(last) or last)) for first, last in spans]
-    spared = [max(0, later[0] - 1 - earlier[1]) for earlier, later in pairwise(places)]
-    cuts = sorted(sorted(range(len(spared)), key=lambda at: spared[at], reverse=True)[: most - 1])
-    cuts = [at for at in cuts if spared[at] > 0]
+    places, low = list[tuple[int, int]](), 0
+    for first, last in spans:  # of many the next is mostly where the one before was
+        low = low if low == len(groups) or first <= groups[low] else bisect_left(groups, first, low)
+        end = behind(last) or last
+        places.append((low, low if low == len(groups) or end < groups[low] else bisect_right(groups, end, low)))
+    spared = [later[0] - 1 - earlier[1] for earlier, later in pairwise(places)]
+    sparing = sorted((at for at, count in enumerate(spared) if count > 0), key=lambda at: spared[at], reverse=True)
+    cuts = sorted(sparing[: most - 1])
     begins, ends = [0, *(at + 1 for at in cuts)], [*cuts, len(spans) - 1]
     return [KeyRange(spans[begin][0], behind(spans[end][1])) for begin, end in zip(begins, ends, strict=True)]

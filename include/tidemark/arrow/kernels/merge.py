@@ -36,6 +36,7 @@ thirty small ones beside a large one should make few rounds of it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -56,9 +57,8 @@ from tidemark.arrow.rows.schema import TIME, key_at_rest, sort_columns, updates_
 from tidemark.arrow.rows.woven import woven
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.model.chunk.law import meets_keys
-from tidemark.model.key import Bound
 from tidemark.plan.ranges import groups_among
-from tidemark.plan.tasks import KeyRange, MergeTask, UnsealedTask, WriteAnswer
+from tidemark.plan.tasks import ALL_KEYS, KeyRange, MergeTask, UnsealedTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
 
 BUFFERED_ROWS = 2**18
@@ -293,27 +293,22 @@ def weight_of_rows(rows: pa.RecordBatch) -> int:
     return max(int(rows.num_rows), int(rows.nbytes) // ROW_BYTES)
 
 
-def within(batch: pa.RecordBatch, keys: KeyRange, key_columns: Sequence[str]) -> pa.RecordBatch:
-    """The rows of a sorted batch whose key is in the range."""
-
-    def rows_below(key: Bound) -> int:
-        return rows_before(batch, sort_key_of(key), key_columns)
-
-    first = 0 if keys.lower is None else rows_below(keys.lower)
-    end = batch.num_rows if keys.upper is None else rows_below(keys.upper)
-    return batch.slice(first, max(0, end - first))
-
-
 def among(batch: pa.RecordBatch, ranges: Sequence[KeyRange], key_columns: Sequence[str]) -> pa.RecordBatch:
-    """The rows of a sorted batch whose key is in one of some ranges, which are ascending and apart."""
-    if len(ranges) == 1:
-        return within(batch, ranges[0], key_columns)
-    found = []
-    for keys in ranges:
-        if keys.lower is not None and rows_before(batch, sort_key_of(keys.lower), key_columns) == batch.num_rows:
+    """The rows of a sorted batch whose key is in one of some ranges, which are ascending and apart. It need not have
+    the key where all are asked for."""
+    if not batch.num_rows or ALL_KEYS in ranges:
+        return batch
+    least, most = (sort_key_at(batch, row, key_columns) for row in (0, batch.num_rows - 1))
+    reaching = bisect_left(ranges, True, key=lambda keys: keys.upper is None or least < sort_key_of(keys.upper))
+    found = list[pa.RecordBatch]()
+    for keys in ranges[reaching:]:
+        lower, upper = (None if bound is None else sort_key_of(bound) for bound in (keys.lower, keys.upper))
+        if lower is not None and most < lower:
             break  # and so are all that follow
-        if (rows := within(batch, keys, key_columns)).num_rows:
-            found.append(rows)
+        first = 0 if lower is None or least >= lower else rows_before(batch, lower, key_columns)
+        end = batch.num_rows if upper is None or most < upper else rows_before(batch, upper, key_columns)
+        if first < end:
+            found.append(batch.slice(first, end - first))
     return joined(found) if found else batch.slice(0, 0)
 
 

@@ -24,7 +24,7 @@ from tidemark.arrow.parts.cuts import first_cut
 from tidemark.arrow.parts.timelines import TimelinesSeen
 from tidemark.arrow.rows.columns import integers, one_batch, rows_within
 from tidemark.arrow.rows.digest import digest
-from tidemark.arrow.rows.order import starts, unsorted
+from tidemark.arrow.rows.order import neighbours, starts
 from tidemark.arrow.rows.schema import (
     BUCKET,
     DIFF,
@@ -186,12 +186,13 @@ class PartWriter:
         first_key, last_key = keys_of(group, [0, group.num_rows - 1], self._key_width)
         if self._last_key is not None and first_key < self._last_key:
             raise InvalidUsage(f"rows must be written in order: key {first_key} comes after {self._last_key}")
-        if count := unsorted(group, self._schema.names[: self._key_width]):
+        told = list(neighbours(group, self._schema.names[: self._key_width]))
+        if count := sum(wrong for wrong, _ in told):
             raise InvalidUsage(
                 f"rows must be written in order: {count} of {group.num_rows} keys are below the one before"
             )
         self._last_key = last_key
-        part.append(group, first_key, last_key)
+        part.append(group, first_key, last_key, each_of_its_own=all(differs.all() for _, differs in told[-1:]))
 
     def _start(self) -> _OpenPart:
         key = f"{self._prefix}/{self._name()}.parquet"
@@ -227,16 +228,19 @@ class _OpenPart:
         self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, key_width))
         self._schema_number = int((schema.metadata or {}).get(SCHEMA, 0))
 
-    def append(self, batch: pa.RecordBatch, first_key: Key, last_key: Key) -> None:
-        """Write rows as one row group."""
+    def append(self, batch: pa.RecordBatch, first_key: Key, last_key: Key, *, each_of_its_own: bool) -> None:
+        """Write rows as one row group. `each_of_its_own`: no two of them have one key."""
         self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
-        self._groups.append((first_key, batch.num_rows))
-        self._last_key = last_key
         self._digest = (self._digest + digest(batch)) % DIGEST_MODULUS
         if self._consolidated:
-            both = batch if self._last_row is None else pa.concat_batches([self._last_row, batch])
-            self._consolidated = is_consolidated(both)
+            if each_of_its_own and first_key != self._last_key:
+                self._consolidated = bool(np.all(integers(batch, DIFF) != 0))
+            else:
+                both = batch if self._last_row is None else pa.concat_batches([self._last_row, batch])
+                self._consolidated = is_consolidated(both)
             self._last_row = batch.slice(batch.num_rows - 1)
+        self._groups.append((first_key, batch.num_rows))
+        self._last_key = last_key
         if DIFF in batch.schema.names:
             self._retractions += int(np.count_nonzero(integers(batch, DIFF) < 0))
         elif self._taken_back:

@@ -114,6 +114,17 @@ def row_bytes(rows: pa.Table | pa.RecordBatch) -> Ints:
     return sizes
 
 
+def size_of_rows(rows: pa.Table | pa.RecordBatch) -> int:
+    """What all rows take in memory: the sum of `row_bytes`."""
+    size = 0
+    for column in rows.columns:
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            size += 4 * len(column) + (pc.sum(pc.binary_length(column)).as_py() or 0)
+        else:
+            size += len(column) * ((column.type.bit_width + 7) // 8)
+    return size
+
+
 def rows_within(rows: pa.Table | pa.RecordBatch, room: int, *, least: int) -> int:
     """How many of the first rows fit into `room` bytes of memory, and `least` that many."""
     if rows.nbytes <= room:

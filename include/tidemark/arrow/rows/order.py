@@ -16,12 +16,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, one_batch, valid, values
 from tidemark.model import decimals
 from tidemark.model.key import BEHIND_NULL, NULL, Bound, Key
 from tidemark.model.update import Row, Scalar
 
+FIRST = 1_024
+"""Rows of many that are looked at first, where these may be in no order."""
+LEAST_TEXTS, SAMPLED = 4_096, 64
+"""Texts that are sorted by numbers, as these are compared in less time, where there are so many or more, and of one
+in so many no more than half are different."""
+
 SortKey = tuple[tuple[int, Any], ...]
+_TIMES = (pa.TimestampScalar, pa.Date32Scalar)
 PLAIN = 2
 """What marks a cell that is neither null nor NaN in a place: those come first."""
 
@@ -30,16 +38,38 @@ BY_KEY = int(pa.__version__.split(".")[0]) >= 25
 
 
 def sort(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-    """The rows in order of `columns`; equal rows stay as they were."""
+    """The rows in order of `columns`; equal rows stay as they were. Rows that are in order are not copied."""
     batch = one_batch(table)
-    return batch.take(sort_indices(batch, columns))
+    return batch if in_order(batch, columns) else batch.take(sort_indices(batch, columns))
+
+
+def in_order(batch: pa.RecordBatch, columns: Sequence[str]) -> bool:
+    """Whether no row is before its predecessor in the order. That is told by the first rows mostly, if they are not."""
+    some = [batch.slice(0, FIRST), batch] if batch.num_rows > FIRST else [batch]
+    return not any(wrong for rows in some for wrong, _ in neighbours(rows, columns))
 
 
 def sort_indices(batch: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     """By which rows to take a batch to have it in order."""
+    texts = next((name for name in columns if pa.types.is_string(batch.schema.field(name).type)), None)
+    if texts is not None and isinstance(batch, pa.RecordBatch):  # of further texts few are compared
+        batch = batch.set_column(batch.schema.get_field_index(texts), texts, _quick(batch.column(texts)))
     if BY_KEY:
         return pc.sort_indices(batch, sort_keys=[(name, "ascending", "at_start") for name in columns])
     return pc.sort_indices(batch, sort_keys=[(name, "ascending") for name in columns], null_placement="at_start")
+
+
+def _quick(column: pa.Array) -> pa.Array:
+    """A column that sorts as one of texts does: their places among the different ones, where these are few."""
+    if len(column) < LEAST_TEXTS:
+        return column
+    sample = column.take(of_numbers(np.arange(0, len(column), SAMPLED)))
+    if 2 * len(sample.unique()) > len(sample):
+        return column
+    encoded = column.dictionary_encode()
+    places = np.empty(len(encoded.dictionary), np.int64)
+    places[values(pc.sort_indices(encoded.dictionary))] = np.arange(len(places))
+    return of_numbers(places).take(encoded.indices)
 
 
 def starts(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Bools:
@@ -89,7 +119,7 @@ def ranks(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Ints:
 
 def sort_key_at(batch: pa.RecordBatch, row: int, columns: Sequence[str]) -> SortKey:
     """A row's place in the order as a value that Python compares alike."""
-    return _sort_keys(batch, columns)(row)
+    return sort_key_of(tuple(_cell(batch.column(name)[row]) for name in columns))
 
 
 def sort_key_of(row: Row | Bound) -> SortKey:
@@ -101,14 +131,12 @@ def sort_key_of(row: Row | Bound) -> SortKey:
 
 def rows_before(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> int:
     """How many rows of a sorted batch are before the place."""
-    low, high = _narrowed(batch, bound, columns)
-    return bisect_left(range(batch.num_rows), bound, low, high, key=_sort_keys(batch, columns))
+    return _rows_to(batch, bound, columns, behind=False)
 
 
 def rows_up_to(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> int:
     """How many rows of a sorted batch are before the place or at it."""
-    low, high = _narrowed(batch, bound, columns)
-    return bisect_right(range(batch.num_rows), bound, low, high, key=_sort_keys(batch, columns))
+    return _rows_to(batch, bound, columns, behind=True)
 
 
 def rows_around(batch: pa.RecordBatch, keys: Sequence[Key], columns: Sequence[str]) -> tuple[Ints, Ints]:
@@ -126,23 +154,49 @@ def rows_around(batch: pa.RecordBatch, keys: Sequence[Key], columns: Sequence[st
     return before, up_to
 
 
-def _narrowed(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str]) -> tuple[int, int]:
-    """Between which rows a place is, by the first column alone if that is of plain integers: mostly that is all."""
-    first, (kind, value) = batch.column(columns[0]), bound[0]
-    if kind != PLAIN or not pa.types.is_int64(first.type) or first.null_count:
-        return 0, batch.num_rows
-    held = values(first)
-    return int(np.searchsorted(held, value, "left")), int(np.searchsorted(held, value, "right"))
+def _rows_to(batch: pa.RecordBatch, bound: SortKey, columns: Sequence[str], *, behind: bool) -> int:
+    """How many rows of a sorted batch are before a place, and with `behind` at it: column by column, among the rows
+    that are equal to the place in those before. A place that has fewer columns than rows is before all that begin as
+    it does, and one that has more is behind these."""
+    low, high = 0, batch.num_rows
+    for name, cell in zip(columns, bound, strict=False):
+        low, high = _equal(batch.column(name), cell, low, high)
+        if low == high:
+            return low
+    return high if len(bound) > len(columns) or (behind and len(bound) == len(columns)) else low
 
 
-def _sort_keys(batch: pa.RecordBatch, columns: Sequence[str]) -> Callable[[int], SortKey]:
-    arrays = [batch.column(name) for name in columns]
-    return lambda row: sort_key_of(tuple(_cell(array[row]) for array in arrays))
+def _equal(column: pa.Array, cell: tuple[int, Any], low: int, high: int) -> tuple[int, int]:
+    """From which to which row of [low, high), which are in order of a column, this has a value; the same number twice
+    where it has none, that of the rows before it."""
+    kind, value = cell
+    if kind == PLAIN and _counted(column.type) and not column.null_count:
+        held = values(column)[low:high]
+        if not -(2**63) <= value < 2**63:  # as the place behind the greatest number
+            return (low, low) if value < 0 else (high, high)
+        return low + int(np.searchsorted(held, value, "left")), low + int(np.searchsorted(held, value, "right"))
+    key = _sort_keys(column)
+    first = bisect_left(range(high), cell, low, high, key=key)
+    if first == high or key(first) != cell:
+        return first, first
+    return first, bisect_right(range(high), cell, first + 1, high, key=key)
+
+
+def _counted(of: pa.DataType) -> bool:
+    """Whether values are numbers that NumPy compares as their cells are."""
+    return bool(pa.types.is_int64(of) or pa.types.is_timestamp(of))
+
+
+def _sort_keys(column: pa.Array) -> Callable[[int], tuple[int, Any]]:
+    """The place of a row in the order of a column."""
+    if pa.types.is_string(column.type) and not column.null_count:
+        return lambda row: (PLAIN, column[row].as_py())
+    return lambda row: sort_key_of((_cell(column[row]),))[0]
 
 
 def _cell(cell: pa.Scalar) -> Scalar:
     # As plain_scalars; `value` is the plain integer of a timestamp or a date, where `as_py` makes an object of it.
-    plain: Any = cell.value if isinstance(cell, pa.TimestampScalar | pa.Date32Scalar) else cell.as_py()
+    plain: Any = cell.value if isinstance(cell, _TIMES) else cell.as_py()
     if isinstance(plain, Decimal):
         plain = decimals.count(plain, cell.type.scale)
     scalar: Scalar = plain.hex() if isinstance(plain, bytes) else plain

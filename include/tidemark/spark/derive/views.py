@@ -16,6 +16,7 @@ from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.judged import counting, net_in_windows
 from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.read import MULTIPLICITY, held_by, updates_in, updates_of
+from tidemark.arrow.runs import Keep
 from tidemark.definition.recipe import DIFF, EVENT_TIME, HAPPENED, TIME, WindowAssignment
 from tidemark.definition.ways import Place, Way, kernel_of
 from tidemark.definition.windows.rows import END, START
@@ -258,9 +259,10 @@ class Views(Reading):
         return read.updates(self.spark, store, request, ranges, self._stored)
 
     def own_rows(
-        self, ranges: Sequence[KeyRange], *, most_rows: int, most_bytes: int
+        self, ranges: Sequence[KeyRange], keep: Keep, *, most_rows: int, most_bytes: int
     ) -> Iterator[pa.RecordBatch] | None:
-        """The same, read by this process without Spark: None where there are more rows or bytes at rest to look at."""
+        """Those of them that `keep` leaves, all of a row or none, read by this process without Spark: None where there
+        are more rows or bytes at rest to look at."""
         url = self.computation.url
         request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
         rows, size = size_of(request, parts, ranges)
@@ -269,7 +271,7 @@ class Views(Reading):
             return None
         store = self._opened(url, request, ranges)
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
-        return (rows for task in tasks for rows in updates_of(store, task, self._stored))
+        return (rows for task in tasks for rows in updates_of(store, task, self._stored, keep))
 
     def own_tasks(self, ranges: Sequence[Sequence[KeyRange]]) -> list[ReadTask]:
         """The same as tasks, one for each of some ranges of keys, which ascend and are apart."""

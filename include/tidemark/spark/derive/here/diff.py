@@ -17,6 +17,7 @@ from tidemark.arrow.kernels.merge import summed
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, replaced, values
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, arrow_type, sort_columns, updates_schema
+from tidemark.arrow.runs import Keep
 from tidemark.model.collection import Collection, ColumnType
 from tidemark.model.window.windows import WINDOW_END
 from tidemark.spark.derive.columns import check_fits, our_columns
@@ -56,31 +57,40 @@ def own_touched(
     where that is asked; None where either is not little, or the values are of another type."""
     if few is None:
         return None
+    among = _among(views, few, columns)
+    if among is None:
+        return None
+    keep = among if near is None else lambda rows: among(rows.filter(pa.array(near(rows))))
     ranges = ranges_holding(few, views, views.computation.name, views.computation.collection, named(columns))
-    held = views.own_rows(ranges, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
-    own = None if held is None else _near(views, held if near is None else _those(held, near), few, columns)
+    held = views.own_rows(ranges, keep, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
+    own = None if held is None else _little(views, held)
     found = None if own is None else match_keys(few, own, columns)
     return None if own is None or found is None else own.filter(pa.array(np.isin(found[1], found[0])))
 
 
-def _those(held: Iterator[pa.RecordBatch], near: Callable[[pa.RecordBatch], Bools]) -> Iterator[pa.RecordBatch]:
-    return (rows.filter(pa.array(near(rows))) for rows in held)
-
-
-def _near(views: Views, held: Iterator[pa.RecordBatch], few: pa.Table, columns: Sequence[str]) -> pa.Table | None:
-    """Those of some updates that have a touched value in each column of whose values none are equal but the same,
-    others too; None where they take more than MOST_BYTES, or values are of another type."""
+def _among(views: Views, few: pa.Table, columns: Sequence[str]) -> Keep | None:
+    """What leaves of updates those that have a touched value in each column of whose values none are equal but the
+    same, others too; None where values are of another type."""
     types = {column.name: column.type for column in stored(views.computation.collection)}
     alike = {name: few.column(k) for name, k in named(columns).items() if types[name] in EXACT}
     try:
         values = {name: of.cast(arrow_type(types[name])).combine_chunks() for name, of in alike.items()}
     except pa.ArrowException:
         return None
+
+    def among(rows: pa.RecordBatch) -> pa.RecordBatch:
+        found = [np.asarray(pc.is_in(rows.column(name), of)) for name, of in values.items()]
+        return rows.filter(pa.array(np.logical_and.reduce(found))) if found else rows
+
+    return among
+
+
+def _little(views: Views, held: Iterator[pa.RecordBatch]) -> pa.Table | None:
+    """Updates of the collection; None where they take more than MOST_BYTES."""
     found, size = list[pa.RecordBatch](), 0
     for rows in held:
-        among = [np.asarray(pc.is_in(rows.column(name), of)) for name, of in values.items()]
-        found.append(rows.filter(pa.array(np.logical_and.reduce(among))) if among else rows)
-        size += found[-1].nbytes
+        found.append(rows)
+        size += rows.nbytes
         if size > MOST_BYTES:
             return None
     return views.own_table(found)

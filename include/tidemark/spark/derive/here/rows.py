@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.read import MULTIPLICITY
-from tidemark.arrow.rows.columns import Bools, integers, one_batch, row_bytes
+from tidemark.arrow.rows.columns import Bools, integers, one_batch, row_bytes, size_of_rows
 from tidemark.arrow.rows.order import sort, starts
 from tidemark.errors import InvalidUsage
 from tidemark.spark.derive.parts import Batches
@@ -124,7 +124,9 @@ def repeated(rows: pa.RecordBatch, *, most: float = math.inf, most_bytes: float)
     bytes, or one is there fewer times than none."""
     times = integers(rows, MULTIPLICITY)
     rows = rows.drop_columns([MULTIPLICITY])
+    if (times == 1).all():
+        return None if len(times) > most or size_of_rows(rows) > most_bytes else rows
     often = times.astype(np.float64)
     if (times < 0).any() or often.sum() > most or row_bytes(rows) @ often > most_bytes:
         return None
-    return rows if (times == 1).all() else rows.take(pa.array(np.repeat(np.arange(rows.num_rows), times)))
+    return rows.take(pa.array(np.repeat(np.arange(rows.num_rows), times)))

@@ -110,19 +110,25 @@ def _own_near(views: Views, rule: SlidingPlan, near: _Near) -> pa.Table | None:
     """The updates that the collection holds of windows that start where changes reach; None where they are more than
     this process reads."""
     ranges = _own_ranges(views, near)
-    held = views.own_rows(ranges, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
+    held = views.own_rows(
+        ranges, lambda rows: _starting(rule, near, rows), most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES
+    )
     if held is None:
         return None
     found: list[pa.RecordBatch] = []
     count = size = 0
-    for rows in held:
-        start = in_micros(pa.Table.from_batches([rows.select([WINDOW_START])]), WINDOW_START)
-        some = rows.filter(pa.array(in_regions(near.numbers(rule, rows), start, near.starts)))
+    for some in held:
         found, count, size = [*found, some], count + some.num_rows, size + some.nbytes
         if count > 2 * MOST_ROWS or size > MOST_BYTES:
             views.declines(f"more than {2 * MOST_ROWS:,} windows are near what changed")
             return None
     return views.own_table(found)
+
+
+def _starting(rule: SlidingPlan, near: _Near, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Those of the windows held that start where changes reach."""
+    start = in_micros(pa.Table.from_batches([rows.select([WINDOW_START])]), WINDOW_START)
+    return rows.filter(pa.array(in_regions(near.numbers(rule, rows), start, near.starts)))
 
 
 def _own_ranges(views: Views, near: _Near) -> Sequence[KeyRange]:
