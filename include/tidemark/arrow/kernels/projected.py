@@ -57,7 +57,8 @@ def projected(rows: pa.RecordBatch, rule: Projection | None) -> pa.RecordBatch:
     every = _Computed(rows)
     every.add(rule, rule.needed_for(asked))
     every.check(every.wrong_in(rule.where))
-    kept = _Computed(rows.filter(holds(rule.where, every.batch)))
+    keep = holds(rule.where, every.batch)
+    kept = _Computed(rows if keep.true_count == rows.num_rows else rows.filter(keep))
     kept.add(rule, rule.steps)
     for name in rule.steps:
         kept.check(kept.wrong(name) if name in rule.shown else None)
