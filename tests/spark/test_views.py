@@ -15,7 +15,7 @@ from tests.spark.test_source import each
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_instant
 from tidemark.plan.read import plan_as_of
-from tidemark.spark.derive.reading import counted
+from tidemark.plan.size import size_of
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
@@ -154,5 +154,5 @@ def test_rows_that_are_only_sealed_are_counted_once(tmp_path: Path, text: str) -
     made.moved(1, "ingest", "seal")
     state, store = made.job().log.load().state, made.store
     request, parts = parts_table.opened_read(store, plan_as_of(state, state.seal - 1))
-    rows, _ = counted(request, parts, ())
+    rows, _ = size_of(request, parts)
     assert 0 < rows <= sum(batch.rows for batch in state.unsealed)
