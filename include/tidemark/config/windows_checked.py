@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 from tidemark.config.document import Loc
 from tidemark.config.windows import AggregateSection, WindowsSection
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_duration, parse_duration
-from tidemark.model.window.kind import Cumulate, Hopping, WindowKind
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
 MOST_WINDOWS = 10_000
@@ -85,8 +86,10 @@ def _too_many(kind: WindowKind) -> str:
         case Cumulate():
             many = kind.size // kind.step
             told = f"up to {format_duration(kind.size)} in steps of {format_duration(kind.step)}"
-        case _:
+        case Tumbling() | Calendar() | Sliding() | Session():
             return ""
+        case _:
+            assert_never(kind)
     return f"a row is in {many:,} windows of {told}; it may be in {MOST_WINDOWS:,}" if many > MOST_WINDOWS else ""
 
 

@@ -46,6 +46,8 @@ def earliest_after(kind: Aligned, at: int, *, clamp_start_at_zero: bool = False)
         if clamp_start_at_zero and start < 0:
             start = _grid(-1, kind.advance, kind.offset) + kind.advance
         return Window(start, start + kind.size)
+    if not isinstance(kind, Tumbling | Cumulate | Calendar):
+        assert_never(kind)
     if clamp_start_at_zero and windows_at(kind, at)[0].start < 0:
         return earliest_after(kind, windows_at(kind, -1)[-1].end)
     return windows_at(kind, at)[0]
@@ -53,9 +55,15 @@ def earliest_after(kind: Aligned, at: int, *, clamp_start_at_zero: bool = False)
 
 def earliest_from(kind: Aligned, window: Window) -> int:
     """The first instant for which a window is the `earliest_after`: the end of the one before it, by start and end."""
-    if isinstance(kind, Hopping):
-        return window.end - kind.advance
-    return window.end - kind.step if isinstance(kind, Cumulate) else window.start
+    match kind:
+        case Hopping():
+            return window.end - kind.advance
+        case Cumulate():
+            return window.end - kind.step
+        case Tumbling() | Calendar():
+            return window.start
+        case _:
+            assert_never(kind)
 
 
 def _grid(at: int, step: int, offset: int) -> int:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from tidemark.model.window.bounds import Window
 from tidemark.model.window.contents import Rule
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, WindowKind
+from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.sessions import together
 from tidemark.model.window.windows import Late
 
@@ -100,7 +100,10 @@ def visits(rule: Rule, stretch: Stretch, instants: Sequence[int], times: int) ->
             return rows * -(-kind.size // kind.advance)
         case Cumulate():
             return rows * (kind.size // kind.step)
-    return rows
+        case Tumbling() | Calendar():
+            return rows
+        case _:
+            assert_never(kind)
 
 
 def _rows_together(kind: WindowKind, instants: Sequence[int], most: int) -> int:

@@ -4,6 +4,7 @@ calendar of a zone."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -59,10 +60,13 @@ def first_after(rule: WindowAssignment, instants: Ints) -> tuple[Ints, Ints]:
     if isinstance(kind, Hopping):
         start = _plus(_grid(_minus(instants, kind.size), kind.advance, kind.offset), kind.advance)
         return start, _plus(start, kind.size)
-    start = _grid(instants, kind.size, kind.offset)
     if isinstance(kind, Tumbling):
+        start = _grid(instants, kind.size, kind.offset)
         return start, _plus(start, kind.size)
-    return start, _plus(_grid(instants, kind.step, kind.offset), kind.step)
+    if isinstance(kind, Cumulate):
+        start = _grid(instants, kind.size, kind.offset)
+        return start, _plus(_grid(instants, kind.step, kind.offset), kind.step)
+    assert_never(kind)
 
 
 def _bounds(rule: WindowAssignment, at: Ints) -> tuple[Ints, Ints, Ints]:
@@ -79,12 +83,13 @@ def _bounds(rule: WindowAssignment, at: Ints) -> tuple[Ints, Ints, Ints]:
         of, each = _repeated(many)
         start = _minus(newest[of], (many[of] - 1 - each) * kind.advance)
         return of, start, _plus(start, kind.size)
-    assert isinstance(kind, Cumulate)
-    first = _grid(at, kind.size, kind.offset)
-    steps = (at - first) // kind.step
-    of, each = _repeated(kind.size // kind.step - steps)
-    start = first[of]
-    return of, start, _plus(start, (steps[of] + each + 1) * kind.step)
+    if isinstance(kind, Cumulate):
+        first = _grid(at, kind.size, kind.offset)
+        steps = (at - first) // kind.step
+        of, each = _repeated(kind.size // kind.step - steps)
+        start = first[of]
+        return of, start, _plus(start, (steps[of] + each + 1) * kind.step)
+    assert_never(kind)
 
 
 def _units(kind: Calendar, at: Ints) -> tuple[Ints, Ints]:
