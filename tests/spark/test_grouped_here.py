@@ -428,7 +428,6 @@ def test_what_a_collection_holds_already_is_compared_by_spark(spark: Any, tmp_pa
 LEFT = {
     "condition": Definition("SELECT shop, max(whole) AS m FROM sales WHERE upper(note) > 'A' GROUP BY shop"),
     "floats": Definition("SELECT CAST(ratio AS string) AS r, max(whole) AS m FROM sales GROUP BY ALL"),
-    "late": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, max_lateness=5)),
     "filtered": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, where="upper(note) > 'A'", early=True)),
 }
 
