@@ -89,6 +89,7 @@ def test_what_the_next_run_reads_and_computes_is_told_beforehand(tmp_path: Path)
     sea.ingest("tides", 1, ("a", [row(3, "a", 12), row(12, "b", 13)]))
     sea.add(windows_of("s", Windows(("v",), "k", Sliding(20), (COUNT,), early=True)))
     lines = "\n".join(map(str, _explained(_explain(sea, "s"), queries=False)))
+    assert set(_explain(sea, "s")["queries"]) == {"rows", "valued"}, "what Spark is asked, if anything is left to it"
     assert "computes at most 22 windows" in lines, "a first build has two windows for each row at most"
     told = _next(sea)
     assert (told["mode"], told["changed_rows"], told["touched_windows"]) == ("by_key", 2, 8)

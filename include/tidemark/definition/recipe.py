@@ -240,8 +240,8 @@ class SessionPlan:
 @dataclass(frozen=True)
 class WindowAssignment:
     """Rows of an input, once for each window of a `kind` that they are in, by arithmetic or the calendar alone: those
-    of which the column `on` is not null, with the columns START and END, which are of the type `bound`. Windows are
-    told apart by the columns `by`.
+    of which the column `on` is not null, with the columns START and END, which are of the type `bound`. Rows of
+    one window are equal in the columns `by`.
 
     Where late rows count for a limited time, an update counts in a window while its input was complete to less than
     `frozen_after` microseconds past the window's end when it came (None: for ever). With `grace_of_next` one that came

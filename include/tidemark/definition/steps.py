@@ -84,12 +84,12 @@ _CASTS = {
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32}
 
 
-def column_type(told: str) -> ValueType:
+def column_type(name: str) -> ValueType:
     """The type of a column that holds values of a type of Spark's. Raises LeftToSpark for one that is not known."""
-    digits = decimal_digits(told)
-    found = DecimalType(*digits) if digits else _CASTS.get(told)
+    digits = decimal_digits(name)
+    found = DecimalType(*digits) if digits else _CASTS.get(name)
     if found is None:
-        raise LeftToSpark(f"an expression is of type {told or 'unknown'}")
+        raise LeftToSpark(f"an expression is of type {name or 'unknown'}")
     return found
 
 

@@ -116,12 +116,12 @@ def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
         first = [*([] if recipe.windowed.is_bounded else shuffle), Place.QUERIES]
         return Ways(kernel, tuple(first), (Place.QUERIES,), (_VALUES.format(recipe.left_to_spark),))
     if recipe.in_windows is not None and recipe.placed is None:
-        bounded = recipe.in_windows.assignment.frozen_after is not None
-        first = [*([] if bounded else [Place.SHUFFLE]), Place.QUERIES]
-        return Ways(kernel, tuple(first), (Place.QUERIES,), (_VALUES.format(recipe.left_to_spark),))
+        said = f"{_VALUES.format(recipe.left_to_spark)}; what changed it groups itself"
+        return Ways(kernel, (Place.SHUFFLE, Place.QUERIES), (Place.QUERIES,), (said,))
     if recipe.placed is not None and recipe.placed.frozen_after is not None:
         said = "late rows count for a limited time: what many changes reach is computed of all updates, by Spark SQL"
-        return Ways(kernel, (Place.HERE, *shuffle, Place.QUERIES), (Place.HERE, Place.QUERIES), (said,))
+        changes = [Place.QUERIES] if recipe.mode is Mode.WHOLE else [Place.HERE, Place.QUERIES]
+        return Ways(kernel, (Place.HERE, *shuffle, Place.QUERIES), tuple(changes), (said,))
     first = [Place.HERE, *ranges, *shuffle, Place.QUERIES]
     changes = [Place.HERE, *(ranges if rule is None or rule.delta is None else []), Place.QUERIES]
     if rule is not None and rule.grouped is None:
@@ -133,10 +133,10 @@ def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
 
 
 def _by(recipe: Recipe) -> Sequence[str]:
-    """The columns of the input by which windows are told apart; those of other groups are not looked for there."""
-    aligned = recipe.in_windows.assignment if recipe.in_windows is not None else None
-    of = recipe.windowed or recipe.placed or aligned
-    return of.by if of is not None else ()
+    """The columns of the input in which rows of one window are equal; of other groups none is looked for."""
+    if recipe.windowed is not None:
+        return recipe.windowed.by
+    return recipe.in_windows.assignment.by if recipe.in_windows is not None else ()
 
 
 def _leading(shape: InputShape, by: Sequence[str]) -> list[str]:

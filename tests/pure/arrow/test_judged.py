@@ -21,6 +21,7 @@ from tidemark.model.window.bounds import earliest_after, windows_at
 from tidemark.model.window.close import closes_at
 from tidemark.model.window.judged import Judging
 from tidemark.model.window.kind import Aligned, Cumulate, Hopping, Tumbling
+from tidemark.model.window.lateness import Lateness
 from tidemark.model.window.statistics import LATE
 
 pytestmark = pytest.mark.pure
@@ -67,7 +68,7 @@ def test_updates_count_where_the_law_says(kind: Aligned, lateness: int, updates:
     rule = assignment(kind, lateness)
     found = counting(batch(updates), rule, JUDGING).to_pylist()
     assert Counter((row["at"], row[TIME], row["k"], row[DIFF], row[START], row[END]) for row in found) == wanted
-    assert list(late(batch(updates), rule, JUDGING)) == numbers
+    assert late(batch(updates), rule, JUDGING) == Lateness(*numbers)
 
 
 @given(KINDS, st.integers(0, 9), st.integers(0, 3), UPDATES)

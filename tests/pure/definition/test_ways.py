@@ -9,6 +9,7 @@ import pytest
 from tests.pure.definition.inputs import FLIGHTS, INPUTS, recipe
 from tidemark.definition.ways import Place, Way, kernel_of, ways_of
 from tidemark.definition.windows.analysed import analysed_windows
+from tidemark.model.derived import Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kind import Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.windows import Late, Windows
@@ -67,6 +68,25 @@ def test_kernels_compute_windows_of_rows_that_spark_gives(
     assert found.kernel in ("sliding", "session")
     assert ([str(place) for place in found.first], list(found.changes)) == (first, ["queries"])
     assert found.why[0].startswith("Spark SQL gives the rows that the kernel takes: ")
+
+
+@pytest.mark.parametrize(
+    ("more", "refresh", "kernel", "first", "changes"),
+    [
+        ({"late": Late.DISCARD}, Refresh.AUTO, "group", ["here", "shuffle", "queries"], ["here", "queries"]),
+        ({"late": Late.NEXT_WINDOW}, Refresh.WHOLE, "group", ["here", "shuffle", "queries"], ["queries"]),
+        ({"where": "upper(carrier) = 'A'"}, Refresh.AUTO, "group", ["shuffle", "queries"], ["queries"]),
+        ({"where": "upper(carrier) = 'A'", "late": Late.DISCARD}, Refresh.AUTO, "", ["queries"], ["queries"]),
+    ],
+)
+def test_places_of_aligned_windows_follow_from_late_rows_and_expressions(
+    more: dict[str, Any], refresh: Refresh, kernel: str, first: list[str], changes: list[str]
+) -> None:
+    """No kernel is named that computes nothing."""
+    found = analysed_windows(Windows(("day",), "at", Tumbling(5), COUNT, **more), FLIGHTS, refresh)
+    ways = ways_of(found, [FLIGHTS])
+    assert (ways.kernel, ways.first, ways.changes) == (kernel, tuple(first), tuple(changes))
+    assert ways.why
 
 
 def test_what_no_kernel_computes_has_a_reason() -> None:

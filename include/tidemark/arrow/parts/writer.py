@@ -186,13 +186,13 @@ class PartWriter:
         first_key, last_key = keys_of(group, [0, group.num_rows - 1], self._key_width)
         if self._last_key is not None and first_key < self._last_key:
             raise InvalidUsage(f"rows must be written in order: key {first_key} comes after {self._last_key}")
-        told = list(neighbours(group, self._schema.names[: self._key_width]))
-        if count := sum(wrong for wrong, _ in told):
+        pairs = list(neighbours(group, self._schema.names[: self._key_width]))
+        if count := sum(wrong for wrong, _ in pairs):
             raise InvalidUsage(
                 f"rows must be written in order: {count} of {group.num_rows} keys are below the one before"
             )
         self._last_key = last_key
-        part.append(group, first_key, last_key, each_of_its_own=all(differs.all() for _, differs in told[-1:]))
+        part.append(group, first_key, last_key, each_of_its_own=all(differs.all() for _, differs in pairs[-1:]))
 
     def _start(self) -> _OpenPart:
         key = f"{self._prefix}/{self._name()}.parquet"

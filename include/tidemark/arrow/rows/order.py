@@ -44,7 +44,7 @@ def sort(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordB
 
 
 def in_order(batch: pa.RecordBatch, columns: Sequence[str]) -> bool:
-    """Whether no row is before its predecessor in the order. That is told by the first rows mostly, if they are not."""
+    """Whether no row is before its predecessor in the order. If they are not, the first rows mostly show it."""
     some = [batch.slice(0, FIRST), batch] if batch.num_rows > FIRST else [batch]
     return not any(wrong for rows in some for wrong, _ in neighbours(rows, columns))
 

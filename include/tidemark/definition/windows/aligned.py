@@ -95,6 +95,8 @@ def _over_values(declared: Checked, recipe: Recipe) -> Recipe:
     """The recipe, which also says how executors group values of rows that Spark gives."""
     rows, (valued, select) = recipe.in_windows, valued_of(declared, (AT,))
     assert rows is not None
+    if rows.assignment.frozen_after is not None:
+        raise LeftToSpark("late rows count for a limited time")  # rows are added up before values are taken of them
     of_values = over_values(declared, valued)
     grouped = _grouped(of_values, recipe, AT).grouped
     assert grouped is not None

@@ -1,4 +1,4 @@
-"""Windows that lie where rows are: sliding ones and sessions. A select cannot say them."""
+"""Data-driven windows, sliding ones and sessions: their rows say where they begin and end, which no select does."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ TIMES = (ColumnType.TIMESTAMP, ColumnType.DATE, ColumnType.INT)
 
 
 def happening(name: str, on: str, of: ValueType, where: str) -> str:
-    """The rows of an input that are in windows, with AT, as a query: those of which it is told when they happened."""
+    """The rows of an input that are in windows, with AT, as a query: those that say when they happened."""
     column = f"`{name}`.`{on}`"
     at = column if of is ColumnType.INT else f"unix_micros(CAST({column} AS timestamp))"
     condition = f"{column} IS NOT NULL{f' AND ({where})' if where else ''}"

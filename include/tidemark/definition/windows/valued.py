@@ -46,9 +46,9 @@ def over_values(declared: Checked, valued: Sequence[ValueColumn]) -> Checked:
         shown = None
         if value.of is not None:
             counted = of is None or one.function is Function.COUNT
-            told = "boolean" if of is None or counted else of.type
-            columns.append(Column(value.of, column_type(told)))
-            shown = RowExpression(f"`{declared.input}`.`{value.of}`", told)
+            its_type = "boolean" if of is None or counted else of.type
+            columns.append(Column(value.of, column_type(its_type)))
+            shown = RowExpression(f"`{declared.input}`.`{value.of}`", its_type)
         aggregates.append((replace(one, of=value.of or "", where=""), shown, None))
     windows = replace(declared.windows, where="", aggregates=tuple(one for one, _, _ in aggregates))
     shape = declared.shape.with_columns(*columns)

@@ -174,12 +174,13 @@ def _queries(recipe: Recipe | None) -> dict[str, Any]:
     if recipe is None:
         return {}
     if recipe.windowed:  # `whole` is no query of theirs
-        steps = ("rows", "cells", "windows")
-        return {name: query for name in steps if (query := getattr(recipe.windowed, name, None))}
-    told: dict[str, Any] = {"rows": recipe.in_windows.rows} if recipe.in_windows else {}
-    told["whole"] = recipe.whole
+        return {"rows": recipe.windowed.rows, "valued": recipe.windowed.valued}
+    found: dict[str, Any] = {}
+    if rows := recipe.in_windows:
+        found = {"rows": rows.rows} | ({"valued": rows.valued} if rows.valued else {})
+    found["whole"] = recipe.whole
     if recipe.by_row:
-        told["by_row"] = recipe.by_row.select
+        found["by_row"] = recipe.by_row.select
     if recipe.by_key:
-        told["by_key"] = {name: value for name, value in asdict(recipe.by_key).items() if value}
-    return told
+        found["by_key"] = {name: value for name, value in asdict(recipe.by_key).items() if value}
+    return found

@@ -25,17 +25,10 @@ from tidemark.definition.recipe import WindowAssignment
 from tidemark.definition.windows.rows import END, START
 from tidemark.model.expression import Projection
 from tidemark.model.window.judged import Judging
+from tidemark.model.window.lateness import Lateness
 from tidemark.model.window.statistics import LATE
 
 _NUMBER = "_number_of_row"
-
-
-class Late(NamedTuple):
-    """How many rows came too late for all of their windows, how many for some, and how often that was for a window."""
-
-    for_all: int
-    for_some: int
-    updates: int
 
 
 def learned(judging: Judging, times: pa.Array) -> pa.Array:
@@ -58,9 +51,9 @@ def counting(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) 
         return inside.filter(pa.array(~_frozen(inside, rule, judging)))
     if updates.num_rows and int(integers(updates, DIFF).min()) < 0:
         raise Overflowed("a row is taken back, which may have counted in the next window")
-    inside, late = _late_of_each(updates, rule, judging)
-    own = inside.filter(pa.array(~late.frozen)).drop_columns([_NUMBER])
-    moved = updates.take(pa.array(np.flatnonzero(late.for_all)))
+    inside, came = _late_of_each(updates, rule, judging)
+    own = inside.filter(pa.array(~came.frozen)).drop_columns([_NUMBER])
+    moved = updates.take(pa.array(np.flatnonzero(came.for_all)))
     upto = values(learned(judging, moved.column(TIME)).cast(pa.int64()))
     return pa.concat_batches([own, in_window(moved, rule, *first_after(rule, upto - rule.grace_of_next))])
 
@@ -93,13 +86,13 @@ def net_in_windows(
         yield from summed(found, names, resort=True)
 
 
-def late(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> Late:
+def late(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> Lateness:
     """How many updates came too late for windows of theirs, each so many times as its DIFF says, whatever its sign: for
     one that counts in the next window, too. Raises as `placed`."""
     updates = _after_all(updates, rule, judging)
     _, found = _late_of_each(updates, rule, judging)
     often = np.abs(integers(updates, DIFF))
-    return Late(*(int((often * many).sum()) for many in (found.for_all, found.for_some, found.missed)))
+    return Lateness(*(int((often * many).sum()) for many in (found.for_all, found.for_some, found.missed)))
 
 
 def late_in_windows(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> pa.RecordBatch:
@@ -108,8 +101,8 @@ def late_in_windows(updates: pa.RecordBatch, rule: WindowAssignment, judging: Ju
     inside, found = _late_of_each(_after_all(updates, rule, judging), rule, judging)
     numbers = integers(inside, _NUMBER)
     often = np.abs(integers(inside, DIFF))
-    told = (often * found.for_all[numbers], often * found.for_some[numbers], often)
-    for name, many in zip(LATE, told, strict=True):
+    late_rows = (often * found.for_all[numbers], often * found.for_some[numbers], often)
+    for name, many in zip(LATE, late_rows, strict=True):
         inside = inside.append_column(name, pa.array(many))
     return inside.filter(pa.array(found.frozen)).drop_columns([_NUMBER])
 

@@ -56,7 +56,7 @@ def groups_shuffled(views: Views, rule: ByKey, grouped: GroupPlan, needed: Seque
     tells groups apart, or rows are not worth a task."""
     computation = views.computation
     (given,), recipe = computation.inputs, computation.recipe
-    if not _is_told_by(rule, computation.collection):
+    if not _is_keyed_by(rule, computation.collection):
         return None
     there = views.range_reads(given.name, len(given.state.collection.key))
     if there is None or not there.tasks:
@@ -73,11 +73,10 @@ def groups_shuffled(views: Views, rule: ByKey, grouped: GroupPlan, needed: Seque
 
 
 def values_shuffled(views: Views, rule: ByKey, rows: WindowedRows) -> Shuffled | None:
-    """The same of values that Spark gives; None also where late rows count for a limited time, or the collection holds
-    other columns."""
+    """The same of values that Spark gives; None also where the collection holds other columns."""
     computation, grouped = views.computation, rows.grouped
     assert grouped is not None
-    if not _is_told_by(rule, computation.collection) or rows.assignment.frozen_after is not None:
+    if not _is_keyed_by(rule, computation.collection):
         return None
     values = values_of(views, rows, in_any(views, rows, views.held(rows.input), [*rows.columns, AT]))
     bounds = {START: rows.assignment.bound, END: rows.assignment.bound}
@@ -99,8 +98,8 @@ def values_shuffled(views: Views, rule: ByKey, rows: WindowedRows) -> Shuffled |
     return _shuffled(found, partitions, groups, rule, computation.collection)
 
 
-def _is_told_by(rule: ByKey, collection: Collection) -> bool:
-    """Whether the collection's key is what tells groups apart."""
+def _is_keyed_by(rule: ByKey, collection: Collection) -> bool:
+    """Whether the collection's key are the columns that groups differ in."""
     return {column.name for column in collection.key} == set(rule.held)
 
 

@@ -5,6 +5,7 @@ any others."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -33,7 +34,7 @@ _EVER = Judging(0, ())
 
 
 def held(views: Views, name: str, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None) -> DataFrame:
-    """What an input holds, as `Views.held` tells it; of aligned windows the rows that count, once for each window."""
+    """What an input holds, as `Views.held` gives it; of aligned windows the rows that count, once for each window."""
     rule = rule_of(views)
     if rule is None:
         return views.held(name, ranges, between)
@@ -84,7 +85,7 @@ def count_late(views: Views, rule: WindowedRows, updates: DataFrame) -> DataFram
 
     def kernel(batches: Batches) -> Batches:
         for some in pieces(batches, assignment):
-            found = late(some, assignment, judging)
+            found = astuple(late(some, assignment, judging))
             yield pa.RecordBatch.from_pydict({name: [many] for name, many in zip(LATE, found, strict=True)})
 
     rows = in_any(views, rule, updates, [AT, TIME, DIFF])

@@ -36,14 +36,14 @@ def _late_here(views: Views, name: str) -> Lateness | None:
     if windows is None or changed is None:
         return None
     since = given.consumed if given.previous is None else None
-    found = [0, 0, 0]
+    found = NOT_LATE
     try:
         for rows in changed:
             new = rows if since is None else rows.filter(pa.array(integers(rows, TIME) >= since))
-            found = [one + more for one, more in zip(found, judged.late(new, windows, given.judging), strict=True)]
+            found += judged.late(new, windows, given.judging)
     except ArithmeticError:
         return None
-    return Lateness(*found)
+    return found
 
 
 def computed_anew(views: Views, rows: DataFrame) -> DataFrame:
