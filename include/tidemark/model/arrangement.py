@@ -70,8 +70,8 @@ class Arrangement:
     **Invariants**, checked in this order on construction: every batch id is unique, as certificates go by it; unsealed
     sequence intervals ascend and do not overlap; `complete_below <= seal`; each trace batch has since <= the state's
     since and upper <= the seal; neighbours in the trace touch; levels do not rise from old to new; the trace starts at
-    0; outside of quarantine a full snapshot is told once, and before it is corrected or withdrawn, and each that has
-    rows has its unsealed batch; what lies ahead has times from the trace upper on, in a collection whose rows count
+    0; outside of quarantine a full snapshot is announced once, and before it is corrected or withdrawn, and each that
+    has rows has its unsealed batch; what lies ahead has times from the trace upper on, in a collection whose rows count
     wherever they lie. It follows that `trace_upper <= seal`.
 
     **Costs.** A state names batches, not rows: in the trace as many as the budget of compaction allows, O(log n) after
@@ -155,16 +155,16 @@ class Arrangement:
             yield broken(Invariant.TRACE_FROM_ZERO, f"the trace starts at {lower}, not at 0", lower=lower)
 
     def _snapshot_violations(self) -> Iterator[Violation]:
-        """Full snapshots that count, as they are learned: each is told once, unless it was withdrawn, and before it is
-        corrected or withdrawn; and each has its batch, unless it has no rows."""
+        """Full snapshots that count, as they are learned: each is announced once, unless it was withdrawn, and before
+        it is corrected or withdrawn; and each has its batch, unless it has no rows."""
         snapshots = self.pending_snapshots
         said: dict[int, bool] = {}
         for snapshot in snapshots:
             there, time = said.get(snapshot.time, snapshot.time in self.told), snapshot.time
-            if there == (snapshot.effect is Effect.TOLD):
+            if there == (snapshot.effect is Effect.ANNOUNCED):
                 why = "was applied before" if there else "was never applied"
-                message = f"full snapshot {snapshot.batch} of {time} is {snapshot.effect}, and {why}"
-                yield broken(Invariant.FULL_SNAPSHOTS_TOLD_ONCE, message, time=time, effect=str(snapshot.effect))
+                message = f"full snapshot {snapshot.batch} of {time} has the effect {snapshot.effect}, and {why}"
+                yield broken(Invariant.FULL_SNAPSHOTS_APPLY_ONCE, message, time=time, effect=str(snapshot.effect))
             said[time] = snapshot.effect is not Effect.WITHDRAWN
         unsealed = {batch.id for batch in self.unsealed} if snapshots else set()
         for snapshot in snapshots:
@@ -236,9 +236,9 @@ class Arrangement:
         return pending[-1] is not Effect.WITHDRAWN if pending else time in self.told
 
     @property
-    def told_from(self) -> int:
-        """Of full snapshots from here on it is remembered that they were told: of those that may be corrected, and of
-        what was learned of them and is not in the trace yet."""
+    def snapshots_remembered_from(self) -> int:
+        """From this time on it is remembered which full snapshots were announced: those that may be corrected, and
+        those of which something was learned that is not in the trace yet."""
         kept = max(self.corrected_from, self.complete_below - self.collection.correctable_for)
         return min([kept, *(snapshot.time for snapshot in self.snapshots)])
 
@@ -291,8 +291,8 @@ class Arrangement:
             return max(self.forgotten_below, min([floor, *(batch.first_event_time for batch in self.pending)]))
         kept, trace_upper = self.correctable_from, self.trace_upper
         held = (*self.unsealed, *self.remembered)
-        told = [b.first_event_time for b in held if b.last_time >= trace_upper or b.interval.upper > kept]
-        return max(self.settled, min([floor, *told]) - 1)
+        first_times = [b.first_event_time for b in held if b.last_time >= trace_upper or b.interval.upper > kept]
+        return max(self.settled, min([floor, *first_times]) - 1)
 
     @property
     def takes_facts_back(self) -> bool:
@@ -396,7 +396,9 @@ def evicted(state: Arrangement) -> Arrangement:
     alive = {batch.id for batch in kept + held + state.trace + state.quarantined}
     certificates = tuple(c for c in state.certificates if c.batch in alive)
     snapshots = tuple(snapshot for snapshot in state.snapshots if snapshot.known >= pending)
-    told = after(state.told, [snapshot for snapshot in state.pending_snapshots if snapshot.known < pending])
+    announced = after(state.told, [snapshot for snapshot in state.pending_snapshots if snapshot.known < pending])
     forgotten = state.forgets_below
-    state = replace(state, unsealed=kept, remembered=held, snapshots=snapshots, told=told, certificates=certificates)
-    return replace(state, told=told.since(state.told_from), forgotten_below=forgotten)
+    state = replace(
+        state, unsealed=kept, remembered=held, snapshots=snapshots, told=announced, certificates=certificates
+    )
+    return replace(state, told=announced.since(state.snapshots_remembered_from), forgotten_below=forgotten)

@@ -61,7 +61,7 @@ class Part:
 
 
 PartsTable = ObjectRef | tuple[Part, ...]
-"""Where a batch's parts are told: in an object of their own, or, where that would be a small one, here."""
+"""Where a batch's parts are listed: in an object of their own, or, where that would be a small one, here."""
 
 
 @dataclass(frozen=True)

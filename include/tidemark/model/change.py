@@ -82,7 +82,7 @@ class Ingested:
     `rows_late_moved` of the late rows applied count as if they had happened at the seal. A replay of dead letters is an
     ingest whose step is REPLAY and whose sources are late objects: it applies `rows_replayed`, and reads no interval.
     `snapshot` is what the files are together, where each interval brings a full snapshot, or what is learned of it
-    afterwards; files that join one that was told count as `corrected`, too.
+    afterwards; files that join one that was announced count as `corrected`, too.
 
     `cut` is why it was read then (None: not recorded). An ingest whose step is CUT took files of an interval that goes
     on: they are counted, and the interval is still to be read.
@@ -148,19 +148,19 @@ class Ingested:
         first and last."""
         # Of bad files those that were counted before are no sources.
         new = max(0, len(self.sources) - self.corrected - self.bad_files)
-        told = [counted(new, "new file")] if new else []
+        phrases = [counted(new, "new file")] if new else []
         if self.rows_retracted or self.rows_added:
-            told[:0] = [
+            phrases[:0] = [
                 f"{counted(self.corrected, 'file')} corrected",
                 f"{counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added",
             ]
         elif self.corrected:
             other = "holds other bytes and says" if self.corrected == 1 else "hold other bytes and say"
-            told[:0] = [f"nothing changed, {counted(self.corrected, 'file')} {other} the same"]
+            phrases[:0] = [f"nothing changed, {counted(self.corrected, 'file')} {other} the same"]
         if self.batch is not None:
             first, last = (format_instant(t) for t in (self.batch.first_event_time, self.batch.last_event_time))
-            told.append(f"happened {first}" + ("" if first == last else f" to {last}"))
-        return ", ".join(told) or NOTHING_CHANGED
+            phrases.append(f"happened {first}" + ("" if first == last else f" to {last}"))
+        return ", ".join(phrases) or NOTHING_CHANGED
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class Corrected:
     `batch` (None: nothing did). `fence.interval` reaches from the frontier before to this one.
 
     It was planned from the consumption `previous` (None: there was none). `event_times_from` is from which event time
-    on the rows can be told apart by it: the greatest `since` of the inputs where the definition goes by row, else
+    on the rows can be distinguished by it: the greatest `since` of the inputs where the definition goes by row, else
     EMPTY, as the rows have none. Of the rows added and retracted, `repaired` were not as an earlier run had left them;
     `why` says why all was computed where it was.
     """
@@ -49,14 +49,14 @@ class Corrected:
     @property
     def words(self) -> str:
         upper, how = format_instant(self.consumption.upper), str(self.mode).replace("_", " ")
-        told = [f"{counted(self.rows_read, 'row')} read"]
+        phrases = [f"{counted(self.rows_read, 'row')} read"]
         if self.batch is None:
-            told.append("nothing differs")
+            phrases.append("nothing differs")
         else:
             rows = f"{counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added"
-            told.append(f"{rows} as {self.batch.id[:SHORT_ID]}")
+            phrases.append(f"{rows} as {self.batch.id[:SHORT_ID]}")
         if self.repaired:
-            told.append(f"{counted(self.repaired, 'row')} repaired")
+            phrases.append(f"{counted(self.repaired, 'row')} repaired")
         if late := self.late:
-            told.append(late.words)
-        return f"corrected to {upper}, {how}{f' ({self.why})' if self.why else ''}: {', '.join(told)}"
+            phrases.append(late.words)
+        return f"corrected to {upper}, {how}{f' ({self.why})' if self.why else ''}: {', '.join(phrases)}"

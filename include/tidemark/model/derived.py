@@ -48,8 +48,8 @@ what was computed then must be computed anew."""
 @dataclass(frozen=True)
 class Definition:
     """A query over the inputs by their names: `select`, of Spark SQL; or `function`, `module:name` of a function of
-    DataFrames, told from its earlier self by `version`, which can be computed for some values of the columns `by` alone
-    (none: only whole); or `windows` over the one input."""
+    DataFrames, distinguished from its earlier self by `version`, which can be computed for some values of the columns
+    `by` alone (none: only whole); or `windows` over the one input."""
 
     select: str = ""
     function: str = ""

@@ -64,18 +64,18 @@ def widened(held: Collection, asked: Collection) -> Iterator[tuple[Column, Colum
 def differences(held: Collection, new: Collection) -> list[str]:
     """What became of the value columns, one line each."""
     old, names = {column.id: column for column in held.value}, {column.name for column in held.dropped}
-    told = []
+    lines = []
     for column in new.value:
         was = old.get(column.id)
         if was is None:
             again = " again: its old values do not come back" if column.name in names else ""
-            told.append(f"added {column.name} {column.type}{again}")
+            lines.append(f"added {column.name} {column.type}{again}")
             continue
         if was.name != column.name:
-            told.append(f"renamed {was.name} to {column.name}")
+            lines.append(f"renamed {was.name} to {column.name}")
         if was.type != column.type:
-            told.append(f"widened {column.name} from {was.type} to {column.type}")
-    return told + [f"dropped {column.name} {column.type}" for column in new.dropped if column.id in old]
+            lines.append(f"widened {column.name} from {was.type} to {column.type}")
+    return lines + [f"dropped {column.name} {column.type}" for column in new.dropped if column.id in old]
 
 
 def evolved(held: Collection, asked: Collection) -> Collection:
@@ -117,7 +117,7 @@ def evolved(held: Collection, asked: Collection) -> Collection:
 
 def _evolved_hidden(held: Collection, asked: Collection, last: int) -> tuple[Column, ...]:
     """The hidden columns asked for: those held, if they are the same, else all of them anew, numbered above `last`.
-    They are nobody's but ours, and what one is of is told by all of them together: under one name and type may be
+    They are nobody's but ours. What one describes follows from all of them together: under one name and type may be
     another sum."""
     if _described(held.hidden) == _described(asked.hidden):
         return held.hidden

@@ -83,9 +83,9 @@ def resolve(base: Row | None, known: Iterable[Fact], new: Iterable[Fact]) -> lis
     if unsaid := [fact for fact in history if fact.diff < 0]:
         raise _unsaid(unsaid[0])
     updates: list[Update] = []
-    for _, told in groupby(sorted(new, key=lambda fact: fact.time), key=lambda fact: fact.time):
+    for _, learned in groupby(sorted(new, key=lambda fact: fact.time), key=lambda fact: fact.time):
         # What leaves a place leaves it before another fact takes it.
-        for fact in sorted(summed(told), key=lambda fact: (fact.diff, fact.place)):
+        for fact in sorted(summed(learned), key=lambda fact: (fact.diff, fact.place)):
             if fact.diff < 0:
                 at = _place_of(fact, history, places)
                 del history[at], places[at]

@@ -22,7 +22,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class CompactionFunction:
-    """f, which moves times that need not be told apart any more to one instant: monotone, never back, f(f(t)) = f(t).
+    """f, which moves times that need not differ any more to one instant: monotone, never back, f(f(t)) = f(t).
 
     Times at or above `since` stay. Below it, without rungs, f(t) = since. With rungs (newest first) f(t) is the last
     instant of t's bucket in the rung that holds t, and times below the last rung go where its `lower` goes.
@@ -56,7 +56,7 @@ class CompactionFunction:
 
     @property
     def floor(self) -> int:
-        """Times below are not told apart at all."""
+        """Times below are not distinguished at all."""
         return self.rungs[-1].lower if self.rungs else self.since
 
     @property

@@ -13,7 +13,7 @@ changed since the last.
 Those that come in their turn are learned, and true, at t. What is learned of a full snapshot *afterwards* is learned at
 the seal S, and happened at t and t'. (Of one that is not due yet it is learned at t.) It is one of three things:
 
-    told        it comes afterwards: n is what the one before it said
+    announced   it comes afterwards: n is what the one before it said
     corrected   n' - n are the rows of the correction
     withdrawn   n' is what the one before it said: its interval says nothing any more
 
@@ -38,8 +38,8 @@ Of full snapshots at 9, 19 and 29 with 1, 1 and no x, the second is corrected to
     +1 x, learned at 30, happened at 29
 
 What the trace holds counts in `n` by when it happened: a full snapshot said what the trace adds up to until t, where no
-other was told between. An example: that of 19 is withdrawn. Rows of the trace that happened at 9 stay as they are; one
-that happened at 19 moves to 29.
+other was announced between. An example: that of 19 is withdrawn. Rows of the trace that happened at 9 stay as they are;
+one that happened at 19 moves to 29.
 
     >>> withdrawn = FullSnapshot("batch", Interval(10, 20), 0, effect=Effect.WITHDRAWN, learned_at=30)
     >>> found = derivative(Times.of([9, 19, 29]), [withdrawn])
@@ -67,7 +67,8 @@ from tidemark.model.update import Row, Update, consolidate
 class Effect(StrEnum):
     """What is learned of a full snapshot."""
 
-    TOLD = "told"
+    ANNOUNCED = "told"
+    """A full snapshot that was not known before; stored as `told` (docs/format.md)."""
     CORRECTED = "corrected"
     WITHDRAWN = "withdrawn"
 
@@ -85,7 +86,7 @@ class FullSnapshot:
     interval: Interval
     rows: int
     quarantined: bool = False
-    effect: Effect = Effect.TOLD
+    effect: Effect = Effect.ANNOUNCED
     learned_at: int | None = None
 
     @property
@@ -99,12 +100,12 @@ class FullSnapshot:
         return max(self.time, self.learned_at or 0)
 
 
-def after(told: Times, learned: Iterable[FullSnapshot]) -> Times:
+def after(announced: Times, learned: Iterable[FullSnapshot]) -> Times:
     """The times of the full snapshots that count once those `learned` do, too, in order of when they are known."""
     for snapshot in learned:
-        change = told.remove if snapshot.effect is Effect.WITHDRAWN else told.add
-        told = change(snapshot.time)
-    return told
+        change = announced.remove if snapshot.effect is Effect.WITHDRAWN else announced.add
+        announced = change(snapshot.time)
+    return announced
 
 
 @dataclass(frozen=True)
@@ -146,13 +147,14 @@ _Form = Counter[int | _Held]
 """How often the rows of each source count: of the full snapshots by their number."""
 
 
-def derivative(told: Times, learned: Sequence[FullSnapshot]) -> Derivative:
-    """What rows stand for where `told` are the times of the full snapshots in the trace, and `learned` what comes now,
-    in order of when it is known, and for one time in the order in which it came.
+def derivative(announced: Times, learned: Sequence[FullSnapshot]) -> Derivative:
+    """What rows stand for where `announced` are the times of the full snapshots in the trace, and `learned` what comes
+    now, in order of when it is known, and for one time in the order in which it came.
 
-    Of a time that is to be corrected, withdrawn or told afterwards all that were told later must be among `told`.
+    Of a time that is to be corrected, withdrawn or announced afterwards all that were announced later must be among
+    `announced`.
     """
-    in_trace = list(told)
+    in_trace = list(announced)
     said: dict[int, _Form] = {}
     times = list(in_trace)
     standing: dict[int | _Held, Counter[tuple[int, int]]] = defaultdict(Counter)
@@ -177,17 +179,17 @@ def derivative(told: Times, learned: Sequence[FullSnapshot]) -> Derivative:
 
 
 def _said_now(effect: Effect, number: int, was: _Form, prior: _Form) -> _Form:
-    if effect is Effect.TOLD:
+    if effect is Effect.ANNOUNCED:
         return Counter({number: 1})
     return prior if effect is Effect.WITHDRAWN else _Form({**was, number: 1})
 
 
-def _content(said: Mapping[int, _Form], in_trace: Sequence[int], told: int | None) -> _Form:
+def _content(said: Mapping[int, _Form], in_trace: Sequence[int], time: int | None) -> _Form:
     """What the full snapshot of a time says (None: what there was before all that are known). Of one in the trace it is
     what happened before the next one there."""
-    if told is not None and told in said:
-        return said[told]
-    at = 0 if told is None else bisect_right(in_trace, told)
+    if time is not None and time in said:
+        return said[time]
+    at = 0 if time is None else bisect_right(in_trace, time)
     return Counter({_Held(in_trace[at] - 1 if at < len(in_trace) else MAX_TIME): 1})
 
 
@@ -215,10 +217,10 @@ def _stands_for(found: Counter[tuple[int, int]]) -> tuple[StandsFor, ...]:
     return tuple(StandsFor(*at, count) for at, count in sorted(found.items()) if count)
 
 
-def last_told(learned: Sequence[FullSnapshot]) -> list[FullSnapshot]:
-    """The last full snapshot that is told, and its corrections known at once: together all there was then. Empty if
-    none is told, or it is withdrawn at once."""
-    at = next((at for at in reversed(range(len(learned))) if learned[at].effect is Effect.TOLD), len(learned))
+def last_announced(learned: Sequence[FullSnapshot]) -> list[FullSnapshot]:
+    """The full snapshot announced last, and its corrections known at once: together all there was then. Empty if
+    none is announced, or it is withdrawn at once."""
+    at = next((at for at in reversed(range(len(learned))) if learned[at].effect is Effect.ANNOUNCED), len(learned))
     found = [held for held in learned[at:] if (held.known, held.time) == (learned[at].known, learned[at].time)]
     return [] if any(held.effect is Effect.WITHDRAWN for held in found) else found
 
@@ -228,11 +230,11 @@ Counted = tuple[Row, Row, int]
 
 
 def changes(
-    trace: Iterable[Update], told: Times, learned: Sequence[tuple[FullSnapshot, Iterable[Counted]]]
+    trace: Iterable[Update], announced: Times, learned: Sequence[tuple[FullSnapshot, Iterable[Counted]]]
 ) -> list[Update]:
     """The law: the consolidated updates by which what is `learned`, in order and each with its rows, changes the
-    `trace`, which holds the full snapshots of the times `told`."""
-    meant = derivative(told, [snapshot for snapshot, _ in learned])
+    `trace`, which holds the full snapshots of the times `announced`."""
+    meant = derivative(announced, [snapshot for snapshot, _ in learned])
     read = [(meant.of_held(u.event_time), u.key, u.value, u.diff) for u in trace]
     read += [(meant.said[n], *row) for n, (_, rows) in enumerate(learned) for row in rows]
     return consolidate(

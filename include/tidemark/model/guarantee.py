@@ -181,7 +181,7 @@ class Raced:
     def broken(self) -> Broken | None:
         winners = [data for answer, data in zip(self.answers, self.wrote, strict=True) if answer is Answer.CREATED]
         if not winners and self.held in self.wrote:
-            return None  # its writer was told nothing of its success, and finds it as after any lost answer
+            return None  # its writer did not learn of its success, and finds it as after any lost answer
         if len(winners) != 1:
             return Broken(Guarantee.ONE_WINNER, f"{len(winners)} of {len(self.answers)} succeeded")
         if self.held != winners[0]:

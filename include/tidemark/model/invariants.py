@@ -1,4 +1,4 @@
-"""What must hold of states, of batches and of their rows: the name of each rule, and how its breach is told.
+"""What must hold of states, of batches and of their rows: the name of each rule, and how its breach is reported.
 
 The rules of a state are `Arrangement.violations` (arrangement.py), those of a batch its own (batch.py): both check
 themselves on construction. What a change may make of a state is in admission.py. Each function yields what is broken,
@@ -30,7 +30,7 @@ class Invariant(StrEnum):
     LEVELS_DO_NOT_RISE = "levels do not rise"
     TRACE_FROM_ZERO = "trace from 0"
     AHEAD_OF_THE_TRACE = "ahead of the trace"
-    FULL_SNAPSHOTS_TOLD_ONCE = "full snapshots apply once"
+    FULL_SNAPSHOTS_APPLY_ONCE = "full snapshots apply once"
     FULL_SNAPSHOTS_HAVE_ROWS = "full snapshots have their rows"
     CONSUMPTIONS_ASCEND = "consumptions ascend"
     CONSUMED_IS_CORRECTED = "what is consumed is corrected"

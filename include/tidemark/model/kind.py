@@ -36,7 +36,7 @@ class Kind:
     """What differs between collections in the laws of their states; as it is here for one that has nothing special.
 
     `facts`: unsealed rows are facts, in the columns and order of facts; else updates. `one_value`: a key holds one
-    value at most, so that one value that replaces one other can be told. `tells_times`: rows may say when they
+    value at most, so that one value that replaces one other can be recognised. `tells_times`: rows may say when they
     happened, and so may be late. `whole_intervals`: the files of an interval count together or not at all.
     `waits_ahead`: rows count wherever they lie, so that a drain may put those that are still to come ahead, among those
     of other batches. `corrects_history`: a corrected file is placed among what happened then, so nothing of that may be
@@ -57,7 +57,7 @@ class Kind:
         return EMPTY
 
     def forgets_below(self, horizon: int) -> int:
-        """What happened below here can be told no more once batches are evicted or trimmed by the horizon; 0: all can.
+        """What happened below here is not known any more once batches are evicted or trimmed by the horizon; 0: all is.
         It is recorded, since rows that happened there must not be taken any more."""
         return 0
 
@@ -66,7 +66,12 @@ class Kind:
         return self.facts and isinstance(batch, UnsealedBatch)
 
     def said_by(
-        self, batch: str, interval: Interval, rows: int, effect: Effect = Effect.TOLD, learned_at: int | None = None
+        self,
+        batch: str,
+        interval: Interval,
+        rows: int,
+        effect: Effect = Effect.ANNOUNCED,
+        learned_at: int | None = None,
     ) -> FullSnapshot | None:
         """What the files of an interval, ingested as `batch`, say together, beyond what each row says; or what is
         learned of that afterwards, at a seal."""
@@ -109,7 +114,12 @@ class Snapshots(Kind):
     corrects_history: bool = True
 
     def said_by(
-        self, batch: str, interval: Interval, rows: int, effect: Effect = Effect.TOLD, learned_at: int | None = None
+        self,
+        batch: str,
+        interval: Interval,
+        rows: int,
+        effect: Effect = Effect.ANNOUNCED,
+        learned_at: int | None = None,
     ) -> FullSnapshot | None:
         return FullSnapshot(batch, interval, rows, effect=effect, learned_at=learned_at)
 

@@ -71,8 +71,8 @@ def restated(contributed: Iterable[Fact], now: Iterable[Fact], *, seal: int) -> 
     found: list[Fact] = []
     for before, after in groups.values():
         sides = [sorted(side, key=lambda fact: fact.place) for side in (before, after)]
-        told = [[(fact.value, fact.time) for fact in side] for side in sides]
-        if told[0] != told[1]:
+        contents = [[(fact.value, fact.time) for fact in side] for side in sides]
+        if contents[0] != contents[1]:
             found += [replace(fact, diff=-1) for fact in sides[0]] + sides[1]
     return found
 

@@ -16,7 +16,7 @@ from tidemark.model.instant import MAX_TIME
 OPEN_ROWS = 1_000
 """Opening a part costs about as much as reading so many rows."""
 SPARE_ROWS = 65_536
-"""What one more part, or one more version, costs, told in rows read: to save less than that does not pay."""
+"""What one more part, or one more version, costs, in rows read: to save less than that does not pay."""
 MOST_PARTS = 8
 """Parts that rows are cut into at once, at most, by each of their times: the last takes all that is farther ahead, and
 is cut in turn when its time comes."""

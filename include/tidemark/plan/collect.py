@@ -131,11 +131,11 @@ def disagreement(previous: GarbagePlan | None, appeared: int, clocks: Clocks, no
         return f"the store's clock went back by {_shown(appeared - now)} since plan {previous.number}"
     if previous.clocks is None:
         return None
-    told, passed = now - appeared, clocks.passed_since(previous.clocks)
-    if abs(told - passed) <= TOLERANCE:
+    by_store, passed = now - appeared, clocks.passed_since(previous.clocks)
+    if abs(by_store - passed) <= TOLERANCE:
         return None
-    clocks_told = f"{_shown(told)} have passed by the store's clock, {_shown(passed)} by this machine's"
-    return f"since plan {previous.number} {clocks_told}"
+    durations = f"{_shown(by_store)} have passed by the store's clock, {_shown(passed)} by this machine's"
+    return f"since plan {previous.number} {durations}"
 
 
 def stepped(before: Clocks, after: Clocks) -> str | None:

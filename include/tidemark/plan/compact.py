@@ -164,7 +164,7 @@ def allowed(state: Arrangement) -> CompactionFunction:
 
 
 def _shrinking(state: Arrangement, function: CompactionFunction) -> tuple[TraceBatch, ...]:
-    """The batches whose times are not told apart any more, oldest first, if half of their rows would vanish in a merge.
+    """The batches whose times do not differ any more, oldest first, if half of their rows would vanish in a merge.
 
     A retraction there cancels the row that it retracts, which is in one of these batches too: two rows less. Not
     counted are those of an oldest batch that has been forwarded that far already: what could cancel in it, did.

@@ -3,10 +3,10 @@
 Of an input can be used what is in its trace and has passed its gates: up to `upper`. Below `complete` no on-time row is
 missing of that; an input that has *ended* gets none, ever. The least of these is W: as far as that all inputs are
 complete. One that stands there is consumed whole, up to `upper`, with what was learned late; one that is ahead to W,
-so that it is not told of what others do not know yet.
+so that nothing of it is used that others do not know yet.
 
 **Diamonds.** Where two inputs rest on one landed collection, a *root*, both must have consumed it equally far: else a
-row of it would be told by the one and not by the other. How far a derived input had is known of the frontiers that it
+row of it would come by one and not by the other. How far a derived input had is known of the frontiers that it
 recorded, so it is consumed to one of these; a landed one that is a root itself is consumed as far as the others
 consumed it. Where they do not agree, the input that is behind is waited for, or they meet at an earlier W.
 """
@@ -251,8 +251,8 @@ def _consumed(inputs: Sequence[Usable], uppers: dict[str, int], root: str) -> li
 
 def _unreadable(inputs: Sequence[Usable], given: Usable, upper: int) -> Waits:
     since, asked = format_instant(given.state.since), format_instant(upper - 1)
-    told = _as_far_as(inputs, given, f"{given.name} is readable from {since} on, and would be read as of {asked}")
-    return replace(told, holds=tuple((each.name, each.state.since) for each in inputs))
+    waits = _as_far_as(inputs, given, f"{given.name} is readable from {since} on, and would be read as of {asked}")
+    return replace(waits, holds=tuple((each.name, each.state.since) for each in inputs))
 
 
 def _as_far_as(inputs: Sequence[Usable], given: Usable, reason: str) -> Waits:

@@ -26,14 +26,14 @@ def check_event_times(derived: Derived, given: Arrangement) -> None:
     """Raise InvalidUsage, in one line, where a definition is to see event times that its input does not tell or keep
     apart for ever."""
     collection = given.collection
-    if reads_event_times(derived, collection) and (why := _untold(collection) or merged_away(given)):
+    if reads_event_times(derived, collection) and (why := _no_event_times(collection) or merged_away(given)):
         raise InvalidUsage(
             f"windows.on: rows are placed by when they happened, and {why}, or keep that as a column of its value, and "
             "name that"
         )
 
 
-def _untold(collection: Collection) -> str:
+def _no_event_times(collection: Collection) -> str:
     """Why updates of an input that lands do not say when its rows happened, and what to do about it."""
     name = collection.name
     if collection.is_derived:

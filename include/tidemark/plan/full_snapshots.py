@@ -1,5 +1,5 @@
-"""What an ingest of full snapshots has to read, as all files of an interval together are one, told once, and corrected
-or withdrawn as one; and the task by which they are compared."""
+"""What an ingest of full snapshots has to read, as all files of an interval together are one, announced once, and
+corrected or withdrawn as one; and the task by which they are compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
-from tidemark.model.full_snapshot import Effect, FullSnapshot, derivative, last_told
+from tidemark.model.full_snapshot import Effect, FullSnapshot, derivative, last_announced
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import Correctable, LedgerEntry, SourceFile, Status
@@ -46,14 +46,14 @@ def whole_interval(
 
     Where a full snapshot of the interval counts, what differs from it corrects it: a file more joins it; without any
     file left it is withdrawn. Where none counts, all files together are it: also those of one that was withdrawn.
-    Raises InvalidUsage where none can be told, or corrected, any more.
+    Raises InvalidUsage where none can be announced, or corrected, any more.
     """
     time = interval.upper - 1
     learned_at = state.seal if time < state.seal else None
     if state.tells(time):
         for file in new:
             if why := _cannot_join(state, interval):
-                held = [told.batch for told in state.pending_snapshots if told.time == time]
+                held = [one.batch for one in state.pending_snapshots if one.time == time]
                 name = f", as batch {held[-1]}" if held else ""
                 raise InvalidUsage(
                     f"the full snapshot of {interval} was read already{name}, without {file.identity}; {why}"
@@ -73,28 +73,28 @@ def whole_interval(
             f"{counted[0].identity} of {interval} was counted with another interval; the files of a full snapshot "
             "count once, so give each interval a path of its own (source.path)"
         )
-    return WholeInterval(fresh, (), Effect.TOLD, learned_at)
+    return WholeInterval(fresh, (), Effect.ANNOUNCED, learned_at)
 
 
 def difference_task(
     collection: Collection,
     trace: Sequence[Part],
-    told: Times,
+    announced: Times,
     learned: Sequence[tuple[FullSnapshot, Sequence[Part]]],
     keys: KeyRange,
     prefix: str = "",
 ) -> DifferenceTask:
     """The task that compares what is learned, each with its parts, with one another and with the trace, in which the
-    full snapshots of the times `told` are."""
+    full snapshots of the times `announced` are."""
     snapshots = [snapshot for snapshot, _ in learned]
-    meant, checked = derivative(told, snapshots), last_told(snapshots)
+    meant, checked = derivative(announced, snapshots), last_announced(snapshots)
     rows = (SnapshotRows(tuple(parts), meant.said[number]) for number, (_, parts) in enumerate(learned))
     as_of = (checked[0].known, checked[0].time) if checked else None
     return DifferenceTask(collection, tuple(trace), meant.bounds, meant.held, tuple(rows), as_of, keys, prefix)
 
 
 def judged_below(state: Arrangement, interval: Interval) -> int:
-    """By what rows of the interval are judged: none of a full snapshot is late, whenever that is told."""
+    """By what rows of the interval are judged: none of a full snapshot is late, whenever that is announced."""
     return min(state.complete_below, interval.upper - 1)
 
 

@@ -57,7 +57,7 @@ class IngestRequest:
     since: int
     corrected: tuple[tuple[SourceFile | None, LedgerEntry], ...] = ()
     merged_below: int = 0
-    effect: Effect = Effect.TOLD
+    effect: Effect = Effect.ANNOUNCED
     learned_at: int | None = None
 
 

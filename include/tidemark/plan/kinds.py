@@ -22,7 +22,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS, Description, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import IDENTITY
-from tidemark.model.full_snapshot import derivative, last_told
+from tidemark.model.full_snapshot import derivative, last_announced
 from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
 from tidemark.plan.answers import check_rows, check_sums
 from tidemark.plan.full_snapshots import OTHERWISE, difference_task
@@ -165,7 +165,7 @@ class _FullSnapshotPlan(KindPlan):
         request = super().request(state, lower, upper)
         snapshots = tuple(snapshot for snapshot in state.pending_snapshots if snapshot.known < upper)
         trace = _with_rows(state) if derivative(state.told, snapshots).reads_held else ()
-        return UnsealedRequest(lower, upper, request.batches, trace=trace, snapshots=snapshots, told=state.told)
+        return UnsealedRequest(lower, upper, request.batches, trace=trace, snapshots=snapshots, announced=state.told)
 
     def cut_by(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:
         return [*_parts(request.trace, parts), *_parts(request.batches, parts)]
@@ -175,16 +175,16 @@ class _FullSnapshotPlan(KindPlan):
     ) -> DifferenceTask:
         learned = [(snapshot, within(parts.get(snapshot.batch, ()), keys)) for snapshot in request.snapshots]
         trace = within(_parts(request.trace, parts), keys)
-        return difference_task(collection, trace, request.told, learned, keys, prefix)
+        return difference_task(collection, trace, request.announced, learned, keys, prefix)
 
     def check(
         self, collection: Collection, request: UnsealedRequest, parts: PartsOf, answers: Sequence[WriteAnswer]
     ) -> None:
-        """Also that what was held, with what was written, is what the full snapshot told last said, by the sums
+        """Also that what was held, with what was written, is what the full snapshot announced last said, by the sums
         recorded when it was ingested (where columns changed since, those do not compare)."""
         _check_read(request, answers, compared=sum(batch.rows for batch in request.trace))
         check_sums(answers)
-        if not (checked := last_told(request.snapshots)):
+        if not (checked := last_announced(request.snapshots)):
             return
         rows = [part for snapshot in checked for part in parts.get(snapshot.batch, ())]
         said = sum(part.digest for part in rows) % DIGEST_MODULUS

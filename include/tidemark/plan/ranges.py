@@ -48,7 +48,7 @@ def even_target(rows: int, *, least: int, tasks: int) -> int:
     """How many rows each of about `tasks` tasks should have, so that all have as many: fewer tasks where these would be
     of less than about `least` rows, more where they would be of more than TASK_ROWS.
 
-    Ranges that are bundled are cut at what they are told: at `least`, a task would be left with what is over, here of
+    Ranges that are bundled are cut at the size given: at `least`, a task would be left with what is over, here of
     12,000 rows.
 
         >>> even_target(1_060_576, least=524_288, tasks=4)

@@ -42,7 +42,7 @@ class ReadRequest:
     """Updates with `after < time <= upto` and `event_time <= event_upto`, of `keys`. Some that happened before
     `event_from` may be missing: whoever asks so looks at none of them.
 
-    `trace` holds those below the trace upper; `unsealed` are the rows from there on. Times are told as `function`
+    `trace` holds those below the trace upper; `unsealed` are the rows from there on. Times are given as `function`
     forwards them, whether or not a compaction has run yet. `sums`: what is answered adds them up over all times.
     `newest`: it is all that is known by now, whenever it is asked.
 
@@ -216,8 +216,8 @@ def _request(state: Arrangement, after: int, upto: int, event_upto: int, keys: K
 
 
 def _check_event_times(state: Arrangement, event_time: int) -> None:
-    """A derived collection has the event times of its input, as far back as these were told apart there, if each of its
-    rows follows from one; else it has none."""
+    """A derived collection has the event times of its input, as far back as they were distinguished there, if each of
+    its rows follows from one; else it has none."""
     if event_time >= state.event_times_from:
         return
     name = state.collection.name

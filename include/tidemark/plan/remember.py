@@ -80,9 +80,9 @@ def check(request: RememberRequest, parts: Sequence[Part], answers: Sequence[Wri
         raise Corruption(f"the merge of remembered facts read {rows} rows, its inputs hold {recorded}; refused")
     read = sum(answer.digest_read for answer in answers) % DIGEST_MODULUS
     held = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
-    told = sum(part.digest for part in parts) % DIGEST_MODULUS
-    if all(part.schema == schema for part in parts) and read != told:
-        raise Corruption(f"the inputs' recorded sums give {told:016x}, the merge read {read:016x}; refused")
+    recorded_sum = sum(part.digest for part in parts) % DIGEST_MODULUS
+    if all(part.schema == schema for part in parts) and read != recorded_sum:
+        raise Corruption(f"the inputs' recorded sums give {recorded_sum:016x}, the merge read {read:016x}; refused")
     written = [part for answer in answers for part in answer.parts]
     left = sum(-part.digest if part.retractions else part.digest for part in written) % DIGEST_MODULUS
     if left != held:

@@ -49,10 +49,10 @@ def _corrected_from(state: Arrangement) -> int:
     lateness = state.collection.lateness
     complete = state.complete_below
     bound = complete if lateness == MAX_TIME else max(0, complete - lateness)
-    return min(bound, max(0, _told_from(state) - 1))
+    return min(bound, max(0, _correctable_snapshots_from(state) - 1))
 
 
-def _told_from(state: Arrangement) -> int:
+def _correctable_snapshots_from(state: Arrangement) -> int:
     """Full snapshots from here on may be corrected, or are: what they said is not merged with what was said before."""
     if not state.collection.kind.whole_intervals:
         return EMPTY

@@ -301,7 +301,7 @@ class DifferenceTask:
     """Find within a key range by which updates the `snapshots`, and what is learned of them, change what the `trace`
     holds (model/full_snapshot.py): a row of it that happened after the first n of `bounds`, and not after the next,
     stands for the updates `held[n]`. What is held as known and as of `checked`, two times, is to be summed (None: no
-    full snapshot was told)."""
+    full snapshot was announced)."""
 
     collection: Collection
     trace: tuple[Part, ...]
@@ -329,7 +329,7 @@ class AtRest:
 
 @dataclass(frozen=True)
 class ReadTask:
-    """The updates of a read within a key range: `after < time <= upto` and `event_time <= event_upto`, their times told
+    """The updates of a read within a key range: `after < time <= upto` and `event_time <= event_upto`, their times
     as `function` forwards them.
 
     They are what is `at_rest`, and what unsealed rows come to that are no updates yet (None: there are none). No two
@@ -358,8 +358,8 @@ class WriteAnswer:
     For a RememberTask `digest_held` is that of what stays, less that of what is taken back, without times: it must be
     what the written parts add up to in the same way.
     For a DifferenceTask `digest_held` is that of what was held and what was written together as known and as of
-    `checked`, every row hashed at those two times: it must be that of the full snapshot told then. Parts `taken_over`
-    were there before: nothing was read, nothing written.
+    `checked`, every row hashed at those two times: it must be that of the full snapshot announced then. Parts
+    `taken_over` were there before: nothing was read, nothing written.
     """
 
     parts: tuple[Part, ...]

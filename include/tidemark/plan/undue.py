@@ -130,7 +130,7 @@ def buckets_at(frontier: int, width: int) -> Buckets:
 
 
 def starts_at(frontier: int, width: int) -> tuple[int, ...]:
-    """Where rows beyond a frontier are told apart: there, and where the buckets beyond it begin."""
+    """Where rows beyond a frontier are distinguished: there, and where the buckets beyond it begin."""
     beyond = (bucket.start for bucket in buckets_at(frontier, width).buckets)
     return (frontier, *(start for start in beyond if start > frontier))
 

@@ -22,8 +22,8 @@ class UnsealedRequest:
     `batches` hold them; none means that there are none. Where rows are facts, `remembered` are the batches whose facts
     the new ones are placed among (they include `batches`), `horizon` is below all of those facts, and `trace` says what
     was held before. Where they are full snapshots, `snapshots` is what is learned of those in the interval, a full
-    snapshot without rows has no batch, `told` are the times of those in the trace, and `trace` is there where they are
-    compared with it.
+    snapshot without rows has no batch, `announced` are the times of those in the trace, and `trace` is there where they
+    are compared with it.
     """
 
     lower: int
@@ -33,7 +33,7 @@ class UnsealedRequest:
     trace: tuple[TraceBatch, ...] = ()
     horizon: int = 0
     snapshots: tuple[FullSnapshot, ...] = ()
-    told: Times = field(default_factory=Times)
+    announced: Times = field(default_factory=Times)
 
     @property
     def is_empty(self) -> bool:

@@ -63,11 +63,13 @@ def learning(draw: st.DrawFn) -> tuple[Times, list[tuple[FullSnapshot, list[Upda
         effect = draw(st.sampled_from([*Effect, None]))
         time = draw(st.sampled_from([2, 3, 6, 8, 9, 11]))
         if effect is None:
-            found.append(of_time(seal, Effect.TOLD, None, draw(content)))
+            found.append(of_time(seal, Effect.ANNOUNCED, None, draw(content)))
             told.add(seal)
             seal += 1
-        elif (time in told) != (effect is Effect.TOLD):
-            rows = draw(differing) if effect is Effect.CORRECTED else draw(content) if effect is Effect.TOLD else []
+        elif (time in told) != (effect is Effect.ANNOUNCED):
+            rows = (
+                draw(differing) if effect is Effect.CORRECTED else draw(content) if effect is Effect.ANNOUNCED else []
+            )
             found.append(of_time(time, effect, seal, rows))
             (told.remove if effect is Effect.WITHDRAWN else told.add)(time)
     return there, found
@@ -97,7 +99,7 @@ said = cases()
 
 def whole(rows: list[tuple[Row, Row]], *more: list[tuple[Row, Row]]) -> list[tuple[FullSnapshot, list[Update]]]:
     """Full snapshots that come in their turn."""
-    return [of_time(time, Effect.TOLD, None, some) for time, some in zip(TIMES, (rows, *more), strict=False)]
+    return [of_time(time, Effect.ANNOUNCED, None, some) for time, some in zip(TIMES, (rows, *more), strict=False)]
 
 
 def task_of(store: MemoryStore, case: Said, keys: KeyRange = EVERYTHING) -> DifferenceTask:
@@ -136,7 +138,7 @@ def test_key_ranges_add_up_and_the_sums_prove_it(case: Said, cuts: list[Row]) ->
     )
     for answer in answers:
         assert sum(part.digest for part in answer.parts) % DIGEST_MODULUS == answer.digest_read
-    checked = model.last_told([snapshot for snapshot, _ in case.learned])
+    checked = model.last_announced([snapshot for snapshot, _ in case.learned])
     if checked:
         known, time = checked[0].known, checked[0].time
         there = [u._replace(time=known, event_time=time) for u in held_at(case, known, time)]

@@ -81,7 +81,7 @@ def ingested(*sources: int) -> Ingested:
         (WITHDRAWN, of_snapshot(0, Effect.CORRECTED, 10)),
         (of_snapshot(0, Effect.CORRECTED, 10), WITHDRAWN),
         (WITHDRAWN, Released("b", RUN, (10,))),
-        (of_snapshot(0, Effect.CORRECTED, 10), of_snapshot(0, Effect.TOLD, 11)),
+        (of_snapshot(0, Effect.CORRECTED, 10), of_snapshot(0, Effect.ANNOUNCED, 11)),
         # Its rows may be among those the drain has read.
         (DRAINED, Quarantined("b", RUN)),
         # What it touched may be certified no longer; its rows may be judged otherwise now.
@@ -101,7 +101,7 @@ def test_planned_anew(mine: Change, theirs: Change):
     ("mine", "theirs"),
     [
         (WITHDRAWN, of_snapshot(1, Effect.CORRECTED, 10)),
-        (of_snapshot(0, Effect.TOLD, 10), Released("b", RUN, (11,))),
+        (of_snapshot(0, Effect.ANNOUNCED, 10), Released("b", RUN, (11,))),
         (ingested(1), ingested(2)),
         (ingested(1), Quarantined("b", RUN)),
         (Quarantined("a", RUN), Quarantined("b", RUN)),

@@ -13,7 +13,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tidemark.model import full_snapshot, times
-from tidemark.model.full_snapshot import Effect, FullSnapshot, after, changes, last_told
+from tidemark.model.full_snapshot import Effect, FullSnapshot, after, changes, last_announced
 from tidemark.model.interval import Interval
 from tidemark.model.times import Times
 from tidemark.model.update import Update
@@ -81,7 +81,7 @@ def learned(lines: list[Said]) -> list[Learned]:
         before = in_force(lines[:number], LAST).get(line.at)
         if line.content is None and before is None:
             continue
-        effect = Effect.WITHDRAWN if line.content is None else Effect.TOLD if before is None else Effect.CORRECTED
+        effect = Effect.WITHDRAWN if line.content is None else Effect.ANNOUNCED if before is None else Effect.CORRECTED
         now, was = line.content or Counter(), before or Counter()
         differing = [((word,), (), now[word] - was[word]) for word in sorted(now | was) if now[word] != was[word]]
         at = line.time if line.time > line.at else None
@@ -104,14 +104,14 @@ def test_at_every_time_each_full_snapshot_is_what_is_known_of_it(lines: list[Sai
         assert sums(trace, time, event_time) == held(lines, time, event_time), (time, event_time)
     effects = [snapshot.effect for snapshot, _ in learned(lines)]
     event(f"withdrawn: {Effect.WITHDRAWN in effects}, corrected: {Effect.CORRECTED in effects}")
-    event(f"told afterwards: {any(s.effect is Effect.TOLD and s.learned_at for s, _ in learned(lines))}")
+    event(f"told afterwards: {any(s.effect is Effect.ANNOUNCED and s.learned_at for s, _ in learned(lines))}")
 
 
 @given(told_over_time(), st.integers(1, LAST))
 def test_what_is_told_last_is_what_is_there_then(lines: list[Said], upper: int) -> None:
     """The sum that a drain checks is of a content that somebody said."""
     some = [each for each in learned(lines) if each[0].known < upper]
-    whole = last_told([snapshot for snapshot, _ in some])
+    whole = last_announced([snapshot for snapshot, _ in some])
     if whole:
         names = {snapshot.batch for snapshot in whole}
         said: Content = Counter()

@@ -59,7 +59,7 @@ def test_a_drain_moves_what_was_told_and_withdrawn_and_forgets_what_cannot_be_co
     withdrawn = done(state(), ingested(learned(3, Effect.WITHDRAWN)))
     assert (withdrawn.tells(39), list(withdrawn.told)) == (False, [29, 39])
     assert list(drain(withdrawn, 41).told) == [29]
-    again = done(withdrawn, ingested(learned(3, Effect.TOLD, "again")))
+    again = done(withdrawn, ingested(learned(3, Effect.ANNOUNCED, "again")))
     assert (again.tells(39), list(drain(again, 41).told)) == (True, [29, 39])
     later = replace(again, complete_below=50, seal=50)
     assert list(drain(later, 50).told) == [39]
@@ -86,8 +86,8 @@ def test_since_does_not_pass_what_waits() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "reason"),
     [
-        (learned(1, Effect.TOLD), "begins before 20, and cannot be corrected any more"),
-        (learned(2, Effect.TOLD), "full snapshot of 29 was read already"),
+        (learned(1, Effect.ANNOUNCED), "begins before 20, and cannot be corrected any more"),
+        (learned(2, Effect.ANNOUNCED), "full snapshot of 29 was read already"),
         (learned(1, Effect.CORRECTED), "the full snapshot of 19 was taken out or withdrawn meanwhile"),
         (learned(2, Effect.WITHDRAWN, at=39), "the seal 40 has passed the full snapshot of 39"),
         (learned(2, Effect.WITHDRAWN, at=None), "the seal 40 has passed the full snapshot of 29"),
@@ -107,7 +107,7 @@ def test_what_was_merged_is_not_told_any_more() -> None:
 
 
 def test_the_youngest_goes_first_and_what_is_put_back_is_the_youngest() -> None:
-    held = done(state(), ingested(learned(2, Effect.WITHDRAWN)), ingested(learned(2, Effect.TOLD, "again")))
+    held = done(state(), ingested(learned(2, Effect.WITHDRAWN)), ingested(learned(2, Effect.ANNOUNCED, "again")))
     outcome = apply(held, Quarantined("w", RUN))
     assert isinstance(outcome, Stale)
     assert outcome.reason == "the full snapshot of 29 was told as batch again; quarantine that batch first"
@@ -120,6 +120,6 @@ def test_the_youngest_goes_first_and_what_is_put_back_is_the_youngest() -> None:
 
 def test_a_full_snapshot_is_told_once_and_before_it_is_corrected() -> None:
     with pytest.raises(Corruption, match="full snapshot w of 29 is told, and was applied before"):
-        replace(state(), snapshots=(learned(2, Effect.TOLD),))
+        replace(state(), snapshots=(learned(2, Effect.ANNOUNCED),))
     with pytest.raises(Corruption, match="full snapshot w of 19 is withdrawn, and was never applied"):
         replace(state(), snapshots=(learned(1, Effect.WITHDRAWN),))

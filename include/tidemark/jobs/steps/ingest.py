@@ -29,7 +29,7 @@ from tidemark.storage import landing
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import ledger, parts_table
 
-SET_ASIDE_TOLD = 20
+SET_ASIDE_NAMED = 20
 """Files that a run names which it has set aside; the others it counts."""
 
 
@@ -84,14 +84,14 @@ def ingest(
         )
 
     done = job.settle(propose)
-    change, told = done.change, {"outcome": str(done.outcome), "version": done.head.version}
+    change, result = done.change, {"outcome": str(done.outcome), "version": done.head.version}
     if change is None:
-        return {**told, "changed": NOTHING_CHANGED}
+        return {**result, "changed": NOTHING_CHANGED}
     _note_set_aside(job, done.found.set_aside)
     assert change.cut is not None  # as it was proposed
-    told |= {"cut": change.cut.as_dict()} | ({} if cut is None else {"cut_text": cut.words})
+    result |= {"cut": change.cut.as_dict()} | ({} if cut is None else {"cut_text": cut.words})
     return {
-        **told,
+        **result,
         "batch": change.batch.id if change.batch else change.snapshot.batch if change.snapshot else None,
         "rows": change.batch.rows if change.batch else 0,
         "files": len(change.sources),
@@ -99,7 +99,7 @@ def ingest(
         "late_moved": change.rows_late_moved,
         "late_discarded": change.rows_late_discarded,
         "bad_files": change.bad_files,
-        **_told_of(change, done.found),
+        **_rerun_fields(change, done.found),
     }
 
 
@@ -112,15 +112,15 @@ class _Found:
     set_aside: Sequence[LedgerEntry] = ()
 
 
-def _told_of(change: Ingested, found: _Found) -> dict[str, Any]:
+def _rerun_fields(change: Ingested, found: _Found) -> dict[str, Any]:
     """What a result says of an interval that had been read before."""
-    told: dict[str, Any] = {"changed": change.differs} if found.rerun else {}
+    fields: dict[str, Any] = {"changed": change.differs} if found.rerun else {}
     if change.corrected:
-        told |= {"corrected": change.corrected, "added": change.rows_added, "retracted": change.rows_retracted}
-        told["event_times"] = found.again.event_times
+        fields |= {"corrected": change.corrected, "added": change.rows_added, "retracted": change.rows_retracted}
+        fields["event_times"] = found.again.event_times
     if found.again.withdraws:
-        told["withdrawn"] = True
-    return told
+        fields["withdrawn"] = True
+    return fields
 
 
 def _plan(
@@ -194,7 +194,7 @@ def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: st
 
 
 def _at_its_end(state: Arrangement, request: IngestRequest, change: Ingested) -> Cut:
-    """Why an interval was read whole: it is over. What else held is told by the rules, of what was taken."""
+    """Why an interval was read whole: it is over. The rules say what else held of what was taken."""
     rules, rows = state.collection.landed.batching, change.batch.rows if change.batch else 0
     if rules is None or (rules.count, rules.bytes) == (None, None):
         return Cut(Reason.END_OF_INPUT)
@@ -256,10 +256,10 @@ def _bad(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
 
 def _note_set_aside(job: Job, bad: Sequence[LedgerEntry]) -> None:
     """Which files do not count, and why: nothing else would say it of them."""
-    for entry in bad[:SET_ASIDE_TOLD]:
+    for entry in bad[:SET_ASIDE_NAMED]:
         job.note(f"set aside: {entry.path}: {entry.reason}; mend it and run the interval again")
-    if len(bad) > SET_ASIDE_TOLD:
-        job.note(f"set aside: {len(bad) - SET_ASIDE_TOLD:,} files more")
+    if len(bad) > SET_ASIDE_NAMED:
+        job.note(f"set aside: {len(bad) - SET_ASIDE_NAMED:,} files more")
 
 
 def _note_dead_letters(job: Job, state: Arrangement, request: IngestRequest, change: Ingested) -> None:
@@ -310,22 +310,22 @@ def _change(
     said = entries or again.parts or again.withdraws
     rows, effect = sum(part.rows for part in parts), request.effect
     snapshot = kind.said_by(batch, request.interval, rows, effect, learned_at) if said else None
-    if snapshot and not snapshot.rows and effect is Effect.TOLD:
+    if snapshot and not snapshot.rows and effect is Effect.ANNOUNCED:
         job.note(
             f"the full snapshot of {request.interval} has no rows: unless {batch} is quarantined, "
             "its drain removes all that the collection holds"
         )
-    told = entries
+    recorded = entries
     if correctable:
         table = made.parts if made and isinstance(made.parts, ObjectRef) else None
-        told = contributing(state, request, entries, again, table)
+        recorded = contributing(state, request, entries, again, table)
     before = [file.had for file in again.files]
     now = [*entries, *(file.has for file in again.files)]
     return Ingested(
         fence,
         made,
-        recorded_run(job, told) if told else None,
-        sources=sources_of([entry for entry in told if entry.replay_of is None]),
+        recorded_run(job, recorded) if recorded else None,
+        sources=sources_of([entry for entry in recorded if entry.replay_of is None]),
         first_on_time=None if whole else min(on_time, default=None),
         rows_late_applied=sum(e.rows_late_applied for e in now) - sum(e.rows_late_applied for e in before),
         rows_late_discarded=sum(e.rows_late_discarded for e in now) - sum(e.rows_late_discarded for e in before),

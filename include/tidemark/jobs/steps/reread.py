@@ -70,8 +70,8 @@ class Corrections:
 def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, *, first: int) -> Corrections:
     """Read the request's corrected files again; they are the batch's from number `first` on.
 
-    Raises InvalidUsage where dead letters of one were replayed when nothing was kept to correct by, or history is told
-    for good, GateFailed where one cannot be taken and the collection says `stop`: what it said before stays.
+    Raises InvalidUsage where dead letters of one were replayed when nothing was kept to correct by, or history is
+    final, GateFailed where one cannot be taken and the collection says `stop`: what it said before stays.
     """
     if not request.corrected:
         return Corrections()
@@ -99,7 +99,7 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
 
 
 def _check_placed(state: Arrangement, request: IngestRequest, parts: Sequence[Part]) -> None:
-    """Raise InvalidUsage where facts would be said or taken back among history that is told for good: an interval that
+    """Raise InvalidUsage where facts would be said or taken back among history that is final: an interval that
     was read long before its time may tell of that."""
     first = min((part.first_event_time for part in parts), default=None)
     if state.takes_facts_back and first is not None and first <= state.settled:
@@ -110,7 +110,7 @@ def _check_placed(state: Arrangement, request: IngestRequest, parts: Sequence[Pa
 
 
 def _replays(job: Job, state: Arrangement, entries: Sequence[LedgerEntry]) -> dict[str, tuple[LedgerEntry, ...]]:
-    """What was replayed of each file. InvalidUsage where that cannot be told apart."""
+    """What was replayed of each file. InvalidUsage where that cannot be distinguished."""
     found = ledger.replays(job.store, state.ledger, entries)
     for path, replays in found.items():
         if kept_not := [replay for replay in replays if replay.correctable is None]:
@@ -201,7 +201,7 @@ def contributed_by(entry: LedgerEntry, replays: Iterable[LedgerEntry]) -> tuple[
 def contributing(
     state: Arrangement, request: IngestRequest, new: Sequence[LedgerEntry], done: Corrections, table: ObjectRef | None
 ) -> list[LedgerEntry]:
-    """The entries of files that may be corrected, as the ledger is to have them, where the batch's parts are told in
+    """The entries of files that may be corrected, as the ledger is to have them, where the batch's parts are listed in
     `table`: new files, in order, and those that were corrected, with the letters that stay replayed."""
     judged_by, late = (request.complete_below, request.seal, request.since), state.collection.landed.late
     found = [
@@ -217,14 +217,14 @@ def contributing(
             judged = replace(_correctable(file.had), contributed=(), replaced=_restorable(file.had, unsealed))
             found.append(replace(file.has, rows=0, correctable=judged))
             continue
-        told = _told(file, unsealed, contribution(table, numbers[file.had.path], file.has.rows))
-        # A file without rows that joined what was told is taken out with it.
-        told = told if told.batch else replace(told, batch=_told_as(state, request))
-        found += [told, *(replace(entry, batch=told.batch) for entry in file.stay_replayed)]
+        own = _entry_of(file, unsealed, contribution(table, numbers[file.had.path], file.has.rows))
+        # A file without rows that joined what was announced is taken out with it.
+        own = own if own.batch else replace(own, batch=_announced_as(state, request))
+        found += [own, *(replace(entry, batch=own.batch) for entry in file.stay_replayed)]
     return found
 
 
-def _told(file: Correction, unsealed: Set[str], written: tuple[Contribution, ...]) -> LedgerEntry:
+def _entry_of(file: Correction, unsealed: Set[str], written: tuple[Contribution, ...]) -> LedgerEntry:
     """What the ledger is to have of a file that was read again, and whose parts tell what is `written`."""
     had, has, judged = file.had, file.has, _correctable(file.had)
     if not has.rows and all(replay.batch == had.batch for replay in file.replays):
@@ -242,10 +242,10 @@ def _restorable(had: LedgerEntry, unsealed: Set[str]) -> LedgerEntry:
     return had if had.batch in unsealed else replace(had, correctable=replace(_correctable(had), replaced=None))
 
 
-def _told_as(state: Arrangement, request: IngestRequest) -> str | None:
-    """The batch that told the full snapshot of the interval, if it can still be taken out."""
-    told = [held for held in state.pending_snapshots if held.interval == request.interval]
-    return next((held.batch for held in reversed(told) if held.effect is Effect.TOLD), None)
+def _announced_as(state: Arrangement, request: IngestRequest) -> str | None:
+    """The batch that announced the full snapshot of the interval, if it can still be taken out."""
+    found = [held for held in state.pending_snapshots if held.interval == request.interval]
+    return next((held.batch for held in reversed(found) if held.effect is Effect.ANNOUNCED), None)
 
 
 def contribution(table: ObjectRef | None, number: int, rows: int) -> tuple[Contribution, ...]:

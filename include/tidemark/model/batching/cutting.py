@@ -59,13 +59,13 @@ class Batching:
             raise InvalidUsage("nothing says when a batch is cut; write adaptive, fixed, count, bytes or rate_change")
 
     def __str__(self) -> str:
-        told = [
+        rules = [
             str(self.length or ""),
             f"{self.count:,} rows" if self.count else "",
             f"{self.bytes:,} bytes" if self.bytes else "",
             f"a rate that changes by {self.rate_change.threshold:.0%}" if self.rate_change else "",
         ]
-        return ", or ".join(filter(None, told))
+        return ", or ".join(filter(None, rules))
 
     @property
     def least_length(self) -> int | None:
@@ -81,8 +81,8 @@ class Batching:
 
 @dataclass(frozen=True)
 class Open:
-    """A batch that is open: since when (microseconds), with how many rows and bytes. None of either is known to be
-    more than told."""
+    """A batch that is open: since when (microseconds), with how many rows and bytes. Neither is known to be
+    more than is stated."""
 
     opened: int
     rows: int = 0
@@ -112,7 +112,7 @@ class Cutter:
     """Rules, and what they go by that outlives a batch: the rate, and whether a change of it would cut one.
 
     `monitor` counts what arrives, be that rows or bytes, and `rows_each` says how many rows one of it stands for: None
-    while nobody knows. A rate of rows is not told then, but whether the rate changes is.
+    while nobody knows. A rate of rows is not known then, but whether the rate changes is.
     """
 
     batching: Batching
@@ -123,7 +123,7 @@ class Cutter:
     @classmethod
     def of(cls, batching: Batching) -> Cutter:
         """Where nothing was seen yet. The rate is that of the window in which it is watched, or of the longest batch;
-        none is told before the shortest could be cut."""
+        none is given before the shortest could be cut."""
         watch, length = batching.rate_change, batching.length
         adaptive = length if isinstance(length, Adaptive) else None
         window = max(SLOTS, watch.window if watch else adaptive.maximum if adaptive else 10 * SECOND)

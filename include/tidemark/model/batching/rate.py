@@ -1,8 +1,9 @@
-"""How many rows arrive a second, told when it is asked: it falls while nothing arrives. And whether it has changed.
+"""How many rows arrive a second, computed when it is asked for: it falls while nothing arrives. And whether it has
+changed.
 
 What is kept is one count for each fixed slot of time in which something arrived, at most SLOTS of them, however many
 rows arrive. A slot is `(start, end]`, so that the slots of a window that ends with one are exactly `(now - window,
-now]`; otherwise the window is told to a slot.
+now]`; otherwise the window is accurate to a slot.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class RateChange:
 class RateMonitor:
     """What arrived within a `window` of time, and since when anything did. Durations and times in microseconds.
 
-    No rate is told before the `floor` has passed since the first arrival, nor within its slot: one row says nothing of
+    No rate is given before the `floor` has passed since the first arrival, nor within its slot: one row says nothing of
     how fast rows come. A clock that steps back by more than a window begins anew.
     """
 
@@ -66,7 +67,7 @@ class RateMonitor:
         return replace(self, first_seen=min(self.first_seen, at), slots=counts)
 
     def rate(self, now: int) -> float | None:
-        """Rows a second over the window that ends `now`, or since the first arrival; None if that cannot be told."""
+        """Rows a second over the window that ends `now`, or since the first arrival; None if that is not known."""
         since = self._observed(now)
         if since is None or since < self.floor or self._slot(now) == self._slot(now - since):
             return None
@@ -74,7 +75,7 @@ class RateMonitor:
 
     def change(self, now: int, least: float | None = 1) -> RateChange | None:
         """How the half of the window that ends `now` compares with the half before; None before a whole window has
-        passed. Where nothing came before, it is compared with the `least` that can come, and is not told where nobody
+        passed. Where nothing came before, it is compared with the `least` that can come, and is not given where nobody
         knows how much that is (None)."""
         since = self._observed(now)
         if since is None or since < self.window:

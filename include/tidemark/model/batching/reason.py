@@ -53,10 +53,10 @@ class Cut:
     at: int | None = None
 
     @classmethod
-    def of(cls, held: Collection[Reason], **told: Any) -> Cut | None:
+    def of(cls, held: Collection[Reason], **details: Any) -> Cut | None:
         """The cut for what held, in whatever order; None if nothing did."""
         reasons = tuple(each for each in Reason if each in held)
-        return cls(reasons[0], reasons[1:], **told) if reasons else None
+        return cls(reasons[0], reasons[1:], **details) if reasons else None
 
     @classmethod
     def parse(cls, text: str) -> Cut:
@@ -64,10 +64,10 @@ class Cut:
         if not text.lstrip().startswith("{"):
             return cls(_reason(text))
         try:
-            told = json.loads(text)
-            reason, *also = [_reason(name) for name in (told["reason"], *told.get("also", ()))]
-            direction = told.get("direction")
-            rate, opened, at = (_number(told, name) for name in ("rate", "opened", "at"))
+            fields = json.loads(text)
+            reason, *also = [_reason(name) for name in (fields["reason"], *fields.get("also", ()))]
+            direction = fields.get("direction")
+            rate, opened, at = (_number(fields, name) for name in ("rate", "opened", "at"))
             bounds = (None if time is None else int(time) for time in (opened, at))
             return cls(reason, tuple(also), rate, direction and Direction(direction), *bounds)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -75,7 +75,7 @@ class Cut:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values, without what is not known."""
-        told = {
+        fields = {
             "reason": str(self.reason),
             "also": [str(each) for each in self.also],
             "rate": None if self.rate is None else round(self.rate, 3),
@@ -83,7 +83,7 @@ class Cut:
             "opened": self.opened,
             "at": self.at,
         }
-        return {name: value for name, value in told.items() if value is not None and value != []}
+        return {name: value for name, value in fields.items() if value is not None and value != []}
 
     @property
     def undated(self) -> Cut:
@@ -98,8 +98,8 @@ class Cut:
         return f"{_spoken(self.reason)}{also}{rate}{f', {self.direction}' if self.direction else ''}"
 
 
-def _number(told: Mapping[str, Any], name: str) -> float | None:
-    value = told.get(name)
+def _number(fields: Mapping[str, Any], name: str) -> float | None:
+    value = fields.get(name)
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
         return value
     raise ValueError(f"{name} is {value!r}")

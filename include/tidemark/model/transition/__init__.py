@@ -150,7 +150,9 @@ def _counts_again(change: Change) -> bool:
 
 def _of_a_snapshot(change: Change) -> bool:
     """Whether a change corrects or withdraws a full snapshot, which is all files of its interval together."""
-    return isinstance(change, Ingested) and change.snapshot is not None and change.snapshot.effect is not Effect.TOLD
+    return (
+        isinstance(change, Ingested) and change.snapshot is not None and change.snapshot.effect is not Effect.ANNOUNCED
+    )
 
 
 def _same_snapshot(one: Change, other: Change) -> bool:

@@ -23,7 +23,7 @@ def unfenced(state: Arrangement, fence: Fence) -> tuple[Fence, ...]:
 
 
 def fenced_off(state: Arrangement, fence: Fence) -> FencedOff | None:
-    """Why an attempt must stop, or None. What the state does not hold any more is told by `overtaken`."""
+    """Why an attempt must stop, or None. `overtaken` says what the state does not hold any more."""
     holder = state.fence(fence.step, fence.interval)
     if holder == fence.token or (holder is None and fence.unannounced):
         return None

@@ -163,7 +163,7 @@ def released(state: Arrangement, change: Released) -> Outcome:
     if snapshot and not snapshot.quarantined:
         return AlreadyApplied()
     if snapshot and (reason := _misfit(state, snapshot)):
-        otherwise = f"run {snapshot.interval} again" if snapshot.effect is not Effect.TOLD else _NEXT_SAYS
+        otherwise = f"run {snapshot.interval} again" if snapshot.effect is not Effect.ANNOUNCED else _NEXT_SAYS
         return Stale(f"{reason}; {otherwise}")
     if snapshot and not snapshot.rows:
         snapshots = _last_snapshot(state, replace(snapshot, quarantined=False))
@@ -244,8 +244,8 @@ def _misfit(state: Arrangement, snapshot: FullSnapshot) -> str | None:
     """Why a full snapshot, or what was learned of one, cannot be taken, or put back, any more."""
     if snapshot.known < state.seal:
         return f"the seal {state.seal} has passed the full snapshot of {snapshot.known}"
-    if state.tells(snapshot.time) == (snapshot.effect is Effect.TOLD):
-        if snapshot.effect is not Effect.TOLD:
+    if state.tells(snapshot.time) == (snapshot.effect is Effect.ANNOUNCED):
+        if snapshot.effect is not Effect.ANNOUNCED:
             return f"the full snapshot of {snapshot.time} was taken out or withdrawn meanwhile"
         name = "".join(f" {held.batch}" for held in state.pending_snapshots if held.time == snapshot.time)
         return f"full snapshot{name} of {snapshot.time} was read already"
