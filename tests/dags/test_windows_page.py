@@ -71,7 +71,7 @@ def test_the_page_of_a_collection_leads_to_its_windows_and_reads_none(
     hours: Windowed,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(excerpt, "windows_told", lambda *_: pytest.fail("windows were read"))
+    monkeypatch.setattr(excerpt, "known_windows", lambda *_: pytest.fail("windows were read"))
     page = client.get("/collections/hours").text
     assert links(page)["a picture and a table"] == "hours/windows"
     assert "tumbling windows of 1h on at, for each origin" in page

@@ -23,7 +23,7 @@ from tests.oracles.sql_windows.oracle import UPDATE, Input, windows_sql
 from tests.spark.support import INSTANT, Made, day_of
 from tests.spark.test_derived import Deriving
 from tests.support.world import certify
-from tidemark.arrow.read import told_of
+from tidemark.arrow.read import changes_of
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import HAPPENED
 from tidemark.errors import Uncertified
@@ -212,7 +212,7 @@ def updates(made: Made) -> pa.Table:
     """The updates of a landed collection as the oracle reads them."""
     job = made.job()
     tasks = read_tasks(*parts_table.opened_read(job.store, plan_updates(job.log.load().state)))
-    table = pa.Table.from_batches([batch for task in tasks for batch in told_of(job.store, task, net=False)])
+    table = pa.Table.from_batches([batch for task in tasks for batch in changes_of(job.store, task, net=False)])
     times = table.column("_commit_version").to_pylist()
     # Nothing is complete before the first day is.
     learned = [None if time < START + DAY else time // DAY * DAY for time in times]
@@ -234,7 +234,7 @@ def held(one: Deriving, windows: Windows, close: int) -> tuple[Held, Held]:
     every: Held = Counter()
     now: Held = Counter()
     for task in tasks:
-        for batch in told_of(job.store, task, net=False):
+        for batch in changes_of(job.store, task, net=False):
             told = cells(batch, state.collection.columns, as_they_are=True)
             times, diffs = (batch.column(name).to_pylist() for name in ("_commit_version", "diff"))
             for row, time, diff in zip(told, times, diffs, strict=True):

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from tests.support.reading import as_of
-from tidemark.arrow.read import changes_schema, told_of
+from tidemark.arrow.read import changes_of, changes_schema
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Definition
@@ -23,7 +23,7 @@ def read_updates(store: ObjectStore, request: ReadRequest) -> Counter[Update]:
     found: Counter[Update] = Counter()
     names = [column.name for column in request.collection.columns]
     for task in read_tasks(*parts_table.opened_read(store, request)):
-        for rows in told_of(store, task, net=False):
+        for rows in changes_of(store, task, net=False):
             assert rows.schema.names == changes_schema(request.collection, net=False).names
             for row in rows.to_pylist():
                 value = tuple(row[name] for name in names)

@@ -18,7 +18,7 @@ from tests.spark.support import DAY, START, Made
 from tests.spark.test_derived import Deriving
 from tests.spark.window_statistics import check_statistics
 from tests.support.reading import as_of
-from tidemark.arrow.read import told_of
+from tidemark.arrow.read import changes_of
 from tidemark.definition.windows.rows import AT, END
 from tidemark.definition.windows.rows import START as START_OF
 from tidemark.errors import InvalidUsage
@@ -218,7 +218,7 @@ def rows_of(events: Made) -> list[dict[str, Any]]:
 def updates_of(job: Any) -> list[dict[str, Any]]:
     """The updates of a collection, sealed or not."""
     tasks = read_tasks(*parts_table.opened_read(job.store, plan_updates(job.log.load().state)))
-    return [row for task in tasks for rows in told_of(job.store, task, net=False) for row in rows.to_pylist()]
+    return [row for task in tasks for rows in changes_of(job.store, task, net=False) for row in rows.to_pylist()]
 
 
 def held(one: Deriving) -> Counter[tuple[Any, ...]]:

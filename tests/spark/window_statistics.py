@@ -13,7 +13,7 @@ from tests.oracles.law.missed import missed
 from tests.spark.support import DAY, Made
 from tests.spark.test_derived import Deriving
 from tests.support.standing import standing
-from tidemark.arrow.read import told_of
+from tidemark.arrow.read import changes_of
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.close import frozen_from
 from tidemark.model.window.contents import Rule, rows_by_window
@@ -33,7 +33,7 @@ def updates(events: Made, upto: int) -> Iterator[tuple[tuple[Any, ...], int, int
     request = plan_updates(events.log.load().state, upto)
     names = [column.name for column in request.collection.columns]
     for task in read_tasks(*parts_table.opened_read(events.store, request)):
-        for row in (row for rows in told_of(events.store, task, net=False) for row in rows.to_pylist()):
+        for row in (row for rows in changes_of(events.store, task, net=False) for row in rows.to_pylist()):
             cells = tuple((name, _plain(row[name])) for name in names)
             yield cells, row["_commit_version"], row["_event_time"], row["diff"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.arrow.read import answer, as_of_schema, changes_schema, held_by, told_of
+from tidemark.arrow.read import answer, as_of_schema, changes_of, changes_schema, held_by
 from tidemark.model.arrangement import Arrangement
 from tidemark.plan.read import plan_as_of, plan_changes
 from tidemark.storage.stores.store import ObjectStore
@@ -37,4 +37,4 @@ def changes_batches(
     store: ObjectStore, state: Arrangement, *, net: bool = False, **asked: Any
 ) -> Iterator[pa.RecordBatch]:
     """The same, batch by batch."""
-    return answer(store, plan_changes(state, **asked), partial(told_of, net=net))
+    return answer(store, plan_changes(state, **asked), partial(changes_of, net=net))

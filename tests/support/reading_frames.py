@@ -6,7 +6,7 @@ from typing import Any
 
 from tidemark.model.arrangement import Arrangement
 from tidemark.plan.read import plan_as_of, plan_changes
-from tidemark.spark.read import held_rows, told_rows
+from tidemark.spark.read import change_rows, held_rows
 from tidemark.storage.stores.store import ObjectStore
 
 
@@ -19,4 +19,4 @@ def as_of_frame(
 
 def changes_frame(spark: Any, store: ObjectStore, state: Arrangement, *, net: bool = False, **asked: Any) -> Any:
     """`changes` as a data frame of a session."""
-    return told_rows(spark, store, plan_changes(state, **asked), net=net)
+    return change_rows(spark, store, plan_changes(state, **asked), net=net)

@@ -132,21 +132,21 @@ class Appender:
         batch = self._reader.of_row(rows) if isinstance(rows, Mapping) else self._reader.of_arrow(_checked(rows))
         self._land_due()
         self._take(batch, self._target.clock())
-        with suppress(TidemarkError):  # the rows are taken: whatever hinders their file is told by the next call
+        with suppress(TidemarkError):  # the rows are taken: whatever hinders their file is reported by the next call
             self._land()
-        return self._told()
+        return self._take_news()
 
     def tick(self) -> list[LandedChunk]:
         """Land what waited long enough. `append` does so, too; whoever may be silent for long calls this meanwhile."""
         self._land_due()
-        return self._told()
+        return self._take_news()
 
     def flush(self) -> list[LandedChunk]:
         """Land all rows that were taken: they are durable when this returns."""
         self._check_open()
         self._cut(CutReason.FLUSH)
         self._land()
-        return self._told()
+        return self._take_news()
 
     def close(self) -> list[LandedChunk]:
         """Land all rows that were taken, and take no more. Where that fails it stays open, and may be called again."""
@@ -154,7 +154,7 @@ class Appender:
             self._cut(CutReason.END)
             self._land()
             self._closed = True
-        return self._told()
+        return self._take_news()
 
     def __enter__(self) -> Appender:
         return self
@@ -226,9 +226,9 @@ class Appender:
                     stacklevel=3,
                 )
 
-    def _told(self) -> list[LandedChunk]:
-        told, self._news = self._news, []
-        return told
+    def _take_news(self) -> list[LandedChunk]:
+        landed, self._news = self._news, []
+        return landed
 
 
 @dataclass

@@ -17,7 +17,7 @@ from tidemark.api.windowed import windows_of
 from tidemark.arrow.rows.columns import Ints, contiguous, values
 from tidemark.arrow.rows.schema import arrow_type, key_column_of, key_scalars
 from tidemark.arrow.view import View, held_in
-from tidemark.arrow.windows import CLOSED, FINAL, FIRST_TOLD, LAST_TOLD, REVISION, windows_told
+from tidemark.arrow.windows import CLOSED, FINAL, FIRST_KNOWN, LAST_CHANGED, REVISION, known_windows
 from tidemark.errors import InvalidUsage, shortened
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection, Column
@@ -35,7 +35,7 @@ from tidemark.storage.sidecars import parts_table
 ROUND = 4_096
 """Windows that are held beside those that are wanted, before they are compared."""
 LONGEST = 200
-"""Characters, or bytes, that are kept of a text that is told of a window."""
+"""Characters, or bytes, that are kept of a text that is shown of a window."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Some windows as known at `time`, in order of where they begin: their keys, what is told of them, an aggregate.
+    """Some windows as known at `time`, in order of where they begin: their keys, what is known of them, an aggregate.
 
     They are of the `key`, if there is one: also where none was wanted, and windows of all are too many to look at. If
     there are `earlier` ones, which were wanted and are left out, they begin before that.
@@ -94,9 +94,9 @@ def excerpt(opened: OpenCollection, wanted: Wanted, value: str, bound: Weight) -
     fitting = _of_key(of, windows, key)
     newest = _Newest(wanted, _shown(answer.schema.empty_table(), windows, value))
     for task in read_tasks(replace(request, keys=keys), parts):
-        for rows in windows_told(opened.store, task, answer._told):
+        for rows in known_windows(opened.store, task, answer._query):
             newest.add(_shown(fitting.fitting(rows), windows, value))
-    table, earlier = newest.told()
+    table, earlier = newest.chosen()
     if keys != asked and earlier is None:
         earlier = _start_of(keys, windows)
     return Excerpt(opened.name, windows, answer.time, key, table, earlier)
@@ -151,7 +151,7 @@ def _value(column: Column, scalar: KeyScalar) -> pa.Array:
 
 def _shown(rows: pa.RecordBatch | pa.Table, windows: Windows, value: str) -> pa.Table:
     """The columns of an excerpt."""
-    names = [*windows.by, WINDOW_START, WINDOW_END, value, CLOSED, FINAL, REVISION, FIRST_TOLD, LAST_TOLD]
+    names = [*windows.by, WINDOW_START, WINDOW_END, value, CLOSED, FINAL, REVISION, FIRST_KNOWN, LAST_CHANGED]
     columns = {name: rows.column(name) for name in names}
     if pa.types.is_string(columns[value].type):
         columns[value] = pc.utf8_slice_codeunits(columns[value], 0, LONGEST)
@@ -176,9 +176,9 @@ class _Newest:
         if self._held.num_rows > 4 * self._wanted.last + ROUND:
             self._drop()
 
-    def told(self) -> tuple[pa.Table, int | None]:
+    def chosen(self) -> tuple[pa.Table, int | None]:
         """These in order of where they begin; and before which start others were left out, if any were. Of those that
-        begin at one instant all are told or none, unless these alone are too many."""
+        begin at one instant all are shown or none, unless these alone are too many."""
         self._drop()
         starts = _starts(self._held)
         if self._left is None:
@@ -226,10 +226,10 @@ def keys_between(opened: OpenCollection, gap: Gap, most: int, bound: Weight) -> 
     request, parts = parts_table.opened_read(opened.store, plan_as_of(opened.state, keys=keys))
     rest = _at_rest(request, parts)
     if weight_of(rest, keys).within(bound):
-        found, all_told = _held_between(opened, request, parts, windows), True
+        found, complete = _held_between(opened, request, parts, windows), True
     else:
-        found, all_told = landmarks(rest, keys, len(windows.by)), False
-    return _with_gaps(found, gap, most, all_told=all_told)
+        found, complete = landmarks(rest, keys, len(windows.by)), False
+    return _with_gaps(found, gap, most, complete=complete)
 
 
 def _held_between(opened: OpenCollection, request: ReadRequest, parts: PartsOf, windows: Windows) -> list[Key]:
@@ -240,12 +240,12 @@ def _held_between(opened: OpenCollection, request: ReadRequest, parts: PartsOf, 
     return found
 
 
-def _with_gaps(found: Sequence[Key], gap: Gap, most: int, *, all_told: bool) -> list[Key | Gap]:
+def _with_gaps(found: Sequence[Key], gap: Gap, most: int, *, complete: bool) -> list[Key | Gap]:
     chosen = [*thinned(range(len(found)), most), len(found)]
     first = found[0] if found else gap.below
-    told: list[Key | Gap] = [] if all_told else [Gap(gap.above, first)]
+    keys: list[Key | Gap] = [] if complete else [Gap(gap.above, first)]
     for at, following in pairwise(chosen):
-        told.append(found[at])
-        if not all_told or following > at + 1:
-            told.append(Gap(found[at], found[following] if following < len(found) else gap.below))
-    return told
+        keys.append(found[at])
+        if not complete or following > at + 1:
+            keys.append(Gap(found[at], found[following] if following < len(found) else gap.below))
+    return keys

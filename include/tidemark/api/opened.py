@@ -366,10 +366,10 @@ class OpenCollection:
 
     def __repr__(self) -> str:
         state = self.state
-        told = f"complete below {format_instant(state.complete_below)}" if state.seal else "nothing complete yet"
+        progress = f"complete below {format_instant(state.complete_below)}" if state.seal else "nothing complete yet"
         if state.seal > state.complete_below:
-            told += f", known up to {format_instant(state.seal)}"
-        return f"<tidemark collection {self.name}, version {self.version}: {told}, in {self.store.url}>"
+            progress += f", known up to {format_instant(state.seal)}"
+        return f"<tidemark collection {self.name}, version {self.version}: {progress}, in {self.store.url}>"
 
 
 def _head(root: str, name: str) -> Head | None:

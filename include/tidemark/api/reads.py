@@ -15,7 +15,7 @@ from tidemark.api.conditions import ALL, LEARNED, NOTHING
 from tidemark.api.selection import Selection, selection
 from tidemark.arrow.read import Answered, answer, as_of_schema, changes_schema
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
-from tidemark.arrow.view import held_in, told_in
+from tidemark.arrow.view import changes_in, held_in
 from tidemark.errors import InvalidUsage, TidemarkError, require
 from tidemark.model.condition.tree import Condition
 from tidemark.model.instant import MAX_TIME, format_instant
@@ -209,19 +209,19 @@ class Changes(Read):
     @property
     def kernel(self) -> Answered:
         """What makes the rows of a task (Tidemark's own). It may be pickled: of state and store it takes nothing."""
-        return partial(told_in, view=self._selection.view, net=self.net)
+        return partial(changes_in, view=self._selection.view, net=self.net)
 
     def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return self.kernel(store, task)
 
     def _framed(self, spark: Any) -> Any:
-        from tidemark.spark.read import told_rows
-        from tidemark.spark.view import told_frame
+        from tidemark.spark.read import change_rows
+        from tidemark.spark.view import changes_frame
 
         collection, view = self._request.collection, self._selection.view
         columns = view.read(collection)
-        frame = told_rows(spark, self._pinned.store, self._request, net=self.net, columns=columns, keep=view.keep)
-        return told_frame(frame, collection, view, net=self.net)
+        frame = change_rows(spark, self._pinned.store, self._request, net=self.net, columns=columns, keep=view.keep)
+        return changes_frame(frame, collection, view, net=self.net)
 
     def _asked(self) -> list[str]:
         start = "the beginning" if self.after is None else format_instant(self.after)

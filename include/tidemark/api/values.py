@@ -44,8 +44,8 @@ def value_of(name: str, value: Any, type_: pa.DataType, of_json: bool = False) -
     except NotJson as error:
         raise InvalidUsage(f"column {name} is json; {shortened(repr(value), _SHOWN)} holds {error}") from None
     except (ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowInvalid, pa.ArrowTypeError):
-        told = shortened(repr(value), _SHOWN)
-        raise InvalidUsage(f"column {name} is of type {_called(type_)}; {told} is no value of it") from None
+        text = shortened(repr(value), _SHOWN)
+        raise InvalidUsage(f"column {name} is of type {_called(type_)}; {text} is no value of it") from None
 
 
 def _called(type_: pa.DataType) -> str:

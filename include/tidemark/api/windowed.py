@@ -13,7 +13,7 @@ from tidemark.api.conditions import ALL
 from tidemark.api.reads import Read
 from tidemark.api.selection import selection
 from tidemark.arrow.rows.schema import TIME, arrow_type
-from tidemark.arrow.windows import Told, windows_schema, windows_told
+from tidemark.arrow.windows import WindowQuery, known_windows, windows_schema
 from tidemark.errors import InvalidUsage, require
 from tidemark.jobs.job import Job, fresh_id
 from tidemark.model.arrangement import Arrangement
@@ -61,19 +61,19 @@ class WindowRows(Read):
         noted = plan_as_of(state, time, None, chosen.keys)
         upto = noted.upto
         request = plan_updates(state, MAX_TIME - 1 if open_too else upto, chosen.keys)
-        self._told = Told(windows, upto, min(state.complete_below, upto + 1), open_too)
+        self._query = WindowQuery(windows, upto, min(state.complete_below, upto + 1), open_too)
         request = replace(request, spans=chosen.key_spans)
         super().__init__(pinned, chosen, request, windows_schema(state.collection), noted)
 
     @property
     def time(self) -> int:
         """As known then, in microseconds."""
-        return self._told.upto
+        return self._query.upto
 
     @property
     def windows(self) -> Windows:
         """What windows they are."""
-        return self._told.windows
+        return self._query.windows
 
     def with_statistics(self, spark: Any) -> WindowStatistics:
         """The same windows, and of each what the input has in it, as it was consumed for them: read from the input by
@@ -115,22 +115,22 @@ class WindowRows(Read):
         return [*super()._columns, TIME]
 
     def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        told, keep = windows_told(store, task, self._told), self._selection.view.keep
-        return (rows for rows in (map(keep, told) if keep else told) if rows.num_rows)
+        found, keep = known_windows(store, task, self._query), self._selection.view.keep
+        return (rows for rows in (map(keep, found) if keep else found) if rows.num_rows)
 
     def _framed(self, spark: Any) -> Any:
         from tidemark.spark.read import merged_rows
 
-        told, keep = self._told, self._selection.view.keep
+        query, keep = self._query, self._selection.view.keep
 
         def answered(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-            return windows_told(store, task, told)
+            return known_windows(store, task, query)
 
         return merged_rows(spark, self._pinned.store, self._request, self._schema, answered, keep)
 
     def _asked(self) -> list[str]:
         known = f"windows of {self.collection} as known at {format_instant(self.time)}"
-        return [known, *(["open ones too"] if self._told.open else []), *self._selection.words()]
+        return [known, *(["open ones too"] if self._query.open else []), *self._selection.words()]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return WindowRows, (self._pinned, *self._given)
@@ -144,7 +144,7 @@ class WindowStatistics(Answer):
 
         self._windows, self._spark = windows, spark
         job = Job(pinned.store, pinned.log, _no_tasks, fresh_id())
-        self._asked_of = statistics(job, pinned.state, windows.time, open_too=windows._told.open)
+        self._asked_of = statistics(job, pinned.state, windows.time, open_too=windows._query.open)
         (given,) = self._asked_of[0].inputs
         on = windows.windows.on
         schema = _schema(windows.schema, given.state.collection, on)
@@ -156,7 +156,7 @@ class WindowStatistics(Answer):
         return self._windows.time
 
     def explain(self) -> Explanation:
-        """What is opened of the windows; what is read of the input is not told."""
+        """What is opened of the windows; what is read of the input is not shown."""
         return self._windows.explain()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:

@@ -66,7 +66,7 @@ def held_by(
                 yield _as(rows, [*shown, DIFF], schema)
 
 
-def told_of(
+def changes_of(
     store: ObjectStore, task: ReadTask, *, net: bool, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """What was learned of the keys of a task, in the columns of Spark's CHANGES, by key; with `columns` what was
@@ -74,8 +74,8 @@ def told_of(
 
     One row per consolidated update: key and value columns, `_change_type` (insert or delete by the sign;
     update_preimage and update_postimage where one value of a unique key replaces one other), `_commit_version` (its
-    time, µs), `_commit_timestamp`, `_event_time` (µs), `diff` (its multiplicity). Event times below `since` are told as
-    `since`, whether or not a compaction has run yet. `net` sums over the whole interval and leaves the times out.
+    time, µs), `_commit_timestamp`, `_event_time` (µs), `diff` (its multiplicity). Event times below `since` are given
+    as `since`, whether or not a compaction has run yet. `net` sums over the whole interval and leaves the times out.
     """
     collection = task.collection
     schema = changes_schema(collection, net=net, columns=columns)
@@ -92,9 +92,9 @@ def told_of(
     runs = runs_of(store, task, [*names, DIFF], together)
 
     for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=True))):
-        told = (rows for rows in summed(batches, names, resort=True) if rows.num_rows)
+        updates = (rows for rows in summed(batches, names, resort=True) if rows.num_rows)
         # Only where a key holds one value are rows compared with others: a round then has all rows of its keys.
-        for some in [list(told)] if images else ([rows] for rows in told):
+        for some in [list(updates)] if images else ([rows] for rows in updates):
             yield from _as_changes(some, shown, [*key_columns, *times] if images else None, schema)
 
 
@@ -155,8 +155,8 @@ def rounds_by(together: Sequence[str], runs: Sequence[Run], shrink: Shrink) -> I
 def _as_changes(
     batches: Sequence[pa.RecordBatch], shown: Sequence[str], image_of: Sequence[str] | None, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Consolidated updates in the columns of changes. One value for one other is told by the columns `image_of` (None:
-    it is not), over all batches."""
+    """Consolidated updates in the columns of changes. One value for one other is recognised by the columns `image_of`
+    (None: it is not), over all batches."""
     if not batches:
         return
     kinds = np.concatenate([integers(rows, DIFF) > 0 for rows in batches]).astype(np.int64)
@@ -192,14 +192,14 @@ def updates_in(collection: Collection, columns: Sequence[str]) -> pa.Schema:
 def as_of_schema(
     collection: Collection, columns: Sequence[str] | None = None, *, event_times: bool = False
 ) -> pa.Schema:
-    """The columns of `as_of`; of the collection's only `columns`, if told, in their order; with `event_times` when rows
-    happened, too."""
+    """The columns of `as_of`; of the collection's only `columns`, if given, in their order; with `event_times` when
+    rows happened, too."""
     happened = some_of(updates_schema(collection), (EVENT_TIME,)) if event_times else ()
     return pa.schema([*_fields(collection, columns), *happened, pa.field(MULTIPLICITY, pa.int64(), nullable=False)])
 
 
 def changes_schema(collection: Collection, *, net: bool, columns: Sequence[str] | None = None) -> pa.Schema:
-    """The columns of `changes`; of the collection's only `columns`, if told, in their order."""
+    """The columns of `changes`; of the collection's only `columns`, if given, in their order."""
     times = [
         pa.field("_commit_version", pa.int64(), nullable=False),
         pa.field("_commit_timestamp", pa.timestamp("us", "UTC"), nullable=False),

@@ -116,7 +116,7 @@ class Asked:
             yield self._answered(rows, bounds), True
 
     def _answered(self, rows: pa.RecordBatch, bounds: dict[str, tuple[int, int]]) -> pa.RecordBatch:
-        """The rows within bounds `(after, upto]`, times told as a compaction would leave them, whether or not one has
+        """The rows within bounds `(after, upto]`, times as a compaction would leave them, whether or not one has
         run yet."""
         inside: Bools = np.ones(rows.num_rows, bool)
         for name, (after, upto) in bounds.items():

@@ -1,9 +1,9 @@
 """Answers in some columns only, and of some rows only.
 
 An answer in some columns is a multiset as any other: rows that are equal in what is left of them are one, with their
-multiplicities added up. `held_by` and `told_of` answer so, and read only these columns. A condition may look at columns
-that are not shown: then the answer is made in the columns of both, filtered, and what was looked at only is left out,
-equal rows added up once more.
+multiplicities added up. `held_by` and `changes_of` answer so, and read only these columns. A condition may look at
+columns that are not shown: then the answer is made in the columns of both, filtered, and what was looked at only is
+left out, equal rows added up once more.
 
 An example: `(1, a, x)`, `(1, a, y)`, `(2, b, x)` in the columns k and v, where w is not z, are `(1, a)` twice and
 `(2, b)` once.
@@ -21,7 +21,7 @@ from itertools import takewhile
 import pyarrow as pa
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Run, summed
-from tidemark.arrow.read import MULTIPLICITY, as_of_schema, changes_schema, held_by, ordered_by, rounds_by, told_of
+from tidemark.arrow.read import MULTIPLICITY, as_of_schema, changes_of, changes_schema, held_by, ordered_by, rounds_by
 from tidemark.arrow.rows.schema import DIFF
 from tidemark.model.collection import Collection
 from tidemark.plan.tasks import ReadTask
@@ -51,11 +51,11 @@ def held_in(store: ObjectStore, task: ReadTask, view: View) -> Iterator[pa.Recor
     return _seen(held_by(store, task, view.read(task.collection)), task.collection, view, schema, MULTIPLICITY)
 
 
-def told_in(store: ObjectStore, task: ReadTask, view: View, *, net: bool) -> Iterator[pa.RecordBatch]:
+def changes_in(store: ObjectStore, task: ReadTask, view: View, *, net: bool) -> Iterator[pa.RecordBatch]:
     """What was learned of the keys of a task, in the columns of `changes` as the view has them."""
     schema = changes_schema(task.collection, net=net, columns=view.shown)
-    told = told_of(store, task, net=net, columns=view.read(task.collection))
-    return _seen(told, task.collection, view, schema, "diff")
+    changes = changes_of(store, task, net=net, columns=view.read(task.collection))
+    return _seen(changes, task.collection, view, schema, "diff")
 
 
 def _seen(

@@ -34,11 +34,11 @@ from tidemark.storage.stores.store import ObjectStore
 
 END_INCLUSIVE = "_end_inclusive"
 CLOSED, FINAL, REVISION = "_closed", "_final", "_revision"
-FIRST_TOLD, LAST_TOLD = "_first_told", "_last_told"
+FIRST_KNOWN, LAST_CHANGED = "_first_told", "_last_told"
 
 
 @dataclass(frozen=True)
-class Told:
+class WindowQuery:
     """What is asked of windows: as known at `upto`, where all below `close` is complete; with `open` those too that
     have rows and are not there yet. Microseconds."""
 
@@ -49,7 +49,7 @@ class Told:
 
 
 def windows_schema(collection: Collection) -> pa.Schema:
-    """The columns of the collection, and what is told of each window: whether its end belongs to it, whether it is
+    """The columns of the collection, and what is known of each window: whether its end belongs to it, whether it is
     closed, whether no row that comes can change it, how often its row changed since it was there first, and the times
     at which it was there first and changed last (null while it is not there)."""
     instant = pa.timestamp("us", "UTC")
@@ -58,13 +58,13 @@ def windows_schema(collection: Collection) -> pa.Schema:
             *list(as_of_schema(collection))[:-1],
             *(pa.field(name, pa.bool_(), nullable=False) for name in (END_INCLUSIVE, CLOSED, FINAL)),
             pa.field(REVISION, pa.int64(), nullable=False),
-            pa.field(FIRST_TOLD, instant),
-            pa.field(LAST_TOLD, instant),
+            pa.field(FIRST_KNOWN, instant),
+            pa.field(LAST_CHANGED, instant),
         ]
     )
 
 
-def windows_told(store: ObjectStore, task: ReadTask, told: Told) -> Iterator[pa.RecordBatch]:
+def known_windows(store: ObjectStore, task: ReadTask, query: WindowQuery) -> Iterator[pa.RecordBatch]:
     """The windows among the keys of a task, in order of their keys, in the columns of `windows_schema`. The task reads
     all updates, those that are still to come too (plan_updates)."""
     shown = [column.name for column in task.collection.columns]
@@ -74,16 +74,18 @@ def windows_told(store: ObjectStore, task: ReadTask, told: Told) -> Iterator[pa.
     for batches in rounds(runs, lambda held: list(summed(held, names, resort=True))):
         rows = joined(list(summed(batches, names, resort=True)))
         if rows.num_rows:
-            yield _of_round(rows, shown, key, told, schema)
+            yield _of_round(rows, shown, key, query, schema)
 
 
-def _of_round(rows: pa.RecordBatch, shown: list[str], key: list[str], told: Told, schema: pa.Schema) -> pa.RecordBatch:
+def _of_round(
+    rows: pa.RecordBatch, shown: list[str], key: list[str], query: WindowQuery, schema: pa.Schema
+) -> pa.RecordBatch:
     """The windows of some rows, which are all rows of their keys."""
     times, diffs = integers(rows, TIME), integers(rows, DIFF)
     window, value = ranks(rows, key), ranks(rows, shown)
-    known = times <= told.upto
+    known = times <= query.upto
     there = _added(value, np.where(known, diffs, 0)) > 0
-    if told.open:
+    if query.open:
         ahead = (_added(value, diffs) > 0) & ~there
         there |= ahead & ~_any(window, there[value] & known)[_window_of(value, window)]
     chosen = _first_of(value)[there]
@@ -91,27 +93,27 @@ def _of_round(rows: pa.RecordBatch, shown: list[str], key: list[str], told: Told
     changed = _changes(window[known], times[known], int(window.max()) + 1)
     first, last, count = (column[of] for column in changed)
     end = rows.column(WINDOW_END).cast(pa.int64()).to_numpy(zero_copy_only=False)[chosen]
-    told_at = [pa.array(np.where(count > 0, column, 0), pa.int64(), mask=count == 0) for column in (first, last)]
+    instants = [pa.array(np.where(count > 0, column, 0), pa.int64(), mask=count == 0) for column in (first, last)]
     taken = rows.select(shown).take(pa.array(chosen))
     return pa.RecordBatch.from_arrays(
         [
             *taken.columns,
-            pa.array(np.full(len(chosen), told.windows.kind.inclusive)),
-            pa.array(is_closed(told.windows.kind, end, told.windows.grace, told.close)),
-            pa.array(_is_final(end, told)),
+            pa.array(np.full(len(chosen), query.windows.kind.inclusive)),
+            pa.array(is_closed(query.windows.kind, end, query.windows.grace, query.close)),
+            pa.array(_is_final(end, query)),
             pa.array(np.maximum(count - 1, 0)),
-            *(column.cast(pa.timestamp("us", "UTC")) for column in told_at),
+            *(column.cast(pa.timestamp("us", "UTC")) for column in instants),
         ],
         schema=schema,
     )
 
 
-def _is_final(ends: Any, told: Told) -> Bools:
+def _is_final(ends: Any, query: WindowQuery) -> Bools:
     """Whether no late row counts in a window any more. Where late rows count for ever, that is never so."""
-    lateness = told.windows.counts_late_for
+    lateness = query.windows.counts_late_for
     if lateness is None:
         return np.zeros(len(ends), dtype=bool)
-    return np.asarray(is_frozen(told.windows.kind, ends, told.windows.grace, lateness, told.close))
+    return np.asarray(is_frozen(query.windows.kind, ends, query.windows.grace, lateness, query.close))
 
 
 def _added(numbers: Ints, diffs: Ints) -> Ints:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.arrow.parts.reader import OpenedPart
-from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, held_by, told_of
+from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_of, held_by
 from tidemark.arrow.repeated import each_time
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.model.batch import Part
@@ -50,7 +50,7 @@ def held_rows(
 def net_changes(store: ObjectStore, request: ReadRequest, parts: PartsOf) -> Iterator[pa.RecordBatch]:
     """What changed in all, in the columns of net changes."""
     for task in read_tasks(request, parts):
-        yield from told_of(store, task, net=True)
+        yield from changes_of(store, task, net=True)
 
 
 def adds_alone(store: ObjectStore, request: ReadRequest, parts: PartsOf) -> bool:

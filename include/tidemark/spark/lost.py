@@ -19,7 +19,7 @@ def worker_loss_as_unavailable() -> Iterator[None]:
     """Raise Unavailable where one is: what it had done is nobody's, and the same call may be made again.
 
     It is to be around all that is asked of Spark in a block, what lets go of it at the end too: there a JVM that is
-    gone is missed once more, and told as a connection that was refused.
+    gone is missed once more, and reported as a connection that was refused.
     """
     try:
         yield

@@ -7,7 +7,7 @@ there Spark's optimizer cannot narrow down, so tell what is wanted by `keys` and
 that are equal in some columns are added up where they meet, and may still come several times; the sum of their
 multiplicities is the answer (spark/view.py makes it).
 
-Which rows fit a condition of ours only our kernel can say, in Python. So a read that is told what to `keep` is made of
+Which rows fit a condition of ours only our kernel can say, in Python. So a read that is given what to `keep` is made of
 tasks alone, and only what fits crosses to the JVM; there its own filters may narrow the answer down further.
 """
 
@@ -67,8 +67,8 @@ def held_rows(
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return read.held_by(store, task, columns, event_times=event_times)
 
-    told = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
-    return _answered(spark, store, request, schema, told, merged, keep, times=False, ranges=ranges)
+    shown = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
+    return _answered(spark, store, request, schema, shown, merged, keep, times=False, ranges=ranges)
 
 
 def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> DataFrame:
@@ -82,8 +82,8 @@ def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> D
         return repeated(read.held_by(store, task), task.collection.unshown)
 
     times = [] if request.collection.kind.one_value else [F.explode(_as_often()).alias(DIFF)]
-    told = [*map(F.col, columns.names), *times]
-    return _answered(spark, store, request, columns, told, merged, None, times=False)
+    shown = [*map(F.col, columns.names), *times]
+    return _answered(spark, store, request, columns, shown, merged, None, times=False)
 
 
 def _as_often() -> Column:
@@ -109,8 +109,8 @@ def updates(
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return read.updates_of(store, task, schema.names[:-3])
 
-    told = [F.col(name) for name in schema.names]
-    return _answered(spark, store, request, schema, told, merged, None, times=True, ranges=ranges)
+    shown = [F.col(name) for name in schema.names]
+    return _answered(spark, store, request, schema, shown, merged, None, times=True, ranges=ranges)
 
 
 def some_updates(
@@ -125,12 +125,12 @@ def some_updates(
         return (rows.select(names) for rows in read.updates_of(store, task, schema.names[:-3]))
 
     request, parts = parts_table.opened_read(store, request)
-    told, collection = [F.col(name) for name in names], request.collection
+    shown, collection = [F.col(name) for name in names], request.collection
     plain = [
         AtRest(tuple(part for part in some.parts if part.schema == collection.schema), some.after)
         for some in (() if collection.unseen or "://" in store.url else at_rest(request, parts))
     ]
-    return _of_both(spark, store, request, parts, plain, some_of(schema, names), told, merged)
+    return _of_both(spark, store, request, parts, plain, some_of(schema, names), shown, merged)
 
 
 def _or_all(request: ReadRequest, columns: Sequence[str] | None) -> Sequence[str]:
@@ -154,7 +154,7 @@ def merged_rows(
     return mapped(spark, store.url, schema, tasks, answer, keep)
 
 
-def told_rows(
+def change_rows(
     spark: SparkSession,
     store: ObjectStore,
     request: ReadRequest,
@@ -169,20 +169,20 @@ def told_rows(
     add up, `_change_type` (insert or delete by the sign; update_preimage and update_postimage where one value of a
     unique key, all of it among the columns, replaces one other), `_commit_version` (its time, µs), `_commit_timestamp`,
     `_event_time` (µs), `diff` (its multiplicity); of the rows what `keep` leaves, which may look at columns of the
-    collection alone. Times below since are told as forwarded, whether or not a compaction has moved them there by now.
+    collection alone. Times below since are given as forwarded, whether or not a compaction has moved them there by now.
     `net` sums over the whole interval and leaves the times out.
     """
     schema = changes_schema(request.collection, net=net, columns=columns)
 
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        return read.told_of(store, task, net=net, columns=columns)
+        return read.changes_of(store, task, net=net, columns=columns)
 
     asked = map(F.col, schema.names[: schema.get_field_index(CHANGE_TYPE)])
     sign = F.when(F.col(DIFF) > 0, "insert").otherwise("delete").alias(CHANGE_TYPE)
     version = F.col(TIME).alias("_commit_version")
     times = [] if net else [version, F.timestamp_micros(TIME).alias("_commit_timestamp"), F.col(EVENT_TIME)]
-    told = [*asked, sign, *times, F.col(DIFF).alias("diff")]
-    return _answered(spark, store, request, schema, told, merged, keep, times=not net)
+    shown = [*asked, sign, *times, F.col(DIFF).alias("diff")]
+    return _answered(spark, store, request, schema, shown, merged, keep, times=not net)
 
 
 def _answered(
@@ -190,20 +190,20 @@ def _answered(
     store: ObjectStore,
     request: ReadRequest,
     schema: pa.Schema,
-    told: Sequence[Column],
+    shown: Sequence[Column],
     merged: Answered,
     keep: Keep | None,
     *,
     times: bool,
     ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
-    """The answer to a request in the columns of `schema`: of rows that need no merging they are `told`, of all others
+    """The answer to a request in the columns of `schema`: of rows that need no merging they are `shown`, of all others
     what `merged` makes of tasks, and `keep` leaves of that. With `ranges`, ascending and apart, of these keys only."""
     request, parts = parts_table.opened_read(store, request)
     if ranges:
         request = replace(request, keys=KeyRange(ranges[0].lower, ranges[-1].upper))
     plain = unmerged(request, parts, times=times, ranges=ranges) if keep is None and "://" not in store.url else ()
-    return _of_both(spark, store, request, parts, plain, schema, told, merged, keep, ranges)
+    return _of_both(spark, store, request, parts, plain, schema, shown, merged, keep, ranges)
 
 
 def _of_both(
@@ -213,13 +213,13 @@ def _of_both(
     parts: PartsOf,
     plain: Sequence[AtRest],
     schema: pa.Schema,
-    told: Sequence[Column],
+    shown: Sequence[Column],
     merged: Answered,
     keep: Keep | None = None,
     ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
-    """Of the `plain` parts what is `told` of their rows, of all others what `merged` makes of them."""
-    frames = [rows.select(*told).select(schema.names) for rows in _plain(spark, store, request, plain)]
+    """Of the `plain` parts what is `shown` of their rows, of all others what `merged` makes of them."""
+    frames = [rows.select(*shown).select(schema.names) for rows in _plain(spark, store, request, plain)]
     tasks = tasks_of(cores(spark), request, parts, ranges, {part.file.key for one in plain for part in one.parts})
     if tasks:
         frames.append(mapped(spark, store.url, schema, tasks, merged, keep))
@@ -251,14 +251,14 @@ def _is_inside(part: Part, request: ReadRequest, after: int) -> bool:
 
 def _parquet(spark: SparkSession, store: ObjectStore, request: ReadRequest, parts: Sequence[Part]) -> DataFrame:
     schema = from_arrow_schema(updates_schema(request.collection), prefer_timestamp_ntz=False)
-    # A session may be told to go on without files that are gone or broken; an answer with less is none.
+    # A session may be set to go on without files that are gone or broken; an answer with less is none.
     whole = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
     paths = (f"file://{_literally(store.url)}/{part.file.key}" for part in parts)
     return spark.read.schema(schema).options(**whole).parquet(*paths)
 
 
 def _literally(path: str) -> str:
-    """A path as Spark is told it: Hadoop takes `[1]`, `{x}` and the like for patterns of names unless escaped."""
+    """A path as Spark is given it: Hadoop takes `[1]`, `{x}` and the like for patterns of names unless escaped."""
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
@@ -291,7 +291,7 @@ def tasks_of(
 
 
 def cores(spark: SparkSession) -> int:
-    """How many tasks can run at once; a client of Spark Connect is told only how many a shuffle should have."""
+    """How many tasks can run at once; a client of Spark Connect knows only how many a shuffle should have."""
     context = getattr(spark, "sparkContext", None)
     if context is None:
         return int(spark.conf.get("spark.sql.shuffle.partitions") or 8)

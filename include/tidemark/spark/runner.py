@@ -45,8 +45,8 @@ class SparkRunner:
         for wave in in_waves(encode(task, called.task) for task in tasks):
             sizes = [size_of(task) or Size() for task in tasks[len(answers) : len(answers) + len(wave)]]
             with reading(sum(size.rows for size in sizes), sum(size.bytes for size in sizes)):
-                told = self._run(name, wave)
-            answers += [decode(answer, called.answer, name=f"{name} answer") for answer in told]
+                encoded = self._run(name, wave)
+            answers += [decode(answer, called.answer, name=f"{name} answer") for answer in encoded]
         return answers
 
     def _run(self, name: str, tasks: list[bytes]) -> list[bytes]:

@@ -38,7 +38,8 @@ def session(name: str) -> SparkSession:
     for key, value in {**_defaults(), **SETTINGS}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    # What is wrong with a query is told once, in a line of ours, not before that with its plan and a stack of calls.
+    # What is wrong with a query is reported once, in a line of ours, not before that with its plan and a stack of
+    # calls.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("WARN")
     ship(spark)

@@ -21,9 +21,9 @@ from tests.pure.arrow.test_read import arranged, frontiers
 from tests.support import reading
 from tidemark.arrow import read, runs, view
 from tidemark.arrow.kernels import merge
-from tidemark.arrow.read import told_of
+from tidemark.arrow.read import changes_of
 from tidemark.arrow.rows.schema import plain_scalars
-from tidemark.arrow.view import View, held_in, told_in
+from tidemark.arrow.view import View, changes_in, held_in
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.instant import format_instant, from_datetime
@@ -95,9 +95,9 @@ def test_any_columns_and_rows_of_an_answer(of: Collection) -> None:
         request = plan_changes(state, at[0] if at[0] else -1)
         [task] = read_tasks(*opened_read(store, request))
         told = pa.Table.from_batches(
-            told_in(store, task, asked, net=net), schema=read.changes_schema(of, net=net, columns=shown)
+            changes_in(store, task, asked, net=net), schema=read.changes_schema(of, net=net, columns=shown)
         )
-        full = pa.Table.from_batches(told_of(store, task, net=net), schema=read.changes_schema(of, net=net))
+        full = pa.Table.from_batches(changes_of(store, task, net=net), schema=read.changes_schema(of, net=net))
         untyped = [name for name in told.column_names[:-1] if name != "_change_type"]
         assert counted(told, untyped) == counted(full, untyped, row_fits)
         exactly(told)

@@ -33,7 +33,7 @@ from tests.pure.arrow.test_resolve import by_the_model
 from tests.support.reading import as_of, as_of_batches, changes, changes_batches
 from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge
-from tidemark.arrow.read import held_by, told_of
+from tidemark.arrow.read import changes_of, held_by
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
 from tidemark.model.arrangement import Arrangement
@@ -325,7 +325,7 @@ def test_a_read_cut_into_ranges_of_keys_answers_as_one(some: list[Update], at: l
     found = [row for task in some_of for batch in held_by(store, task, event_times=True) for row in rows(batch)]
     assert [row for row in found if row[-2] >= first] == [row for row in apart if first <= row[-2] <= last]
     request = opened_read(store, plan_changes(state, at[0]))
-    told = [r for task in read_tasks(*request, target_rows=8) for r in told_of(store, task, net=False)]
+    told = [r for task in read_tasks(*request, target_rows=8) for r in changes_of(store, task, net=False)]
     whole = changes(store, state, after=at[0])
     assert whole == pa.Table.from_batches(told, schema=whole.schema)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pure.arrow.test_read import arranged, little_memory  # noqa: F401
-from tidemark.arrow.windows import Told, windows_schema, windows_told
+from tidemark.arrow.windows import WindowQuery, known_windows, windows_schema
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.instant import MAX_TIME
@@ -96,10 +96,10 @@ def test_windows_are_told_as_their_history_has_them(history: History, at: list[i
     request = plan_updates(state, MAX_TIME - 1 if newest else upto)
     windows = of.derived.definition.windows
     assert windows is not None
-    told = Told(windows, upto, close, open=newest)
+    told = WindowQuery(windows, upto, close, open=newest)
     rows = []
     for task in read_tasks(*opened_read(store, request)):
-        for batch in windows_told(store, task, told):
+        for batch in known_windows(store, task, told):
             assert batch.schema == windows_schema(of)
             rows += batch.to_pylist()
 
@@ -132,7 +132,7 @@ def test_a_window_is_final_once_no_late_row_counts_in_it(
     windows = of.derived.definition.windows
     assert windows is not None
     (task,) = read_tasks(*opened_read(store, plan_updates(state)))
-    (batch,) = windows_told(store, task, Told(windows, 11, 8, open=True))
+    (batch,) = known_windows(store, task, WindowQuery(windows, 11, 8, open=True))
     rows = batch.to_pylist()
     assert [row[WINDOW_START] for row in rows if row["_closed"]] == [0, 1, 2, 3]
     assert [row[WINDOW_START] for row in rows if row["_final"]] == final

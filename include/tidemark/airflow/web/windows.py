@@ -18,7 +18,7 @@ from tidemark.api.picture import Drawn, numbers_among, svg
 from tidemark.api.windowed import windows_of
 from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.rows.schema import arrow_type, key_column_of
-from tidemark.arrow.windows import CLOSED, FINAL, FIRST_TOLD, LAST_TOLD, REVISION
+from tidemark.arrow.windows import CLOSED, FINAL, FIRST_KNOWN, LAST_CHANGED, REVISION
 from tidemark.definition.windows.explained import explained_windows
 from tidemark.errors import InvalidUsage, plain_line
 from tidemark.model.arrangement import Arrangement
@@ -189,8 +189,8 @@ def _table(seen: _Seen) -> Markup:
         *(_times(columns[name]) for name in (WINDOW_START, WINDOW_END)),
         [plain_line(value, TOKEN) if isinstance(value, str) else value for value in columns[seen.value]],
         list(map(_stands, columns[CLOSED], columns[FINAL])),
-        list(map(_corrected, columns[REVISION], columns[LAST_TOLD])),
-        _times(columns[FIRST_TOLD]),
+        list(map(_corrected, columns[REVISION], columns[LAST_CHANGED])),
+        _times(columns[FIRST_KNOWN]),
     ]
     header = [*(one.name for one in seen.columns), "from", "to", seen.value, "state", "corrected", "shown since"]
     return tag("section", tag("h3", _about(seen)), table(header, list(zip(*shown, strict=True))[::-1]), class_="wide")

@@ -75,7 +75,7 @@ def another_kind(head: bytes, file_format: Format) -> str | None:
     compressed, say, of which a reader of texts would only tell that a column is missing. Else None."""
     if file_format is not Format.PARQUET and _PARQUET.match(head[:HEAD]):
         return "is Parquet; write format: parquet"
-    return next((told for begins, told in _KINDS if begins.match(head)), None)
+    return next((words for begins, words in _KINDS if begins.match(head)), None)
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class Content:
         """Raise BadFile for a file that is plainly of another kind than its format says."""
         with self.open() as source:
             head = source.read(HEAD)
-        if told := another_kind(head, file_format):
-            raise BadFile(self.path, told)
+        if another := another_kind(head, file_format):
+            raise BadFile(self.path, another)
 
     def check_unchanged(self) -> None:
         """Raise NotReady if the file is no longer what was identified: what was read of it since may be a mixture."""

@@ -121,9 +121,9 @@ def _fields(record: bytes) -> list[str]:
 
 def _shown(header: Sequence[str]) -> str:
     """The names of a header for a message: those that are not what they seem in quotes."""
-    told = listed(name if name and name == name.strip() else repr(name) for name in header)
+    names = listed(name if name and name == name.strip() else repr(name) for name in header)
     apart = len(header) == 1 and any(letter in header[0] for letter in ";\t|")
-    return f"{told}, and commas separate fields" if apart else told
+    return f"{names}, and commas separate fields" if apart else names
 
 
 def _explained(content: Content, width: int, error: Exception) -> str:

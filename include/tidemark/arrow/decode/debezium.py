@@ -47,10 +47,10 @@ def decode(
     first = 0
     try:
         for block in debezium_files.read_blocks(content, collection.landed.source.format, facts.fields):
-            told = facts.of(block, first)
+            rows = facts.of(block, first)
             first += block.num_rows
-            if told.num_rows:
-                yield told
+            if rows.num_rows:
+                yield rows
     except NumberAsTime as bad:
         advice = "if it counts since the epoch, write source: units: {NAME: ms}"
         raise BadFile(bad.path, f"{bad.reason}; {advice}") from None
@@ -101,18 +101,18 @@ class _Facts:
         op = self._typed(block, "", [Column(OP, ColumnType.STRING)], first)[OP]
         self._check_ops(op, rows)
         removed = pc.equal(op, "d").fill_null(False)
-        told = pc.is_in(op, value_set=pa.array(["c", "r", "u"]))
+        upserts = pc.is_in(op, value_set=pa.array(["c", "r", "u"]))
         after = self._typed(block, "after.", (*self._keys, *self._values), first)
         before = self._typed(block, "before.", self._keys, first)
         own = self._typed(block, "key.", self._keys, first)
         others = self._typed(block, "", self._others, first)
-        self._check_images(after, told, rows)
+        self._check_images(after, upserts, rows)
         has_before = _complete(before)
         self._check_deletes(pc.and_(removed, pc.invert(pc.or_(has_before, _complete(own)))), rows)
 
         keys = {name: pc.if_else(removed, pc.if_else(has_before, before[name], own[name]), after[name]) for name in own}
         values = {c.name: pc.if_else(removed, pa.scalar(None, after[c.name].type), after[c.name]) for c in self._values}
-        facts = self._batch({**keys, **values, **others}, removed, rows).filter(pc.or_(told, removed))
+        facts = self._batch({**keys, **values, **others}, removed, rows).filter(pc.or_(upserts, removed))
         self._check_values(facts)
         moved = pc.and_(pc.and_(pc.equal(op, "u").fill_null(False), has_before), _differ(before, after))
         if not pc.any(moved).as_py():
@@ -139,17 +139,17 @@ class _Facts:
             problem = _REFUSED.get(found, f"op {found!r} is not one of c (create), r (read), u (update), d (delete)")
             raise self._refusal(problem, rows[at])
 
-    def _check_images(self, after: _Columns, told: pa.Array, rows: Ints) -> None:
+    def _check_images(self, after: _Columns, upserts: pa.Array, rows: Ints) -> None:
         """Raise BadFile for a message that must have an after-image and has none, or half a one."""
-        at_rows = rows[told.to_numpy(zero_copy_only=False)]
-        nothing = reduce(pc.and_, (after[key.name].filter(told).is_null() for key in self._keys))
+        at_rows = rows[upserts.to_numpy(zero_copy_only=False)]
+        nothing = reduce(pc.and_, (after[key.name].filter(upserts).is_null() for key in self._keys))
         if (at := pc.index(nothing, True).as_py()) >= 0:
             raise self._refusal(f"an insert or update has an after-image with the key ({self._names})", at_rows[at])
         for column in self._values:
             if column.type not in (ColumnType.STRING, ColumnType.BYTES):
                 continue
             unavailable = pa.scalar(UNAVAILABLE.encode(), pa.binary()).cast(after[column.name].type)
-            if (at := pc.index(after[column.name].filter(told), unavailable).as_py()) >= 0:
+            if (at := pc.index(after[column.name].filter(upserts), unavailable).as_py()) >= 0:
                 problem = f"holds {UNAVAILABLE}: the after-image is not whole; set REPLICA IDENTITY FULL at the source"
                 row = int(at_rows[at])
                 raise refusal(self._content, self._collection.landed.source.format, column.name, problem, row)

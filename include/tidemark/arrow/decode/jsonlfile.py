@@ -43,7 +43,7 @@ _NULL_LINE = re.compile(rb"^null[ \t\r]*$", re.MULTILINE)
 _MOST_DIGITS = 400
 """More than any number of a column but json has."""
 _SHOWN, _LEVELS_SHOWN = 20, 4
-"""Of a value in a message: elements, and how deep they are told."""
+"""Of a value in a message: elements, and how deep they are shown."""
 _ONE_A_LINE = "write one object a line"
 _OVERFLOW = ": integer overflow, beyond 64 bits"
 _TEXTS = (ColumnType.STRING, ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.BYTES)

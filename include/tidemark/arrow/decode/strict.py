@@ -176,8 +176,8 @@ def _complaint(one: pa.Array, declared: ValueType, error: Exception) -> str:
     except UnicodeDecodeError:
         return f"is declared {declared} and holds bytes that are not UTF-8"
     if isinstance(declared, DecimalType):
-        told = shorter(decimals.text(value)) if isinstance(value, Decimal) else shown(value)
-        return f"is declared {declared} and holds {told}, {error}"
+        text = shorter(decimals.text(value)) if isinstance(value, Decimal) else shown(value)
+        return f"is declared {declared} and holds {text}, {error}"
     if declared is ColumnType.BYTES and isinstance(error, encoded_bytes.NotBase64):
         return f"is declared bytes and holds {shown(value)}, which is {error}"
     if declared is ColumnType.INT and _beyond_64_bits(value):
@@ -260,8 +260,8 @@ def _counted(array: pa.Array, declared: DecimalType) -> pa.Array:
     counts = [None if x is None else int.from_bytes(x, "big", signed=True) for x in array.to_pylist()]
     for count in counts:
         if count is not None and abs(count) >= 10**declared.precision:
-            told = f"{count:,}" if abs(count) < 10**60 else "more"
-            raise decimals.NoDecimal(f"{told} units of its last digit; {declared} has {declared.precision} digits")
+            units = f"{count:,}" if abs(count) < 10**60 else "more"
+            raise decimals.NoDecimal(f"{units} units of its last digit; {declared} has {declared.precision} digits")
     exact = [None if x is None else decimals.from_units(x, declared.scale) for x in counts]
     return pa.array(exact, arrow_type(declared))
 

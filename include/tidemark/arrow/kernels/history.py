@@ -118,18 +118,18 @@ def _compared(facts: Facts, base: Ints, wanted: Bools) -> Changes:
     """The history after minus the one before, of keys whose new facts were learned at one time."""
     rows = np.flatnonzero(wanted[facts.key])
     diff = np.ones(len(rows), np.int64) if facts.diff is None else facts.diff[rows]
-    told, number = np.unique(rows if facts.same is None else facts.same[rows], return_inverse=True)
-    before, after = np.zeros(len(told), np.int64), np.zeros(len(told), np.int64)
+    distinct, number = np.unique(rows if facts.same is None else facts.same[rows], return_inverse=True)
+    before, after = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
     np.add.at(before, number, np.where(facts.new[rows], 0, diff))
     np.add.at(after, number, diff)
     learned = np.zeros(len(base), np.int64)
     new = rows[facts.new[rows]]
     learned[facts.key[new]] = facts.time[new]
 
-    follows = [_followed(facts.key[told], some > 0) for some in (before, after)]
+    follows = [_followed(facts.key[distinct], some > 0) for some in (before, after)]
     stays = (before > 0) & (after > 0) & (follows[0] == follows[1])
     found = [
-        _said(facts, base, learned, told, follows[at], (some > 0) & ~stays, sign)
+        _said(facts, base, learned, distinct, follows[at], (some > 0) & ~stays, sign)
         for at, (some, sign) in enumerate(((before, -1), (after, +1)))
     ]
     return Changes(*(np.concatenate(some) for some in zip(*map(_columns, found), strict=True)))
@@ -143,16 +143,16 @@ def _followed(key: Ints, held: Bools) -> Ints:
     return follows
 
 
-def _said(facts: Facts, base: Ints, learned: Ints, told: Ints, follows: Ints, held: Bools, sign: int) -> Changes:
+def _said(facts: Facts, base: Ints, learned: Ints, rows: Ints, follows: Ints, held: Bools, sign: int) -> Changes:
     """What facts that are held change, each from what it follows, `sign` times."""
-    key, event_time, value = facts.key[told], facts.event_time[told], facts.value[told]
+    key, event_time, value = facts.key[rows], facts.event_time[rows], facts.value[rows]
     before = np.where(follows == NOTHING, base[key], value[follows])
     minus, plus = held & (before != NOTHING), held & (value != NOTHING)
 
     def both(of_minus: Ints, of_plus: Ints) -> Ints:
         return np.concatenate([of_minus[minus], of_plus[plus]])
 
-    signs = np.full(len(told), sign)
+    signs = np.full(len(rows), sign)
     return Changes(
         both(key, key),
         both(before, value),
@@ -163,13 +163,13 @@ def _said(facts: Facts, base: Ints, learned: Ints, told: Ints, follows: Ints, he
 
 
 def _one_by_one(facts: Facts, base: Ints, wanted: Bools) -> Changes:
-    told = np.flatnonzero(wanted[facts.key])
-    place = told if facts.place is None else facts.place[told]
-    diff = np.ones(len(told), np.int64) if facts.diff is None else facts.diff[told]
-    columns = (facts.key[told], facts.value[told], facts.time[told], facts.event_time[told], place, diff)
+    rows = np.flatnonzero(wanted[facts.key])
+    place = rows if facts.place is None else facts.place[rows]
+    diff = np.ones(len(rows), np.int64) if facts.diff is None else facts.diff[rows]
+    columns = (facts.key[rows], facts.value[rows], facts.time[rows], facts.event_time[rows], place, diff)
     cells = zip(*(column.tolist() for column in columns), strict=True)
     each = [Fact((key,), _value(row), t, e, (at,), d) for key, row, t, e, at, d in cells]
-    new, before = facts.new[told].tolist(), base[wanted].tolist()
+    new, before = facts.new[rows].tolist(), base[wanted].tolist()
     bounds = np.flatnonzero(np.append(True, np.diff(columns[0]) != 0)).tolist()
     updates = []
     for start, end, held in zip(bounds, [*bounds[1:], len(each)], before, strict=True):

@@ -201,7 +201,7 @@ class SortedParts:
         )
 
     def _cut(self, held: Sequence[pa.RecordBatch]) -> Cut:
-        """How rows that lie ahead are told apart from those due with their interval; replayed ones are due at once."""
+        """How rows ahead are distinguished from those due with their interval; replayed ones are due at once."""
         if isinstance(self._task, ReplayTask):
             return Cut()
         task, interval = self._task, self._task.interval

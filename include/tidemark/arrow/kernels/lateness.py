@@ -159,7 +159,7 @@ def _verdict(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBound
         forgotten = late & ~beyond & (coordinate < bounds.since)
         dead = beyond | forgotten
         reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, bounds.reason))
-    # A full snapshot that is told afterwards was true at the end of its interval all the same.
+    # A full snapshot that is announced afterwards was true at the end of its interval all the same.
     happened = coordinate if landed.event_time or not collection.kind.tells_times else learned
     if policy.policy == "next_window":
         dead, reason = np.zeros(rows.num_rows, np.bool_), np.full(rows.num_rows, _MOVED)

@@ -135,7 +135,7 @@ class Held:
 
 def held_of(rows: pa.RecordBatch, names: Sequence[str]) -> Held:
     """When rows are held by their updates, which are in order of the columns `names` and `_time`, and added up. A row
-    is told by the place of its first update. What is held no times is left out."""
+    is identified by the place of its first update. What is held no times is left out."""
     diffs = integers(rows, DIFF)
     if TIME not in rows.schema.names:
         at = np.arange(rows.num_rows)

@@ -76,8 +76,8 @@ def _reread(store: ObjectStore, task: RereadTask, now: _Now) -> RereadAnswer:
     write = _restated if task.collection.kind.facts else _differing
     parts = write(store, task, held, spilled, bad, written)
     counted = [replace(entry, rows=written.rows[n]) for n, entry in enumerate(entries, task.first)]
-    told = written.added, written.retracted, written.event_times
-    return RereadAnswer(parts, tuple(counted), tuple(letters), *told)
+    figures = written.added, written.retracted, written.event_times
+    return RereadAnswer(parts, tuple(counted), tuple(letters), *figures)
 
 
 def _differing(
@@ -123,7 +123,7 @@ def _restated(
 def _read(
     store: ObjectStore, task: RereadTask, file: Reread, number: int, now: _Now, letters: list[LedgerEntry]
 ) -> LedgerEntry:
-    """The entry of a file; what it says is added to `now`, and what is told of its letters to `letters`."""
+    """The entry of a file; what it says is added to `now`, and the entries of its letters to `letters`."""
     if file.file is None:
         return LedgerEntry(file.path, 0, "", "", task.interval, Status.INGESTED, task.batch)
     turn, arrival = task.collection.landed.complete_before(task.interval), task.interval.upper - 1

@@ -87,7 +87,7 @@ def updates_from(
     parts = [part for part in task.facts if meets_keys(part, task.keys) and part.first_time < task.upper]
     chains = chained(part for part in parts if part.last_time >= task.lower)
     capacity = buffered_rows // max(1, len(chains))
-    runs = [Run(_told(store, chain, task, tally, capacity), key_columns, capacity) for chain in chains]
+    runs = [Run(_facts_of(store, chain, task, tally, capacity), key_columns, capacity) for chain in chains]
     with _Past(store, task, tally) as past:
         for batches in rounds(runs, lambda held: held):
             for facts in sorted_pieces(batches, order, together=key_columns, resort=False, most=BLOCK_BYTES):
@@ -95,7 +95,9 @@ def updates_from(
                     yield from _updates(block, task)
 
 
-def _told(store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: Tally, capacity: int) -> Iterator[Piece]:
+def _facts_of(
+    store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: Tally, capacity: int
+) -> Iterator[Piece]:
     """The facts of a chain of parts, new ones and remembered ones; the new ones are tallied."""
     schema = facts_schema(task.collection)
     with_sign = signed_schema(task.collection) if any_taken_back(task.facts) else None
@@ -105,8 +107,8 @@ def _told(store: ObjectStore, chain: Sequence[Part], task: ResolveTask, tally: T
         new = (times >= task.lower) & (times < task.upper)
         _check_horizon(part, event_times[new], task.horizon)
         tally.add(_filtered(rows, new))
-        told = _filtered(rows, new | _is_remembered(rows, task))
-        return told if with_sign is None else signed(told, with_sign, -1 if takes_back(part) else 1)
+        wanted = _filtered(rows, new | _is_remembered(rows, task))
+        return wanted if with_sign is None else signed(wanted, with_sign, -1 if takes_back(part) else 1)
 
     return pieces_of(
         store,
@@ -263,8 +265,8 @@ class _Past:
         if self._signed is None:
             return said
         schema = facts_schema(self._task.collection)
-        told = [(-1, rows) for rows in taken] + [(+1, rows) for rows in said]
-        return [signed(rows.select(schema.names).cast(schema), self._signed, sign) for sign, rows in told]
+        both = [(-1, rows) for rows in taken] + [(+1, rows) for rows in said]
+        return [signed(rows.select(schema.names).cast(schema), self._signed, sign) for sign, rows in both]
 
     def _before(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
         """The updates up to the horizon of the keys whose history may begin with a new fact, or with another one."""
@@ -283,13 +285,13 @@ def _updates(block: _Block, task: ResolveTask) -> Iterator[pa.RecordBatch]:
     key_columns = [column.name for column in task.collection.key]
     value_names = value_columns(task.collection)
     held, held_keys, rows_held = _held(block, key_columns, value_names)
-    facts, told = _numbers(block, task, key_columns, value_names)
+    facts, numbered = _numbers(block, task, key_columns, value_names)
     base = np.where(held == NOTHING, NOTHING, held + facts.num_rows)
-    changed = changes_of(told, base)
+    changed = changes_of(numbered, base)
     if not len(changed.key):
         return
     cells = [facts.select(value_names), rows_held.select(value_names)]
-    keys = [told.key, held_keys]
+    keys = [numbered.key, held_keys]
     numbers = _numbered(cells, keys)
     net = _net(changed, numbers)
     schema, start = updates_schema(task.collection), 0

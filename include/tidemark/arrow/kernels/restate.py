@@ -110,9 +110,9 @@ def _differing(rows: pa.RecordBatch, task: RereadTask) -> pa.RecordBatch:
     differs = counts[0] != counts[1]
     pairs = [np.flatnonzero(side & ~differs[group]) for side in (~now, now)]
     if len(pairs[0]):
-        told = [DELETED, *values_of(task.collection), TIME]
-        both = rows.select(told).take(pa.array(np.stack(pairs, axis=1).reshape(-1)))
-        differs[group[pairs[0][starts(both, told)[1::2]]]] = True
+        names = [DELETED, *values_of(task.collection), TIME]
+        both = rows.select(names).take(pa.array(np.stack(pairs, axis=1).reshape(-1)))
+        differs[group[pairs[0][starts(both, names)[1::2]]]] = True
     return _with_signs(rows, now, differs[group])
 
 

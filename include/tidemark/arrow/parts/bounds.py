@@ -56,13 +56,13 @@ def _statistics(opened: OpenedPart, source: pa.Field, groups: Sequence[int] | No
     at, metadata = opened.schema.get_field_index(source.name), opened.metadata
     for group in range(metadata.num_row_groups) if groups is None else groups:
         column = metadata.row_group(group).column(at)
-        told = column.statistics
-        if told is None or not told.has_null_count:
+        statistics = column.statistics
+        if statistics is None or not statistics.has_null_count:
             yield None
-        elif told.has_min_max:
-            yield Bounds(_plain(told.min_raw), _plain(told.max_raw), told.null_count)
+        elif statistics.has_min_max:
+            yield Bounds(_plain(statistics.min_raw), _plain(statistics.max_raw), statistics.null_count)
         else:
-            yield Bounds(None, None, told.null_count) if told.null_count == column.num_values else None
+            yield Bounds(None, None, statistics.null_count) if statistics.null_count == column.num_values else None
 
 
 def _plain(raw: bool | int | bytes) -> int:
@@ -106,7 +106,7 @@ def none_has_null(store: ObjectStore, parts: Sequence[Part], fields: pa.Schema) 
 
 
 def has_no_null(store: ObjectStore, part: Part, fields: pa.Schema) -> bool:
-    """Whether it is told that no row of a part has a null in any of some columns."""
+    """Whether the file says that no row of a part has a null in any of some columns."""
     with OpenedPart(store, part) as opened:
         metadata = opened.metadata
         for _, source in found(opened.schema, fields):
@@ -114,7 +114,7 @@ def has_no_null(store: ObjectStore, part: Part, fields: pa.Schema) -> bool:
                 return False
             at = opened.schema.get_field_index(source.name)
             for group in range(metadata.num_row_groups):
-                told = metadata.row_group(group).column(at).statistics
-                if told is None or not told.has_null_count or told.null_count:
+                statistics = metadata.row_group(group).column(at).statistics
+                if statistics is None or not statistics.has_null_count or statistics.null_count:
                     return False
     return True

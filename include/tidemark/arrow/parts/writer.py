@@ -196,8 +196,8 @@ class PartWriter:
 
     def _start(self) -> _OpenPart:
         key = f"{self._prefix}/{self._name()}.parquet"
-        told = (self._tell_consolidated, self._taken_back, self._cancels)
-        return _OpenPart(self._store, key, self._schema, self._key_width, *told)
+        flags = (self._tell_consolidated, self._taken_back, self._cancels)
+        return _OpenPart(self._store, key, self._schema, self._key_width, *flags)
 
 
 class _OpenPart:

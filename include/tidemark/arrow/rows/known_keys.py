@@ -22,9 +22,9 @@ def numbers_among(keys: pa.RecordBatch, rows: pa.RecordBatch) -> Ints:
         different = pc.unique(of)
         place = _places(column, different)
         pairs = found * len(different) + place
-        told, known = np.unique(known * len(different) + _places(of, different), return_inverse=True)
-        nearest = np.minimum(np.searchsorted(told, pairs), len(told) - 1)
-        among = (found >= 0) & (place >= 0) & (told[nearest] == pairs)
+        distinct, known = np.unique(known * len(different) + _places(of, different), return_inverse=True)
+        nearest = np.minimum(np.searchsorted(distinct, pairs), len(distinct) - 1)
+        among = (found >= 0) & (place >= 0) & (distinct[nearest] == pairs)
         found = np.where(among, nearest, -1)
     number = np.empty(len(known), np.int64)
     number[known] = np.arange(len(known))

@@ -22,7 +22,7 @@ def buckets(column: pa.Array | pa.ChunkedArray, layout: Layout) -> Ints:
 
 
 def placed_names(collection: Collection, names: Sequence[str]) -> list[str]:
-    """Columns that rows are told apart by, with the bucket before them where it follows from them: then rows at rest
+    """Columns that distinguish rows, with the bucket before them where it follows from them: then rows at rest
     are in order of them."""
     layout = collection.layout
     return [*([BUCKET] if layout and layout.by in names and BUCKET not in names else []), *names]

@@ -175,8 +175,8 @@ def _instants(column: pa.Array) -> pa.Array:
 def _canonical(column: pa.Array) -> pa.Array:
     """JSON as collections have it."""
     texts = column.dictionary_encode()
-    told = [None if text is None else canonical_json.canonical(text) for text in texts.dictionary.to_pylist()]
-    return of_values(told, pa.string()).take(texts.indices)
+    written = [None if text is None else canonical_json.canonical(text) for text in texts.dictionary.to_pylist()]
+    return of_values(written, pa.string()).take(texts.indices)
 
 
 def _without_nulls(rows: pa.RecordBatch) -> pa.RecordBatch:

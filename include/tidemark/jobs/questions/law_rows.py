@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.read import MULTIPLICITY, changes_schema, held_by, told_of, updates_in, updates_of
+from tidemark.arrow.read import MULTIPLICITY, changes_of, changes_schema, held_by, updates_in, updates_of
 from tidemark.arrow.rows.columns import Ints, contiguous, integers
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
@@ -107,7 +107,7 @@ def input_rows(
         called = {_COMMITTED: TIME, EVENT_TIME: EVENT_TIME, _CHANGED: DIFF}
         assert set(called) <= set(schema.names)
         for task in opened.tasks(ranges):
-            for rows in told_of(opened.store, task, net=False):
+            for rows in changes_of(opened.store, task, net=False):
                 shown = rows.select([*names, *called])
                 yield pa.table(shown.columns, [*names, *called.values()])
         return
@@ -160,7 +160,7 @@ class Grouped:
 
     @classmethod
     def of(cls, rows: pa.Table, by: Sequence[str], places: Ints) -> Grouped:
-        """Rows whose places are told in their order."""
+        """Rows whose places are given in their order."""
         rows = rows.combine_chunks()
         numbers = ranks(rows, by) if by and rows.num_rows else np.zeros(rows.num_rows, np.int64)
         order = np.lexsort((places, numbers))

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.errors import InvalidUsage, listed
-from tidemark.spark.derive.raised import refusal_of_planning, told
+from tidemark.spark.derive.raised import message_of, refusal_of_planning
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _AGGREGATES = _EXPRESSIONS + "aggregate."
@@ -37,7 +37,7 @@ def analysed(spark: SparkSession, name: str, query: str) -> DataFrame:
     try:
         return spark.sql(query)
     except PySparkException as error:
-        raise InvalidUsage(f"the definition of {name}: {told(error)}") from None
+        raise InvalidUsage(f"the definition of {name}: {message_of(error)}") from None
 
 
 def check_same_every_time(name: str, frame: DataFrame) -> None:

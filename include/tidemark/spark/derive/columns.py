@@ -87,8 +87,8 @@ def check_fits(collection: Collection, given: Sequence[Column]) -> None:
     if shown != seen:  # what is hidden is no user's, unless nothing else differs
         types, had = shown, seen
     raise GateFailed(
-        f"the definition of {collection.name} gives the columns {_told(types)} now, and {collection.name} has "
-        f"{_told(had)}: change the definition, cast what changed, or declare the columns again in the collection file"
+        f"the definition of {collection.name} gives the columns {_listed(types)} now, and {collection.name} has "
+        f"{_listed(had)}: change the definition, cast what changed, or declare the columns again in the collection file"
     )
 
 
@@ -102,7 +102,7 @@ def _holds(given: ValueType, declared: ValueType) -> bool:
     return whole <= declared.whole_digits and scale <= declared.scale
 
 
-def _told(types: dict[str, ValueType]) -> str:
+def _listed(types: dict[str, ValueType]) -> str:
     return ", ".join(f"{name} {of}" for name, of in sorted(types.items()))
 
 

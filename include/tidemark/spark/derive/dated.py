@@ -26,9 +26,9 @@ def check_dated(name: str, frame: DataFrame) -> None:
         return
     for expression in _expressions(plan):
         if _is_undated(expression):
-            told = plain_line(expression.sql(), 120)
+            text = plain_line(expression.sql(), 120)
             raise InvalidUsage(
-                f"the definition of {name} takes a text for a timestamp in {told}: of a text without a date, as 10:30, "
+                f"the definition of {name} takes a text for a timestamp in {text}: of a text without a date, as 10:30, "
                 "Spark makes one of the day on which it runs; write CAST(CAST(… AS string) AS timestamp) around the "
                 "text, which raises for such a row, or to_timestamp(…, 'yyyy-MM-dd HH:mm:ss')"
             )

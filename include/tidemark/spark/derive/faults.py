@@ -40,8 +40,8 @@ def fault_of_a_row(error: BaseException) -> str:
     for at, (name, words, frames) in enumerate(throwables):
         if name in _OF_EXPRESSIONS and any(_EVALUATED.match(frame) for frame in frames[:_FRAMES]):
             deepest = throwables[-1][1] if at < len(throwables) - 1 else ""
-            told = words if not deepest or deepest in words else f"{words}: {deepest}"
-            return plain_line(told or name.rpartition(".")[2], MOST)
+            text = words if not deepest or deepest in words else f"{words}: {deepest}"
+            return plain_line(text or name.rpartition(".")[2], MOST)
     return ""
 
 

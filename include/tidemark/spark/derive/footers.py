@@ -31,8 +31,8 @@ def holds_nothing(computation: Computation) -> bool:
 
 
 def none_is_null(given: Input, name: str) -> bool:
-    """Whether it is told that a column is null in no row that is looked at, of what changed or of all; False too where
-    that is not told, or by many parts."""
+    """Whether the footers say that a column is null in no row that is looked at, of what changed or of all; False too
+    where they do not say it, or where many parts would have to."""
     upto, field = given.upper - 1, updates_schema(given.state.collection).field(name)
     if not field.nullable:
         return True

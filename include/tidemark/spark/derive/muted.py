@@ -29,7 +29,7 @@ _LINES = "%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex"
 @contextmanager
 def muted_task_errors() -> Iterator[None]:
     """Hold back what is logged of tasks that fail. It is logged by Python, for debugging, if Raised is raised: a row
-    raised. In all other cases it is told at the end, whatever that is, on stderr."""
+    raised. In all other cases it is written at the end, whatever that is, on stderr."""
     jvm = _own_jvm()
     if jvm is None:
         yield

@@ -2,7 +2,7 @@
 
 `python: delays:by_carrier` is the function `by_carrier` of the module `delays` in the folder of definitions
 (user_code.py), which is shipped with the package. What of it runs on executors travels with the query, so that no other
-file of its name is run there. It is told apart from its earlier self by its
+file of its name is run there. It is distinguished from its earlier self by its
 `version` alone. Where it declares `by:`, its answer for some values of these columns must depend on the rows of the
 inputs with these values only; so it is called with these rows only.
 """
@@ -22,7 +22,7 @@ from tidemark.errors import InvalidUsage, TidemarkError, plain_line
 from tidemark.model.derived import Definition
 from tidemark.spark.derive import user_code
 from tidemark.spark.derive.here.diff import Updates, held_against
-from tidemark.spark.derive.raised import told
+from tidemark.spark.derive.raised import message_of
 from tidemark.spark.derive.touched import Touched, named, touched_of
 from tidemark.spark.derive.views import Views
 
@@ -55,7 +55,7 @@ def answer(name: str, definition: Definition, frames: Mapping[str, DataFrame]) -
     except TidemarkError:
         raise
     except PySparkException as error:
-        raise InvalidUsage(f"the definition of {name}, {definition.function}: {told(error)}") from None
+        raise InvalidUsage(f"the definition of {name}, {definition.function}: {message_of(error)}") from None
     except Exception as error:
         what = plain_line(f"{type(error).__name__}: {error}", 300)
         raise InvalidUsage(f"the definition of {name}, {definition.function}, raises {what}") from error

@@ -22,8 +22,8 @@ PROBES = 48
 _CONDITION = re.compile(r"\[([A-Z_][A-Z0-9_.]+)\] (.*)")
 _SAID = {"USER_RAISED_EXCEPTION"}
 _TOO_LARGE = re.compile("(BINARY_)?ARITHMETIC_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE")
-"""Conditions of what does not fit in its type. Spark proposes try_add there, with which no sum and no window is told:
-what an overflow hides depends on the order of rows."""
+"""Conditions of what does not fit in its type. Spark proposes try_add there, with which no sum and no window is
+computed: what an overflow hides depends on the order of rows."""
 _TRIED = {
     *(
         "DIVIDE_BY_ZERO",
@@ -72,7 +72,7 @@ class Raised(InvalidUsage):
     """A definition raises for a row of its inputs."""
 
 
-def told(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The line of an error of Spark's that says what is wrong: its condition, and the words for it."""
     text = str(error)
     match = _CONDITION.search(text)
@@ -112,7 +112,7 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
             raise InvalidUsage(unplanned(name, said)) from None
         if not is_about_rows(error):
             raise
-        match, said, at = _CONDITION.search(str(error)), told(error), where()
+        match, said, at = _CONDITION.search(str(error)), message_of(error), where()
         if match and match[1] in _SAID:  # by raise_error: whoever raises so says what to do
             raise Raised(f"the definition of {name} raises: {said}{at}") from None
         instead = _instead(match[1] if match else "")
@@ -122,8 +122,8 @@ def naming(name: str, where: Callable[[], str]) -> Iterator[None]:
 def refusal_of_planning(name: str, error: BaseException) -> InvalidUsage:
     """The refusal of a definition that Spark reads, and cannot plan; or that raises for whatever row there is."""
     if _has_condition_of_rows(error):
-        return InvalidUsage(f"the definition of {name} raises {told(error)} for any row; correct the constant")
-    return InvalidUsage(unplanned(name, fault_of_planning(error) or told(error)))
+        return InvalidUsage(f"the definition of {name} raises {message_of(error)} for any row; correct the constant")
+    return InvalidUsage(unplanned(name, fault_of_planning(error) or message_of(error)))
 
 
 def unplanned(name: str, said: str) -> str:

@@ -17,7 +17,7 @@ OWN_SETTINGS = {
     # Else an average of decimals of few digits is one of floats: rounded otherwise, and of large ones by their order.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.DecimalAggregates",
 }
-"""What an answer must not depend on, whatever the session was told."""
+"""What an answer must not depend on, whatever the session was set to."""
 IN_ONE_TASK = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
 """For what one task computes sooner than several do."""
 AS_IT_IS = IN_ONE_TASK | {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}

@@ -20,7 +20,7 @@ from tidemark.definition.recipe import TIME
 from tidemark.model.window.judged import Judging
 
 _FEW = 32
-"""Bounds that are told apart by as many comparisons, without Python."""
+"""Bounds that are distinguished by as many comparisons, without Python."""
 
 
 def floored(sql: str, width: int) -> SparkColumn:
@@ -48,10 +48,10 @@ def learned(judging: Judging) -> SparkColumn:
             found = F.when(time >= F.lit(max(judging.told_from, end)), F.lit(end).cast("long")).otherwise(found)
         return found
 
-    def told(times: pa.Array) -> pa.Array:
+    def learned_at(times: pa.Array) -> pa.Array:
         return judged.learned(judging, times)
 
-    return arrow_udf(told, T.LongType())(time)  # type: ignore[call-overload, no-any-return]
+    return arrow_udf(learned_at, T.LongType())(time)  # type: ignore[call-overload, no-any-return]
 
 
 def passed(number: SparkColumn, bounds: Sequence[int]) -> SparkColumn:
@@ -60,7 +60,7 @@ def passed(number: SparkColumn, bounds: Sequence[int]) -> SparkColumn:
         return reduce(add, [(number >= F.lit(bound)).cast("long") for bound in bounds], F.lit(0).cast("long"))
     ascending = np.asarray(bounds, np.int64)
 
-    def told(numbers: pa.Array) -> pa.Array:
+    def count_passed(numbers: pa.Array) -> pa.Array:
         return pa.array(np.searchsorted(ascending, values(numbers), "right"), pa.int64())
 
-    return arrow_udf(told, T.LongType())(number)  # type: ignore[call-overload, no-any-return]
+    return arrow_udf(count_passed, T.LongType())(number)  # type: ignore[call-overload, no-any-return]

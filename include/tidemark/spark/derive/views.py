@@ -54,7 +54,7 @@ class Views(Reading):
     session: Callable[[], SparkSession]
     _kept: list[DataFrame] = field(default_factory=list)
     judged: DataFrame | None = None
-    """What was told of each update of sessions that take late rows for a while only, where that was asked for."""
+    """What was found of each update of sessions that take late rows for a while only, where that was asked for."""
     place: Place = Place.QUERIES
     """Where it was computed."""
     declined: list[str] = field(default_factory=list)
@@ -201,8 +201,8 @@ class Views(Reading):
 
     def changes_here(self, name: str) -> Iterator[pa.RecordBatch] | None:
         """The updates of `changes`, read by this process without Spark: None where that is more than a task's rows, or
-        more than LITTLE_BYTES, or where a definition sees more of a row than its columns. Of windows that are told by
-        arithmetic rows are there once for each; Overflowed where they cannot be."""
+        more than LITTLE_BYTES, or where a definition sees more of a row than its columns. Of windows that are computed
+        by arithmetic rows are there once for each; Overflowed where they cannot be."""
         changed = self.rows_changed_here(name)
         return None if changed is None else map(self.placed, changed)
 
@@ -333,5 +333,5 @@ def _in_order(collection: Collection, used: Sequence[str]) -> list[str]:
 
 
 def _key(collection: Collection) -> Sequence[str] | None:
-    """What rows are told apart by; None where a key has one value, and that once."""
+    """What distinguishes rows; None where a key has one value, and that once."""
     return None if collection.kind.one_value else [column.name for column in collection.key]

@@ -5,7 +5,7 @@ held of it where the aggregates have parts (parts.py).
     held    a at 1: n=1 sum=5, a at 2: n=1 sum=7
             a at 1: n=1 sum=5, a at 2: n=2 sum=8, a at 3: n=1 sum=2     what is before the last instant becomes one row
             a at 2: n=3 sum=13, a at 3: n=1 sum=2
-    told    a: n=4 sum=15; at the end b: n=1 sum=4
+    done    a: n=4 sum=15; at the end b: n=1 sum=4
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def groups_in_order(
         return
     held = _Held(tuple(keys), at, AtInstants.of(schema, [*keys, at], aggregates), rows)
     for batch in stream:
-        yield from held.told(batch)
+        yield from held.completed(batch)
     yield from held.rest()
 
 
 @dataclass
 class _Held:
-    """Rows, put together, whose groups are not told yet: few of them, or those of one group."""
+    """Rows, put together, whose groups are not complete yet: few of them, or those of one group."""
 
     keys: tuple[str, ...]
     at: str
@@ -57,7 +57,7 @@ class _Held:
     _waiting: list[pa.RecordBatch] = field(default_factory=list)
     _again: int = 0
 
-    def told(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def completed(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The groups that are complete with these rows."""
         if rows.num_rows:
             self._waiting.append(self.by.put_together(rows))
@@ -68,7 +68,7 @@ class _Held:
         last = int(np.flatnonzero(starts(some, self.keys))[-1]) if self.keys else 0
         if last:
             yield self._groups(some.slice(0, last))
-        # A copy: a slice would keep all that was told.
+        # A copy: a slice would keep all rows that were yielded.
         rest = self._compacted(some.take(pa.array(np.arange(last, len(some)))))
         self._waiting, self._again = [rest], len(rest)
 
@@ -81,8 +81,8 @@ class _Held:
         first = np.flatnonzero(starts(rows, self.keys)) if self.keys else np.zeros(1, np.int64)
         columns = [rows.column(name).take(pa.array(first)) for name in self.keys]
         found = self._computed(rows, first, self.by.merged)
-        told = self.by.finals(pa.RecordBatch.from_arrays(found, [one.name for one in self.by.merged]))
-        return pa.RecordBatch.from_arrays([*columns, *told], [*self.keys, *(one.name for one in self.by.aggregates)])
+        results = self.by.finals(pa.RecordBatch.from_arrays(found, [one.name for one in self.by.merged]))
+        return pa.RecordBatch.from_arrays([*columns, *results], [*self.keys, *(one.name for one in self.by.aggregates)])
 
     def _compacted(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of one group, those before its last instant as one: more may come at that instant. What comes after is

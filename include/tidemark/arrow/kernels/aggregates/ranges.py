@@ -67,7 +67,7 @@ class Ranges:
 
 
 def aggregated(one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges) -> pa.Array:
-    """What an aggregate is of each range; a sum also of sums that were told in parts. Raises Overflowed where one does
+    """What an aggregate is of each range; a sum also of sums that came in parts. Raises Overflowed where one does
     not fit its type: Spark may stop at a part of a sum that does not, though the whole does."""
     lo, hi = ranges.lo, ranges.hi
     if one.of is None:

@@ -36,11 +36,11 @@ AT_ONCE = 2**17
 """Rows that windows are made of at once, or as many as belong together."""
 
 
-def leading(computation: Computation, name: str, told_by: Mapping[str, str]) -> list[str]:
-    """The columns that lead the key of an input and, as `told_by` says of the collection's columns, its own key in the
-    same order: so rows that are read by them come in the order of what is made of them. None where either is laid out
-    by time."""
-    ours = [told_by.get(name) for name in key_at_rest(computation.collection)]
+def leading(computation: Computation, name: str, input_names: Mapping[str, str]) -> list[str]:
+    """The columns that lead the key of an input and, as `input_names` says of the collection's columns, its own key in
+    the same order: so rows that are read by them come in the order of what is made of them. None where either is laid
+    out by time."""
+    ours = [input_names.get(name) for name in key_at_rest(computation.collection)]
     theirs = key_at_rest(computation.input(name).state.collection)
     return [name for name, _ in takewhile(lambda pair: pair[0] == pair[1], zip(theirs, ours, strict=False))]
 

@@ -50,7 +50,7 @@ def differing_rows(
     )
     summed = both.groupBy(*names).agg(F.sum(_DESIRED).alias(_DESIRED), F.sum(_HELD).alias(_HELD))
     found = summed.where(F.col(_DESIRED) != F.col(_HELD)).limit(most).toArrow()
-    return tuple(_told(found, columns))
+    return tuple(_differing(found, columns))
 
 
 def _key(views: Views) -> tuple[str, ...]:
@@ -76,8 +76,8 @@ def _desired(views: Views, keys: Sequence[Key] | None) -> DataFrame:
 
 def _values_of(views: Views, keys: Sequence[Key], columns: Sequence[str]) -> DataFrame:
     """Some columns of some keys of D, as k0, k1, …, each once."""
-    told = [F.col(f"k{_key(views).index(name)}").alias(f"k{at}") for at, name in enumerate(columns)]
-    return asked_keys(views, keys).frame.select(*told).distinct()
+    values = [F.col(f"k{_key(views).index(name)}").alias(f"k{at}") for at, name in enumerate(columns)]
+    return asked_keys(views, keys).frame.select(*values).distinct()
 
 
 def _there(views: Views, rows: DataFrame) -> DataFrame:
@@ -104,7 +104,7 @@ def asked_keys(views: Views, keys: Sequence[Key]) -> Touched:
     return Touched(views.spark.createDataFrame(table), table)
 
 
-def _told(found: pa.Table, columns: Sequence[Column]) -> list[Differing]:
+def _differing(found: pa.Table, columns: Sequence[Column]) -> list[Differing]:
     cells = [[str(cell) for cell in plain_values(found.column(column.name))] for column in columns]
     counts = zip(found.column(_DESIRED).to_pylist(), found.column(_HELD).to_pylist(), strict=True)
     names = [column.name for column in columns]

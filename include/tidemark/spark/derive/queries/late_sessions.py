@@ -77,8 +77,8 @@ def late(views: Views) -> Lateness:
 
 def late_for_each(views: Views, rule: SessionPlan, judged: DataFrame, windows: DataFrame) -> DataFrame:
     """Of each of some sessions for which something came too late how much: the columns of `by`, WINDOW_START,
-    WINDOW_END and UPDATES_LATE, by what is `told` of all updates, with TIME. A row is late for all or for none, and is
-    told by each session that would have taken it and was frozen when it came (tests/oracles/law/missed.py)."""
+    WINDOW_END and UPDATES_LATE, by what is `judged` of all updates, with TIME. A row is late for all or for none, and
+    is counted by each session that would have taken it and was frozen when it came (tests/oracles/law/missed.py)."""
     kind, bounds = rule.kind, [WINDOW_START, WINDOW_END]
     keys = list(named(rule.by).values())
     by = [F.col(f"`{name}`").alias(key) for name, key in named(rule.by).items()]
@@ -113,7 +113,7 @@ def _judged(views: Views, rule: SessionPlan, updates: DataFrame) -> DataFrame:
     """Updates with the session that each counts in; where only changes are asked for, those of stretches in which there
     are any."""
     given = views.computation.input(rule.input)
-    since = {"changed_from": given.previous, "told_before": given.consumed}
+    since = {"changed_from": given.previous, "consumed_before": given.consumed}
     views.judged = views.kept(judged_updates_of(views, rule, updates, rule.columns, **since))
     return views.judged
 
@@ -125,9 +125,9 @@ def judged_updates_of(
     shown: Sequence[str],
     *,
     changed_from: int | None = None,
-    told_before: int | None = None,
+    consumed_before: int | None = None,
 ) -> DataFrame:
-    """Columns of updates of the input, AT, and what is told of each, of all of them or as `Lasting` says."""
+    """Columns of updates of the input, AT, and what is known of each, of all of them or as `Lasting` says."""
     rows = queried(views, {rule.input: updates}, rule.rows)
     given = views.computation.input(rule.input)
     by = [F.col(f"`{name}`") for name in rule.by]
@@ -139,7 +139,7 @@ def judged_updates_of(
         given.judging.ends,
         tuple(column.name for column in given.state.collection.columns),
         changed_from,
-        told_before,
+        consumed_before,
     )
     types = {field.name: field for field in ordered.schema.fields}
     numbers = [T.StructField(name, T.LongType()) for name in (START, END, DIFF, LATE, STRETCH, LAST)]

@@ -50,8 +50,8 @@ more rarely. Changes that were merged up to a time are one at that time, and tel
 
 @dataclass
 class Counted(Views):
-    """The input of windows with what its statistics are told by: each different row once. Of the windows `among` the
-    values of `by` only, where these are given."""
+    """The input of windows with what its statistics are computed from: each different row once. Of the windows `among`
+    the values of `by` only, where these are given."""
 
     statistics: Statistics | None = None
     among: DataFrame | None = None
@@ -87,7 +87,7 @@ class Counted(Views):
 
     @property
     def columns(self) -> list[str]:
-        """By what rows are told apart."""
+        """What distinguishes rows."""
         assert self.statistics is not None
         columns = [column.name for column in self.computation.input(self.statistics.input).state.collection.columns]
         return [*columns, HAPPENED] if self.sees_event_times else columns
@@ -117,7 +117,7 @@ def with_statistics(
 
 
 def _of_windows(views: Counted, statistics: Statistics, windows: DataFrame) -> tuple[DataFrame, DataFrame | None]:
-    """A row for each window of the input, open ones too, in the columns of the recipe; and of each window that is told
+    """A row for each window of the input, open ones too, in the columns of the recipe; and of each of the `windows`
     for which something came too late how much of that, None where late rows count for ever."""
     name, windowed = statistics.input, statistics.recipe.windowed
     if isinstance(windowed, SlidingPlan) and windowed.bounded_lateness is not None:

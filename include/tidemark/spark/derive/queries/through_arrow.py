@@ -20,16 +20,16 @@ def through(frame: DataFrame, kernel: Callable[[Batches], Batches], schema: T.St
     """What a kernel makes of each partition of a frame, in columns of `schema`, by name. What it says is wrong about
     the rows is raised by Spark, as what a definition raises is."""
     arrow, names = to_arrow_schema(schema, timezone="UTC"), schema.names
-    told = pa.schema([*arrow, pa.field(_ERROR, pa.string())])
+    with_error = pa.schema([*arrow, pa.field(_ERROR, pa.string())])
 
     def run(batches: Batches) -> Batches:
         try:
             for batch in kernel(batches):
                 columns = [batch.column(name).cast(arrow.field(name).type) for name in names]
-                yield pa.RecordBatch.from_arrays([*columns, pa.nulls(len(batch), pa.string())], schema=told)
+                yield pa.RecordBatch.from_arrays([*columns, pa.nulls(len(batch), pa.string())], schema=with_error)
         except (InvalidUsage, ArithmeticError) as error:
             nothing = [pa.nulls(1, field.type) for field in arrow]
-            yield pa.RecordBatch.from_arrays([*nothing, pa.array([str(error)])], schema=told)
+            yield pa.RecordBatch.from_arrays([*nothing, pa.array([str(error)])], schema=with_error)
 
     # A row that tells an error has no more than that.
     fields = [T.StructField(field.name, field.dataType) for field in schema.fields]
