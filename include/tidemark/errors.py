@@ -48,15 +48,15 @@ def shortened(text: str, most: int = MAX_MESSAGE) -> str:
         text = text[: max(0, most - len(gap) - end)] + gap + text[len(text) - end :]
     if text.isascii():
         return text
-    told = text.encode("utf-8", "backslashreplace").decode()
-    return told if len(told) <= most else shortened(told, most)
+    escaped = text.encode("utf-8", "backslashreplace").decode()
+    return escaped if len(escaped) <= most else shortened(escaped, most)
 
 
 def listed(names: Iterable[object], most: int = LISTED) -> str:
     """Names for a message: the first ones, and how many more there are."""
     held = list(names)
-    told = ", ".join(shortened(str(name), NAME_LENGTH) for name in held[:most])
-    return told if len(held) <= most else f"{told} … and {len(held) - most:,} more"
+    shown = ", ".join(shortened(str(name), NAME_LENGTH) for name in held[:most])
+    return shown if len(held) <= most else f"{shown} … and {len(held) - most:,} more"
 
 
 def plain_line(text: str, most: int = MAX_REASON) -> str:

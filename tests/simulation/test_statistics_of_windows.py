@@ -19,7 +19,7 @@ from support.world import DAY, collection
 from tidemark.definition.computation import Computation
 from tidemark.definition.windows.statistics import Statistics
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.window_statistics import statistics, told_by
+from tidemark.jobs.questions.window_statistics import consumption_of, statistics
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import CompactionAllowed
@@ -44,7 +44,7 @@ def test_statistics_are_of_the_input_as_it_was_consumed_for_the_windows_that_are
     world, origin = sea.worlds["w"], sea.worlds["w"].state.collection.derived
     seen = set()
     for time in range(world.state.since, world.state.seal):
-        told = told_by(world.state, sea.worlds["tides"].state.collection, time, open_too=False)
+        told = consumption_of(world.state, sea.worlds["tides"].state.collection, time, open_too=False)
         rows = held_rows(sea.worlds["tides"].truth, sea.worlds["tides"].state, told.inputs[0].upper - 1)
         right = {tuple(row.values()) for row in plain_of(origin.definition).whole({"tides": rows})}
         assert set(sea.held("w", time)) <= right, time
@@ -77,7 +77,7 @@ def test_on_event_times_they_are_of_the_windows_that_are_there_too(tmp_path: Pat
         assert "_happened" in how.recipe.whole
     named = replace(tides.state.collection, value=(*tides.state.collection.value, Column("event_time", ColumnType.INT)))
     with pytest.raises(InvalidUsage, match="were computed by another definition"):
-        told_by(world.state, named, DAY - 1, open_too=False)
+        consumption_of(world.state, named, DAY - 1, open_too=False)
 
 
 def _statistics(sea: Sea, state: Arrangement, time: int) -> tuple[Computation, Statistics]:

@@ -150,10 +150,10 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
 
 def _no_key(first: Column) -> str:
     """What is wrong of a definition that shows no key, and what to do about it; `first` is its first column."""
-    told = "no key: the definition does not show which columns say which row is meant"
+    why = "no key: the definition does not show which columns say which row is meant"
     if first.type is ColumnType.FLOAT:
-        return f"{told}, and {first.name} is a float, {_INSTEAD_OF_FLOAT.format(first.name)}"
-    return f"{told}; write key: [{first.name}]"
+        return f"{why}, and {first.name} is a float, {_INSTEAD_OF_FLOAT.format(first.name)}"
+    return f"{why}; write key: [{first.name}]"
 
 
 def _float_in_key(key: Sequence[str], columns: Sequence[Column]) -> str:
@@ -162,8 +162,8 @@ def _float_in_key(key: Sequence[str], columns: Sequence[Column]) -> str:
     name = next((name for name in key if types[name] is ColumnType.FLOAT), None)
     if name is None:
         return ""
-    told = f"no key: the definition shows the key [{', '.join(key)}], and {name} is a float"
-    return f"{told}, {_INSTEAD_OF_FLOAT.format(name)}"
+    why = f"no key: the definition shows the key [{', '.join(key)}], and {name} is a float"
+    return f"{why}, {_INSTEAD_OF_FLOAT.format(name)}"
 
 
 _INSTEAD_OF_FLOAT = (

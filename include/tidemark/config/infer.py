@@ -36,8 +36,8 @@ def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]
     """
     try:
         with open_source(path) as source:
-            if told := another_kind(source.read(HEAD), file_format):
-                raise InvalidUsage(f"{path} {told}, or declare the types under columns:")
+            if another := another_kind(source.read(HEAD), file_format):
+                raise InvalidUsage(f"{path} {another}, or declare the types under columns:")
             source.seek(0)
             schema = _schema(source, file_format, columns)
     except MemoryError as error:

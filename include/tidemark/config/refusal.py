@@ -12,7 +12,7 @@ from tidemark.config.nearest import nearest, similar
 from tidemark.errors import InvalidUsage
 
 LINES = 8
-"""How many lines of further mistakes are told."""
+"""How many lines of further mistakes are named."""
 
 
 def refused(
@@ -87,7 +87,7 @@ def _apart(problems: list[Any], file: type[declaration.Common]) -> list[Any]:
 
 
 def _more(lines: list[int]) -> str:
-    """How many mistakes there are besides the one that is told, and where."""
+    """How many mistakes there are besides the one that is shown, and where."""
     if not lines:
         return ""
     found = sorted(set(lines))

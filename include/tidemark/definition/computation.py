@@ -21,7 +21,7 @@ DAY = 86_400_000_000
 @dataclass(frozen=True)
 class Input:
     """An input as a computation reads it: the state of the collection at `url`, as known at `upper` - 1; what changed
-    since `previous` - 1 (None: it was not consumed before, or what changed since cannot be told).
+    since `previous` - 1 (None: it was not consumed before, or what changed since is not known).
 
     Where windows take late rows for a while only, `consumed` is how far it was consumed by what the collection holds
     (None: that says nothing of it), and `ends` are the ends of its intervals; where late rows count in the next window,

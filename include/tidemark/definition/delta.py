@@ -127,7 +127,7 @@ class _Growth:
         return Delta(query, columns, self._changes(), sums, self._grown(finals, hidden), self._plain(hidden))
 
     def _plain(self, hidden: Sequence[str]) -> DeltaPlan | None:
-        """The same without a query, where that can be told."""
+        """The same without a query, where that is possible."""
         keys = [self.shown[name] for name in self.held]
         others = {name: node for name, node in self.shown.items() if name not in self.held}
         if not is_plain(self.select) or not all(isinstance(one, exp.Column) for one in keys):
@@ -136,8 +136,8 @@ class _Growth:
         means = [self._mean(name, node) for name, node in others.items() if text_of(node) not in self.names]
         if None in sums or None in means:
             return None
-        told = tuple(filter(None, sums)), self.rows.name, tuple(filter(None, means))
-        return DeltaPlan(tuple(one.name for one in keys), *told)
+        rest = tuple(filter(None, sums)), self.rows.name, tuple(filter(None, means))
+        return DeltaPlan(tuple(one.name for one in keys), *rest)
 
     def _added(self, name: str, part: _Part) -> SumColumn | None:
         """How a part is added up, if it is of a column as it is."""
@@ -156,7 +156,7 @@ class _Growth:
         return SumColumn(name, of.name, null_without=values, type=_column(name, part.type).type)
 
     def _mean(self, name: str, node: exp.Expr) -> MeanColumn | None:
-        """How a mean is told by sums, if it is of a column as it is."""
+        """How a mean is computed from sums, if it is of a column as it is."""
         if not isinstance(node, exp.Func) or name_of(node) not in ("avg", "mean"):
             return None
         of = node.expressions[0]
@@ -165,8 +165,8 @@ class _Growth:
         held = type_of(of, self.types)
         digits = None if held in WHOLE_NUMBERS else decimal_digits(held)
         total = self.names[text_of(_call("SUM", of.copy() if digits else exp.cast(of.copy(), BIG)))]
-        told = DecimalType(digits[0] + 4, digits[1] + 4) if digits else ColumnType.FLOAT
-        return MeanColumn(name, total, self.names[text_of(_call("COUNT", of.copy()))], told)
+        result = DecimalType(digits[0] + 4, digits[1] + 4) if digits else ColumnType.FLOAT
+        return MeanColumn(name, total, self.names[text_of(_call("COUNT", of.copy()))], result)
 
     def _part(self, whole: exp.Expr, change: exp.Expr, of: str) -> exp.Column:
         """The column of GROWN that holds a part: the group's own column that is the same, or a hidden one."""
@@ -287,7 +287,7 @@ class _Growth:
             for name, key in self.held.items()
         ]
         inner = exp.select(*keys).from_(DELTA).join(HELD, on=exp.and_(*same), join_type="left")
-        told = _call(
+        group = _call(
             "CONCAT_WS",
             exp.Literal.string(", "),
             *(
@@ -295,7 +295,7 @@ class _Growth:
                 for key in self.held.values()
             ),
         )
-        wrong = _call("RAISE_ERROR", _call("CONCAT", exp.Literal.string("fewer rows than none in the group "), told))
+        wrong = _call("RAISE_ERROR", _call("CONCAT", exp.Literal.string("fewer rows than none in the group "), group))
         rows = exp.case().when(exp.LT(this=self.rows.copy(), expression=_zero()), exp.cast(wrong, "boolean"))
         columns = [exp.alias_(final, name) for name, final in finals.items()]
         columns += [exp.alias_(exp.column(name, _GROWN), name) for name in hidden]

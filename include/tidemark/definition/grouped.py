@@ -1,9 +1,9 @@
 """Groups of an input's rows as they are, by columns of it, of which each aggregate is of one column: so plain that rows
 at hand are grouped without Spark, and it comes to the same bit by bit.
 
-What is not exactly the same is left out, whatever it is: averages of decimals, whose rounding would be told a second
-time; and sums of decimals of so many digits that they may not fit. So is all that says more of a row than its columns
-do.
+What is not exactly the same is left out, whatever it is: averages of decimals, whose rounding would be written down a
+second time; and sums of decimals of so many digits that they may not fit. So is all that says more of a row than its
+columns do.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def grouped_of(
     shapes: Mapping[str, InputShape],
     hidden: Sequence[tuple[Column, exp.Expr]] = (),
 ) -> GroupPlan:
-    """What a resolved query says of projected rows, whose columns `held` tell its groups. Of its columns that are
-    `hidden` it is told which aggregates they are. Raises LeftToSpark where that is more than is plain."""
+    """What a resolved query says of projected rows, whose columns `held` tell its groups; `hidden` are further columns,
+    each with the aggregate that it is. Raises LeftToSpark where that is more than is plain."""
     assert isinstance(query, exp.Select)  # as rows were projected for it
     shape = shapes[query.args["from_"].this.name]
     types: dict[str, ValueType] = {column.name: column.type for column in shape.columns}
@@ -90,7 +90,7 @@ def _aggregated(name: str, node: exp.Expr, types: Mapping[str, ValueType]) -> Ag
         if function is not Function.COUNT:
             raise LeftToSpark(f"{name}: {shown_to_people(node)}")
         function = Function.COUNT_DISTINCT
-    told = result_type(function, types[column])
-    if told is None:
+    result = result_type(function, types[column])
+    if result is None:
         raise LeftToSpark(f"{name}: {function} of {types[column]}")
-    return AggregateColumn(name, function, column, told)
+    return AggregateColumn(name, function, column, result)

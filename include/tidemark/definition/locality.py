@@ -202,8 +202,8 @@ def _joined(
             if mine is None or its is None:
                 continue
             if (of := type_of(one, types)) == UNKNOWN or of != type_of(other, types):
-                told = f"{shown(one)} with {shown(other)}"
-                rows.why.append(f"the join compares {told}, whose types differ or are not known; CAST both")
+                pair = f"{shown(one)} with {shown(other)}"
+                rows.why.append(f"the join compares {pair}, whose types differ or are not known; CAST both")
                 continue
             keys = {**mine, **its}
             both = exp.func("COALESCE", one.copy(), other.copy())

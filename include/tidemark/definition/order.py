@@ -16,7 +16,7 @@ from tidemark.definition.relations import output_names, sources_of
 from tidemark.definition.resolve import names_of
 
 _MAX_KEYS = 64
-"""Ways in which rows are told apart that are looked at; of a join of many tables there may be any number."""
+"""Ways to distinguish rows that are looked at; of a join of many tables there may be any number."""
 _BY_POSITION = frozenset({"row_number", "ntile", "lag", "lead", "nth_value", *FIRST_OF, *LISTS})
 """Window functions that tell rows of a partition apart by their order."""
 
@@ -138,14 +138,14 @@ def _check_limit(query: exp.Query, shapes: Mapping[str, InputShape]) -> None:
     if isinstance(query, exp.Select) and not query.args.get("distinct"):
         keys = [*_row_keys(query, shapes), *keys]
     if not any(key <= given for key in keys):
-        told = f"has {word}{place(query.args[word.lower()])}"
-        raise refused(f"{told} in an order in which different rows may be alike; {_more(keys, given)}")
+        what = f"has {word}{place(query.args[word.lower()])}"
+        raise refused(f"{what} in an order in which different rows may be alike; {_more(keys, given)}")
 
 
 def _more(keys: list[frozenset[str]], given: set[str]) -> str:
     missing = min((sorted(key - given) for key in keys), key=len, default=[])
-    told = ", ".join(one.replace("`", "") for one in missing[:5])
-    return f"add {told or 'all columns'} to its ORDER BY{', and so on' if len(missing) > 5 else ''}"
+    names = ", ".join(one.replace("`", "") for one in missing[:5])
+    return f"add {names or 'all columns'} to its ORDER BY{', and so on' if len(missing) > 5 else ''}"
 
 
 def _row_keys(select: exp.Select, shapes: Mapping[str, InputShape]) -> list[frozenset[str]]:

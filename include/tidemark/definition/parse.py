@@ -117,10 +117,10 @@ def _query(node: exp.Expr) -> exp.Query:
 
 
 def _complaint(error: SqlglotError) -> str:
-    told = getattr(error, "errors", None)
-    if not told:
+    problems = getattr(error, "errors", None)
+    if not problems:
         return plain_line(str(error), 200)
-    first = told[0]
+    first = problems[0]
     near = plain_line(str(first.get("highlight") or ""), 40)
     said = _OF_A_CLASS.sub("something is missing", str(first.get("description") or ""))
     description = plain_line(said.rstrip("."), 200)

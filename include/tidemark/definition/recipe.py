@@ -160,7 +160,7 @@ class ByKey:
 class SlidingPlan:
     """Sliding windows over the rows of one input.
 
-    `by`: the input's columns by which windows are told apart; `on`: the one that says when a row happened.
+    `by`: the input's columns by which windows are distinguished; `on`: the one that says when a row happened.
     `rows`: a query over the view of the input, or of its changes under the input's name: those of its rows that are in
     windows, with the column AT.
     `valued`: a query over what `rows` gives, under the input's name: the columns of `by`, AT, and those of which the

@@ -123,8 +123,8 @@ def _check_names(names: Sequence[str]) -> None:
         if name.startswith("_"):
             raise refused(f"calls a column {name}; names that start with _ are Tidemark's, call it {name.lstrip('_')}")
         if not COLUMN_NAME.fullmatch(name):
-            told = plain_line(name, 80)
-            raise refused(f"calls a column {told!r}; a name must match {COLUMN_NAME.pattern}: give it one with AS")
+            text = plain_line(name, 80)
+            raise refused(f"calls a column {text!r}; a name must match {COLUMN_NAME.pattern}: give it one with AS")
         if name.lower() in seen:
             raise refused(f"gives two columns called {name}; name the columns, and call one of them otherwise with AS")
         seen[name.lower()] = name
@@ -177,10 +177,10 @@ def _write_using_out(query: exp.Query) -> None:
             join.set("on", exp.and_(*pairs))
 
 
-def _unresolved(told: str, shapes: Mapping[str, InputShape]) -> InvalidUsage:
-    unknown = told.removeprefix("Unknown column: ")
-    if unknown == told:
-        return refused(f"cannot be resolved: {plain_line(told, 200)}")
+def _unresolved(message: str, shapes: Mapping[str, InputShape]) -> InvalidUsage:
+    unknown = message.removeprefix("Unknown column: ")
+    if unknown == message:
+        return refused(f"cannot be resolved: {plain_line(message, 200)}")
     every = tuple(dict.fromkeys(column.name for shape in shapes.values() for column in shape.columns))
     return refused(
         f"names the column {plain_line(unknown, 80)}, which its table does not have{nearest(unknown, every)}"
@@ -208,8 +208,8 @@ def _check_columns(scope: Scope, shapes: Mapping[str, InputShape]) -> None:
         if table and table not in known:
             raise refused(f"names {table}.{where}, but no table there is called {table}{nearest(table, tuple(known))}")
         every = tuple(dict.fromkeys(one for columns in known.values() for one in sorted(columns)))
-        told = f"the column {table}.{where}" if table else f"the column {where}"
-        raise refused(f"names {told}, which no table there has{nearest(name, every)}")
+        what = f"the column {table}.{where}" if table else f"the column {where}"
+        raise refused(f"names {what}, which no table there has{nearest(name, every)}")
 
 
 def _outer_has(scope: Scope, table: str) -> bool:

@@ -44,7 +44,7 @@ def within_sizes(query: exp.Query, shapes: Mapping[str, InputShape]) -> exp.Quer
 
 
 def _counted(node: exp.Expr) -> None:
-    """A function that is told how many."""
+    """A function that is given a count."""
     name = name_of(node)
     count = node.expressions[_COUNTS[name]]
     literal = _whole_number(count)
@@ -92,9 +92,9 @@ def _sequence(node: exp.Expr, shapes: Mapping[str, InputShape]) -> None:
     _guard(last, f"{apart} > {MOST_ELEMENTS} * abs({by})", f"sequence would make more than {MOST_ELEMENTS} of a row")
 
 
-def _guard(argument: exp.Expr, condition: str, told: str) -> None:
-    """Let an argument raise where a condition holds. What is raised is told with the row."""
-    sql = f"CASE WHEN {condition} THEN raise_error('{told}; filter such rows out') ELSE {text_of(argument)} END"
+def _guard(argument: exp.Expr, condition: str, message: str) -> None:
+    """Let an argument raise where a condition holds. What is raised is reported with the row."""
+    sql = f"CASE WHEN {condition} THEN raise_error('{message}; filter such rows out') ELSE {text_of(argument)} END"
     (guarded,) = DefinitionSql().parse(sql)
     assert guarded is not None
     argument.replace(guarded)

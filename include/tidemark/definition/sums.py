@@ -68,14 +68,14 @@ def _written_exactly(node: exp.Expr, types: Mapping[tuple[str, str], str]) -> No
         return
     of, distinct = distinct_of(node)
     held = type_of(of, types)
-    told = f"calls {shown(node)}{place(node)}"
+    what = f"calls {shown(node)}{place(node)}"
     if not is_number(held):
         raise refused(
-            f"{told} of what is not known to be a number; write CAST({shown(of)} AS double), bigint or decimal(18, 6)"
+            f"{what} of what is not known to be a number; write CAST({shown(of)} AS double), bigint or decimal(18, 6)"
         )
     if held in FLOATS and (distinct or windowed(node)):
         where = "of distinct floats" if distinct else "of floats in a window"
-        raise refused(f"{told}, {where}, which depends on their order; write CAST({shown(of)} AS decimal(18, 6))")
+        raise refused(f"{what}, {where}, which depends on their order; write CAST({shown(of)} AS decimal(18, 6))")
     if held in FLOATS:
         _replace(node, _float_sum(node, of) if name == "sum" else _average(_float_sum(node, of), node))
     elif held in WHOLE_NUMBERS and name != "sum":

@@ -52,14 +52,14 @@ _TIME: dict[str, Any] = {"type": parse_instant, "default": None}
 
 
 def _options(argument: Argument) -> dict[str, Any]:
-    told = {"help": argument.help + (f" ({argument.environ})" if argument.environ else "")}
+    common = {"help": argument.help + (f" ({argument.environ})" if argument.environ else "")}
     if argument.flag:
-        return {**told, "action": "store_true"}
+        return {**common, "action": "store_true"}
     choices = {"choices": list(argument.choices)} if argument.choices else {"metavar": argument.metavar}
     # What the environment may give is asked for when the step is run: by then its message can say so.
     required = argument.required and argument.environ is None
     return {
-        **told,
+        **common,
         **choices,
         "type": argument.parse,
         "default": argument.value(argument.initial()),
@@ -77,8 +77,8 @@ def main(step: str, argv: Sequence[str]) -> int:
         print(f"tidemark {__version__} {step} {args.collection}", file=sys.stderr)
         result = run(step, args, lambda: app_runner(step, args))
     except TidemarkError as error:
-        told = {"step": step, "error": {"kind": error.kind, "message": str(error)}, **getattr(error, "details", {})}
-        print(result_line(told), flush=True)
+        document = {"step": step, "error": {"kind": error.kind, "message": str(error)}, **getattr(error, "details", {})}
+        print(result_line(document), flush=True)
         return error.exit_code
     except Exception as error:
         import traceback
@@ -91,16 +91,18 @@ def main(step: str, argv: Sequence[str]) -> int:
     return 0
 
 
-def result_line(told: dict[str, Any]) -> str:
+def result_line(document: dict[str, Any]) -> str:
     """A result as one line of JSON that the launchers take. Where it is longer than MAX_LINE, lists lose their ends and
     texts their middles; outcome and error are always in it."""
-    line = json.dumps(told)
+    line = json.dumps(document)
     for items, text in ((200, 4_000), (50, 1_000), (20, 200), (5, 100)):
         if len(line) <= MAX_LINE:
             return line
-        line = json.dumps({name: _trimmed(value, items, text) for name, value in told.items()})
+        line = json.dumps({name: _trimmed(value, items, text) for name, value in document.items()})
     if len(line) > MAX_LINE:
-        line = json.dumps({name: told[name] for name in ("step", "collection", "outcome", "error") if name in told})
+        line = json.dumps(
+            {name: document[name] for name in ("step", "collection", "outcome", "error") if name in document}
+        )
     return line
 
 
@@ -156,9 +158,9 @@ def run(
 
 
 def waiting(waits: Waits) -> dict[str, Any]:
-    """What a step answers where there is no collection yet, as it cannot be told what columns it has."""
-    told = {"waits_for": waits.laggard, "waits": waits.reason, "unfinished": False}
-    return {"outcome": str(Outcome.WAITS), "version": 0, "commits": 0, **told}
+    """What a step answers where there is no collection yet, as it is not known what columns it has."""
+    details = {"waits_for": waits.laggard, "waits": waits.reason, "unfinished": False}
+    return {"outcome": str(Outcome.WAITS), "version": 0, "commits": 0, **details}
 
 
 def interval_of(step: Step, args: argparse.Namespace) -> Interval | None:

@@ -27,8 +27,8 @@ def backfill(
 ) -> dict[str, Any]:
     """Read some intervals, in order, and bring the collection on through its steps and gates after every `most`.
 
-    `begin` is told before each group how many intervals are done. A bad interval stops no other: those behind it are
-    ingested, too, and once all were tried its error is raised; then nothing behind it is sealed. All that was done
+    `begin` is called before each group with how many intervals are done. A bad interval stops no other: those behind it
+    are ingested, too, and once all were tried its error is raised; then nothing behind it is sealed. All that was done
     stays done, and is nothing to do when the same is asked again. The result says how many steps did something, and
     `waits_for` which intervals before these are missing (None: none).
     """

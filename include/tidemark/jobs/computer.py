@@ -27,7 +27,7 @@ class Computer(Protocol):
         """Write by how much D differs from its definition, as parts under the computation's prefix, by names that no
         other attempt uses; no parts where it does not.
 
-        Raises InvalidUsage for a definition that raises, naming the row where that can be told, for a negative
+        Raises InvalidUsage for a definition that raises, naming the row where it is known, for a negative
         multiplicity; GateFailed, with both, where its columns are not those of D any more.
         """
         ...

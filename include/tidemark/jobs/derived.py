@@ -31,7 +31,7 @@ STOPS = 64
 """Boundaries of a schedule that are looked ahead to: a run plans again after each commit."""
 
 
-class Untold(InvalidUsage):
+class NotComparable(InvalidUsage):
     """What was held at a recorded frontier cannot be compared with its definition: what that needs is merged by now."""
 
 
@@ -80,7 +80,7 @@ def recipe_of(derived: Derived, inputs: Sequence[InputState]) -> Recipe | None:
 
 def recipe_of_file(file: DerivedFile, inputs: Sequence[InputState]) -> Recipe | None:
     """As `recipe_of`, of a definition as its file declares it. Raises InvalidUsage at the file's line, also for columns
-    it names that the definition has not; those of a definition in Python are told by Spark alone."""
+    it names that the definition has not; those of a definition in Python are known to Spark alone."""
     try:
         recipe = recipe_of(file.origin, inputs)
     except InvalidUsage as error:
@@ -142,12 +142,12 @@ def inputs_of(job: Job, request: CorrectRequest, inputs: Sequence[InputState]) -
 
 
 def consumed_inputs(job: Job, consumption: Consumption, inputs: Sequence[InputState]) -> tuple[Input, ...]:
-    """The inputs as a consumption has them. Untold, naming it, if one does not keep that time any more."""
+    """The inputs as a consumption has them. NotComparable, naming it, if one does not keep that time any more."""
     found = []
     for given in inputs:
         held, state = consumption.of(given.name), _created(given)
         if held is None or held.incarnation != state.incarnation or not state.function.keeps(held.upper - 1):
-            raise Untold(
+            raise NotComparable(
                 f"{given.name} does not keep what was consumed of it; run correct, which recomputes everything"
             )
         found.append(Input(given.name, job.neighbour(given.name).store.url, state, held.upper, consumed=held.upper))
@@ -168,8 +168,8 @@ def judged(job: Job, asked: Computation) -> Computation:
 
 def readable_from(job: Job, derived: Derived, given: Arrangement, consumed: int) -> int:
     """From when on an input is to be readable that was consumed to a time: just below that. Where sliding windows take
-    late rows for a while only, just below the end of the interval up to which it was complete then: it is told apart
-    who came before that, and who came since, though they were consumed (model/window/judged.py)."""
+    late rows for a while only, just below the end of the interval up to which it was complete then: rows that came
+    before that are distinguished from those that came since, though all were consumed (model/window/judged.py)."""
     windows = derived.definition.windows
     if windows is None or windows.counts_late_for is None or not isinstance(windows.kind, Sliding):
         return consumed - 1
@@ -228,10 +228,10 @@ def changed_rows(job: Job, given: Input) -> int:
     """How many rows at rest hold what was learned of an input since it was consumed (of one that was not, all), by the
     records of its parts alone."""
     store, upto = job.neighbour(given.name).store, given.upper - 1
-    told = (
+    planned = (
         plan_as_of(given.state, upto) if given.previous is None else plan_changes(given.state, given.previous - 1, upto)
     )
-    return sum(part.rows for some in at_rest(*parts_table.opened_read(store, told)) for part in some.parts)
+    return sum(part.rows for some in at_rest(*parts_table.opened_read(store, planned)) for part in some.parts)
 
 
 def computation(

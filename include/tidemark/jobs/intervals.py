@@ -47,7 +47,7 @@ def each_interval(job: Job, interval: Interval, step: Callable[[Job, Interval], 
 def in_turn(
     intervals: Sequence[Interval], step: Callable[[Interval], object], note: Callable[[Interval, int], object]
 ) -> None:
-    """Do a step for one interval after another; `note` is told of each, and its number from 1, before it begins.
+    """Do a step for one interval after another; `note` gets each, and its number from 1, before it begins.
 
     A bad interval stops no other. Where the files of some cannot be taken, or have not landed, that is raised once the
     others are done: GateFailed if data were wrong, else InvalidUsage, else NotReady, of all of them together. Of a
@@ -85,14 +85,14 @@ def _named(intervals: Sequence[Interval], said: str) -> str:
 
 def _together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Counts added up; batches as a count of them, since a task's result must stay small."""
-    told = {result["outcome"] for result in results}
+    outcomes = {result["outcome"] for result in results}
     counts: dict[str, int] = {}
     for result in results:
         for name, value in result.items():
             if isinstance(value, int) and name != "version":
                 counts[name] = counts.get(name, 0) + value
     return {
-        "outcome": next(outcome for outcome in Outcome if outcome in told),
+        "outcome": next(outcome for outcome in Outcome if outcome in outcomes),
         "version": results[-1]["version"],
         "intervals": len(results),
         "batches": sum(bool(result.get("batch")) for result in results),
@@ -103,12 +103,12 @@ def _together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _changed(results: Sequence[dict[str, Any]], counts: Mapping[str, int]) -> dict[str, Any]:
     """What running intervals again came to; nothing where none was run again."""
-    told = [result["changed"] for result in results if "changed" in result]
-    if not told:
+    changes = [result["changed"] for result in results if "changed" in result]
+    if not changes:
         return {}
-    differing = sum(words != NOTHING_CHANGED for words in told)
+    differing = sum(words != NOTHING_CHANGED for words in changes)
     rows = f"{counts.get('retracted', 0):,} rows retracted and {counts.get('added', 0):,} added"
-    words = f"{differing} of {len(told)} intervals run again: {rows} by corrected files"
+    words = f"{differing} of {len(changes)} intervals run again: {rows} by corrected files"
     times = [time for result in results for time in result.get("event_times") or ()]
     bounds = {"event_times": [min(times), max(times)]} if times else {}
     return {"changed": words if differing else NOTHING_CHANGED, **bounds}

@@ -98,8 +98,8 @@ def check_columns(about: About) -> None:
     if about.expectation in _ACROSS and any(isinstance(held, DecimalType) for held in types.values()):
         scales = {held.scale if isinstance(held, DecimalType) else None for held in types.values()}
         if len(scales) > 1:
-            told = ", ".join(f"{column} {held}" for column, held in types.items())
-            raise InvalidUsage(f"columns {told} differ in their digits behind the point; here they must have as many")
+            named = ", ".join(f"{column} {held}" for column, held in types.items())
+            raise InvalidUsage(f"columns {named} differ in their digits behind the point; here they must have as many")
     if any(word in about.expectation for word in _ABOUT_TEXT):
         held = about.type_of(about.arguments["column"])
         if held in _NO_TEXTS or isinstance(held, DecimalType):
@@ -215,15 +215,15 @@ def _regexes(about: About, argument: str, value: Any) -> list[str]:
 
 
 def _time_format(about: About, argument: str, value: Any) -> str:
-    told = _text(about, argument, value)
+    written = _text(about, argument, value)
     moment = datetime(2013, 1, 2, 3, 4, 5)  # noqa: DTZ001 - a format is tried with any moment
     try:
-        datetime.strptime(moment.strftime(told), told)  # noqa: DTZ007
+        datetime.strptime(moment.strftime(written), written)  # noqa: DTZ007
     except (ValueError, UnicodeError):
         raise InvalidUsage(
             f"{argument} {shown(value)} cannot read what it writes; write one such as %Y-%m-%d"
         ) from None
-    return told
+    return written
 
 
 def _text(about: About, argument: str, value: Any) -> str:

@@ -47,7 +47,7 @@ class Inspected:
 @dataclass(frozen=True)
 class Corrected:
     """What a batch that corrects files took back: `retracted` rows of the `contributed` ones that there were of its
-    interval, and how many of them had not been there (None: of this envelope it cannot be told: that of
+    interval, and how many of them had not been there (None: of this envelope it is not known: that of
     signed diffs, that of full snapshots)."""
 
     contributed: int

@@ -96,7 +96,7 @@ def is_pandas(frame: Any) -> bool:
 
 
 def great_expectations(*, for_spark: bool = True) -> Any:
-    """The package, imported once, with Spark's engine only if it is `for_spark` (gx_import.py), and told to keep to
+    """The package, imported once, with Spark's engine only if it is `for_spark` (gx_import.py), and made to keep to
     itself. Where it is imported anew for Spark, what was prepared before is prepared again."""
     package: Any = import_package(for_spark=for_spark)
     if not getattr(package, "_tidemark_registered", False):

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 SHORT_ID = 12
 """Characters of a batch's id shown to people; commands take any unambiguous beginning."""
-TOLD_FAILURES, TOLD_ROWS, TOLD_COLUMNS = 8, 5, 10
+MOST_FAILURES, MOST_ROWS, MOST_COLUMNS = 8, 5, 10
 """How much of what failed travels with the failure."""
-TOLD_MESSAGE, TOLD_VALUE = 400, 60
+MESSAGE_LENGTH, VALUE_LENGTH = 400, 60
 """Characters of a finding, and of a value, that do."""
 
 
@@ -106,8 +106,8 @@ class GateReport:
         """JSON values for a step's one-line result: warnings by rule and message, no rows."""
         warnings = [{"rule": result.rule, "batch": result.batch, "message": result.message} for result in self.warnings]
         accepted = [one.words for one in self.accepted]
-        told = {"accepted": accepted} if accepted else {}
-        return {"rules": len(self.results), "warnings": warnings, **told, "docs": self.docs}
+        extra = {"accepted": accepted} if accepted else {}
+        return {"rules": len(self.results), "warnings": warnings, **extra, "docs": self.docs}
 
     def of_failures(self) -> dict[str, Any]:
         """JSON values that travel with the failure, bounded: what failed, with some of the rows, for who is asked what
@@ -116,21 +116,21 @@ class GateReport:
             "suite": self.suite,
             "batches": list(dict.fromkeys(result.batch for result in self.failures)),
             "acceptable": all(result.acceptable for result in self.failures),
-            "failed": [_told(result) for result in self.failures[:TOLD_FAILURES]],
-            "more": max(0, len(self.failures) - TOLD_FAILURES),
+            "failed": [_failure_entry(result) for result in self.failures[:MOST_FAILURES]],
+            "more": max(0, len(self.failures) - MOST_FAILURES),
             "docs": self.docs,
         }
 
 
-def _told(result: RuleResult) -> dict[str, Any]:
+def _failure_entry(result: RuleResult) -> dict[str, Any]:
     """A failure without more of it than a person reads."""
     rows = [
-        {name: shortened(_text(value), TOLD_VALUE) for name, value in list(row.items())[:TOLD_COLUMNS]}
-        for row in result.rows[:TOLD_ROWS]
+        {name: shortened(_text(value), VALUE_LENGTH) for name, value in list(row.items())[:MOST_COLUMNS]}
+        for row in result.rows[:MOST_ROWS]
     ]
-    message = shortened(result.message, TOLD_MESSAGE)
-    told = {"batch": result.batch, "rule": result.rule, "message": message, "failing": result.failing}
-    return {**told, "acceptable": result.acceptable, "rows": rows}
+    message = shortened(result.message, MESSAGE_LENGTH)
+    entry = {"batch": result.batch, "rule": result.rule, "message": message, "failing": result.failing}
+    return {**entry, "acceptable": result.acceptable, "rows": rows}
 
 
 def rendered(report: GateReport) -> RenderableType:
@@ -143,8 +143,8 @@ def rendered(report: GateReport) -> RenderableType:
     findings = (*report.failures, *report.warnings)
     if not findings:
         return title
-    told = [(found.severity, found.batch[:SHORT_ID], found.rule, found.message) for found in findings]
-    shown: list[RenderableType] = [title, _table(("severity", "batch", "rule", "found"), told)]
+    lines = [(found.severity, found.batch[:SHORT_ID], found.rule, found.message) for found in findings]
+    shown: list[RenderableType] = [title, _table(("severity", "batch", "rule", "found"), lines)]
     for found in findings:
         if found.rows:
             of_all = f" of {found.failing}" if found.failing else ""

@@ -50,8 +50,8 @@ class Ran:
     @property
     def digest(self) -> str:
         """The same for every gate that one try of one task ran, and for no other's."""
-        told = [self.run_id, self.task_id, self.map_index, self.try_number] if self.run_id else [self.attempt]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+        identity = [self.run_id, self.task_id, self.map_index, self.try_number] if self.run_id else [self.attempt]
+        return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
 
 
 def ran(attempt: str) -> Ran:
@@ -105,8 +105,8 @@ class Results:
         """
         folder = _folder(document["collection"], document["gate"])
         key = f"{folder}{now:016d}-{who.digest}-{outcome}.json"
-        told = {**document, "outcome": outcome, "kept_at": now, **vars(who)}
-        self.store.create(key, _bounded(told))
+        entry = {**document, "outcome": outcome, "kept_at": now, **vars(who)}
+        self.store.create(key, _bounded(entry))
         for old in [name.name for name in self.names(document["collection"], document["gate"])][KEEP:]:
             self.store.delete(f"{folder}{old}.json")
         return f"{self.store.url}/{key}"

@@ -22,7 +22,7 @@ _ABOUT = ("column", "column_A", "column_B", "column_list", "severity", "descript
 
 @dataclass(frozen=True)
 class Wording:
-    """One expectation and its verdict on rows of a collection. Values of its masked columns are not told."""
+    """One expectation and its verdict on rows of a collection. Values of its masked columns are not shown."""
 
     owner: OwnerExpectation
     verdict: Verdict
@@ -62,12 +62,12 @@ class Wording:
 
     def _value(self, value: Any) -> str:
         pairs = by_column(self.owner, value)
-        told = [(column, self._of_column(column, held)) for column, held in pairs]
-        if len(told) == 1:
-            return told[0][1]
+        parts = [(column, self._of_column(column, held)) for column, held in pairs]
+        if len(parts) == 1:
+            return parts[0][1]
         if isinstance(value, Mapping):
-            return ", ".join(f"{column} {text}" for column, text in told)
-        return "(" + ", ".join(text for _, text in told) + ")"
+            return ", ".join(f"{column} {text}" for column, text in parts)
+        return "(" + ", ".join(text for _, text in parts) + ")"
 
     @cached_property
     def _types(self) -> dict[str, ValueType]:

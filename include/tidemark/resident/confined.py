@@ -24,7 +24,7 @@ def private_conf(master: str) -> dict[str, str]:
     """Settings that keep other users of the machine and of the network out of a Spark that runs here as a whole.
 
     A cluster's Spark must talk over the network, and its secret is the cluster's: nothing is set for one. For
-    `local[…]` Spark makes a fresh secret itself; the processes of a `local-cluster[…]` must be told one.
+    `local[…]` Spark makes a fresh secret itself; the processes of a `local-cluster[…]` must be given one.
     """
     if not is_local(master):
         return {}

@@ -72,7 +72,7 @@ class ContextOwner:
 
     @property
     def alive(self) -> bool:
-        """Whether there is a Spark, and the executor inside of a local one, which can be told to stop on its own."""
+        """Whether there is a Spark, and the executor inside of a local one, which can be stopped on its own."""
         if self._jsc.isStopped():
             return False
         if not self._jsc.isLocal():

@@ -1,4 +1,4 @@
-"""Die with the parent: what keeps a driver from outliving the process that was told to end it."""
+"""Die with the parent: what keeps a driver from outliving the process that was asked to end it."""
 
 from __future__ import annotations
 

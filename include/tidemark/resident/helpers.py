@@ -160,8 +160,8 @@ class Helpers:
                 log(f"imported {', '.join(modules)}")
             case {"forked": int(pid), "run": str(forked)} if got[1]:
                 self._forked(forked, Process(pid, got[1][0]))
-            case {"run": str(run)} as told:
-                self._run_tells(run, told)
+            case {"run": str(run)} as message:
+                self._run_tells(run, message)
 
     def _forked(self, name: str, process: Process) -> None:
         if name not in (CONTEXT_OWNER, SECOND) and not self._run_started(name, process.pid):

@@ -59,7 +59,7 @@ class Server(Helpers):
     # --- life
 
     def serve(self) -> int:
-        """Until idle for long enough, retired and done, or told to stop by SIGTERM; the exit code."""
+        """Until idle for long enough, retired and done, or stopped by SIGTERM; the exit code."""
         self._place.prepare()
         self._owner = self._own()
         if self._owner is None:

@@ -111,7 +111,7 @@ def files_there(pattern: str) -> list[str]:
             found = (entry.name for entry in entries if _fits(entry.name, "*") and entry.is_file())
             return sorted(islice(found, LOOKED_AT))
     except OSError:
-        return []  # what cannot be looked at was told when it was listed
+        return []  # what cannot be looked at was reported when it was listed
 
 
 def nearly(names: Sequence[str], pattern: str) -> str | None:

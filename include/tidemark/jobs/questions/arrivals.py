@@ -23,9 +23,9 @@ from tidemark.storage.log.log import StateLog
 from tidemark.storage.sidecars import ledger
 
 COMPARED = 200
-"""Files counted last, by which the rows of those that come are told."""
+"""Files counted last, by which the rows of those that come are estimated."""
 AGAIN = 600_000_000
-"""Microseconds after which files that were told, and are still not counted, are told again."""
+"""Microseconds after which files that were announced, and are still not counted, are announced again."""
 MOST_PAUSE = 5_000_000
 """Microseconds between two looks, at most: lengths are kept to this."""
 
@@ -58,10 +58,10 @@ def pause_of(batching: Batching) -> int:
 
 @dataclass
 class Arrivals:
-    """Remembers between looks how fast files came, and what was told: nothing that a look at the landing would not
+    """Remembers between looks how fast files came, and what was announced: nothing that a look at the landing would not
     bring back. `collection` has rules of batching; `listed` lists the landing.
 
-    What was told is not told again until it is counted, or AGAIN has passed: who ingests it may have died.
+    What was announced is not announced again until it is counted, or AGAIN has passed: who ingests it may have died.
     """
 
     collection: Collection
@@ -71,7 +71,7 @@ class Arrivals:
     _interval: Interval | None = None
     _cutter: Cutter | None = None
     _seen: dict[str, str] = field(default_factory=dict)
-    _told: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _announced: dict[str, tuple[str, int]] = field(default_factory=dict)
     _counted: dict[str, str] = field(default_factory=dict)
     _rows_per_byte: float | None = None
 
@@ -80,7 +80,7 @@ class Arrivals:
         reading the state do."""
         interval = open_interval(self.collection, now)
         if interval != self._interval:
-            self._interval, self._seen, self._told, self._counted = interval, {}, {}, {}
+            self._interval, self._seen, self._announced, self._counted = interval, {}, {}, {}
         if interval is None:
             return None
         files = self._listed(interval)
@@ -95,7 +95,7 @@ class Arrivals:
         self._cutter, cut = cutter.cut(held, now)
         if cut is None:
             return None
-        self._told |= {file.identity: (file.token, now) for file in pending}
+        self._announced |= {file.identity: (file.token, now) for file in pending}
         return Due(interval, cut)
 
     def _listed(self, interval: Interval) -> list[SourceFile]:
@@ -104,7 +104,7 @@ class Arrivals:
         return self.listed(pattern, self.landing_root, within=within)
 
     def _pending(self, interval: Interval, files: Sequence[SourceFile], now: int) -> tuple[SourceFile, ...]:
-        """Of the files those that a cut would take now, and that were not told lately."""
+        """Of the files those that a cut would take now, and that were not announced lately."""
         state = self.log.load().arrangement
         known = {} if state is None else ledger.known(self.log.store, state.ledger, [file.identity for file in files])
         if state is not None:
@@ -116,10 +116,10 @@ class Arrivals:
         batching = self.collection.landed.batching
         assert batching is not None  # who has none is not looked at
         some = left_to_cut(files, known, settled_by=now - batching.settle)
-        return tuple(file for file in some if not self._was_told(file, now))
+        return tuple(file for file in some if not self._was_announced(file, now))
 
-    def _was_told(self, file: SourceFile, now: int) -> bool:
-        token, at = self._told.get(file.identity, ("", 0))
+    def _was_announced(self, file: SourceFile, now: int) -> bool:
+        token, at = self._announced.get(file.identity, ("", 0))
         # A clock that steps back makes nothing wait for ever.
         return token == file.token and 0 <= now - at < AGAIN
 

@@ -53,8 +53,8 @@ def corrected_between(log: StateLog, lower: int, upper: int) -> CorrectedRows:
     """What was corrected and learned in `[lower, upper)`, without batches that were quarantined since.
 
     Reads versions down to the one that moved the seal to `lower`: what was committed before was learned before. A seal
-    may also be recorded that asked for more than it got, and moved nothing: that is told by the state before it. Of a
-    span from the beginning nothing is told; nobody had been told what was corrected there.
+    may also be recorded that asked for more than it got, and moved nothing: that is known from the state before it. Of
+    a span from the beginning nothing is reported; nobody had seen what was corrected there.
     """
     found, taken_out, back = CorrectedRows(), set[str](), set[str]()
     for record in log.history() if lower else ():
@@ -80,10 +80,10 @@ def _sealed_before(log: StateLog, version: int) -> int:
 
 def _learned(change: Ingested, lower: int, upper: int, taken_out: set[str]) -> bool:
     batch = change.batch.id if change.batch else change.snapshot.batch if change.snapshot else None
-    told = change.batch or change.snapshot
-    if told is None or told.learned_at is None:  # nothing differed
+    brought = change.batch or change.snapshot
+    if brought is None or brought.learned_at is None:  # nothing differed
         return False
-    return lower <= told.learned_at < upper and batch not in taken_out
+    return lower <= brought.learned_at < upper and batch not in taken_out
 
 
 def _happened(change: Ingested) -> tuple[int, ...]:

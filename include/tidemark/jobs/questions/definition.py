@@ -11,7 +11,7 @@ from typing import Any
 from tidemark.definition.computation import Computation, Differing
 from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.derived import Untold, as_computed, computation, consumed_inputs, judged, opened, recipe_of
+from tidemark.jobs.derived import NotComparable, as_computed, computation, consumed_inputs, judged, opened, recipe_of
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Consumption, Mode
@@ -21,7 +21,7 @@ from tidemark.plan.computed_as import computed_as
 from tidemark.plan.consume import InputState
 
 MOST = 20
-"""Rows that are told of a frontier at which they differ."""
+"""Rows that are shown of a frontier at which rows differ."""
 
 
 class Judge(StrEnum):
@@ -47,7 +47,7 @@ class Comparison:
 @dataclass(frozen=True)
 class Frontier:
     """What was found at one recorded frontier: the first rows that differ, and as of Comparison what was judged; or why
-    it cannot be told any more."""
+    that is not known any more."""
 
     upper: int
     complete_below: int
@@ -77,7 +77,7 @@ class DefinitionReport:
 
     @property
     def sound(self) -> bool:
-        """Whether no row differed at a frontier of which that could be told."""
+        """Whether no row differed at a frontier that could be compared."""
         return all(one.sound for one in self.frontiers)
 
     @property
@@ -122,33 +122,39 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
     for consumption in newest_first if every else newest_first[:1]:
         consumed = {held.input: held.upper for held in consumption.inputs}
         frontier = Frontier(consumption.upper, consumption.complete_below, consumed)
-        if untold := _untold(state, consumption, recipe, inputs):
-            found.append(replace(frontier, untold=untold))
+        if reason := _why_not_comparable(state, consumption, recipe, inputs):
+            found.append(replace(frontier, untold=reason))
             continue
         try:
             read = consumed_inputs(job, consumption, inputs)
-        except Untold as error:
+        except NotComparable as error:
             found.append(replace(frontier, untold=str(error)))
             continue
         asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
         job.note(f"recomputing {state.collection.name} as of {format_instant(consumption.upper)}")
-        told = _compared(job, asked, None, most)
+        comparison = _compared(job, asked, None, most)
         found.append(
-            replace(frontier, differing=told.differing, judged_by=told.judged_by, windows=told.windows, left=told.left)
+            replace(
+                frontier,
+                differing=comparison.differing,
+                judged_by=comparison.judged_by,
+                windows=comparison.windows,
+                left=comparison.left,
+            )
         )
     return DefinitionReport(state.collection.name, head.version, tuple(found))
 
 
 def compared_keys(job: Job, state: Arrangement, keys: Sequence[Key], most: int) -> Comparison:
-    """Of some keys of a state the rows that differ at its newest recorded frontier. Raises Untold where that cannot be
-    told any more, InvalidUsage for a definition that is refused or raises."""
+    """Of some keys of a state the rows that differ at its newest recorded frontier. Raises NotComparable where that is
+    not known any more, InvalidUsage for a definition that is refused or raises."""
     consumption, derived = state.consumed, state.collection.derived
     if consumption is None:
         return Comparison((), Judge.LAW)
     inputs = opened(job, derived)
     recipe = recipe_of(derived, inputs)
-    if untold := _untold(state, consumption, recipe, inputs):
-        raise Untold(untold)
+    if reason := _why_not_comparable(state, consumption, recipe, inputs):
+        raise NotComparable(reason)
     read = consumed_inputs(job, consumption, inputs)
     asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
     return _compared(job, asked, keys, most)
@@ -175,7 +181,9 @@ def _compared(job: Job, asked: Computation, keys: Sequence[Key] | None, most: in
     return Comparison(rows, Judge.SPARK, 0 if keys is None else len(keys))
 
 
-def _untold(state: Arrangement, consumption: Consumption, recipe: Recipe | None, inputs: Sequence[InputState]) -> str:
+def _why_not_comparable(
+    state: Arrangement, consumption: Consumption, recipe: Recipe | None, inputs: Sequence[InputState]
+) -> str:
     """Why what was held at a frontier cannot be compared with the definition; "" if it can."""
     known = [given.state.collection for given in inputs if given.state is not None]
     if consumption.definition != computed_as(state.collection, known):

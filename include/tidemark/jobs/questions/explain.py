@@ -44,15 +44,15 @@ def explain(job: Job) -> dict[str, Any]:
     inputs = opened(job, collection.derived)
     recipe = recipe_of(collection.derived, inputs)
     key = [column.name for column in collection.key]
-    told = _computed(collection.name, collection.derived, recipe, inputs, state)
+    report = _computed(collection.name, collection.derived, recipe, inputs, state)
     state = replace(state, collection=as_computed(collection, recipe))
     next_run = _next(job, state, inputs, recipe)
-    return {"collection": collection.name, "version": head.version, "key": key, **told, "next": next_run}
+    return {"collection": collection.name, "version": head.version, "key": key, **report, "next": next_run}
 
 
 def explain_declared(job: Job, file: DerivedFile) -> dict[str, Any]:
     """As `explain`, of a collection as its file declares it. Where it was created by another definition, the next run
-    is the one that follows this one; where it was not created, nothing is told of it. Its inputs must be there. Raises
+    is the one that follows this one; where it was not created, nothing is said of it. Its inputs must be there. Raises
     InvalidUsage at the file's line, as `recipe_of_file`."""
     inputs = opened(job, file.origin)
     recipe = recipe_of_file(file, inputs)
@@ -60,12 +60,12 @@ def explain_declared(job: Job, file: DerivedFile) -> dict[str, Any]:
     held = head.arrangement
     state = held if held is not None and held.collection.is_derived else None
     try:
-        told = _computed(file.name, file.origin, recipe, inputs, state)
+        report = _computed(file.name, file.origin, recipe, inputs, state)
     except InvalidUsage as error:
         raise file.refusal_of_definition(str(error)) from None
     shown = file.key or (recipe.key if recipe else None) or ()
-    told |= {"next": None if state is None else _next_by(job, state, head.version, inputs, recipe, file.origin)}
-    return {"collection": file.name, "version": 0 if state is None else head.version, "key": list(shown), **told}
+    report |= {"next": None if state is None else _next_by(job, state, head.version, inputs, recipe, file.origin)}
+    return {"collection": file.name, "version": 0 if state is None else head.version, "key": list(shown), **report}
 
 
 def _next_by(
@@ -99,7 +99,7 @@ def _computed(
         "windows": list(_windows(derived)),
         "ways": _ways(recipe, inputs),
         "subtracts": bool(recipe and recipe.by_key and recipe.by_key.delta),
-        "inputs": [_told(state, given) for given in inputs],
+        "inputs": [_input_entry(state, given) for given in inputs],
         "queries": _queries(recipe),
     }
 
@@ -129,7 +129,7 @@ def _windows(derived: Derived) -> tuple[str, ...]:
 
 def _touches(job: Job, derived: Derived, mode: Mode, read: Sequence[Input]) -> dict[str, Any]:
     """How many rows of the input the next run of windows reads, and how many windows it computes, at most; where that
-    cannot be told from records, which windows these are."""
+    cannot be known from records, which windows these are."""
     if derived.definition.windows is None:
         return {}
     from tidemark.definition.windows.explained import most_of_all, most_windows, reach
@@ -141,7 +141,7 @@ def _touches(job: Job, derived: Derived, mode: Mode, read: Sequence[Input]) -> d
     return {"changed_rows": rows} | ({"touched": reach(kind)} if most is None else {"touched_windows": rows * most})
 
 
-def _told(state: Arrangement | None, given: InputState) -> dict[str, Any]:
+def _input_entry(state: Arrangement | None, given: InputState) -> dict[str, Any]:
     held = state.consumed.of(given.name) if state and state.consumed else None
     usable = given.state.certified_trace_upper if given.state else 0
     return {
@@ -166,8 +166,8 @@ def _next(job: Job, state: Arrangement, inputs: tuple[InputState, ...], recipe: 
             mode, why = mode_of(state.collection.derived, recipe, read)
             mode, why = (Mode.WHOLE, request.whole) if request.whole else (mode, why)
             to = format_instant(request.upper)
-            told = {"does": "corrects", "mode": str(mode), "why": why, "upper": request.upper, "upper_text": to}
-            return told | _touches(job, state.collection.derived, mode, read)
+            report = {"does": "corrects", "mode": str(mode), "why": why, "upper": request.upper, "upper_text": to}
+            return report | _touches(job, state.collection.derived, mode, read)
 
 
 def _queries(recipe: Recipe | None) -> dict[str, Any]:

@@ -52,8 +52,8 @@ class Follows:
     def as_dict(self) -> dict[str, Any]:
         """JSON values."""
         inputs = [one.as_dict() for one in self.inputs]
-        told = {"waits_for": self.waits_for, "why": self.why, "due": self.due, "last": self.last}
-        return {"inputs": inputs, **told}
+        following = {"waits_for": self.waits_for, "why": self.why, "due": self.due, "last": self.last}
+        return {"inputs": inputs, **following}
 
 
 def follows_of(head: Head, log: StateLog, newest: Callable[[str], Head | None]) -> Follows | None:
@@ -82,9 +82,9 @@ def follows(state: Arrangement, inputs: Sequence[InputState], *, last: str = "")
     if plan is None:
         waits = laggard(state, [one for one in found if isinstance(one, Usable)])
     lags = waits.laggard if waits else None
-    told = tuple(_followed(state, given, one, lags) for given, one in zip(inputs, found, strict=True))
+    followed = tuple(_followed(state, given, one, lags) for given, one in zip(inputs, found, strict=True))
     due = plan is not None and not isinstance(plan, Waits)
-    return Follows(told, lags, waits.reason if waits else "", due, last)
+    return Follows(followed, lags, waits.reason if waits else "", due, last)
 
 
 def last_run(log: StateLog, version: int) -> str:

@@ -8,7 +8,7 @@ which shares no code with what computed the collection but the reading of rows.
     law       model/window/evaluate.py        the windows of each stretch
     compare   law_windows.py                  with those that the collection has there
 
-What was not looked at is told, and never called right.
+What was not looked at is reported, and never called right.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class _Court:
         """What is found of some windows."""
         by, own = self.law.windows.by, [column.name for column in self.computation.collection.key]
         columns = [self._key_cells(keys, at, name) for at, name in enumerate(own)]
-        told = list(zip(*columns, strict=True))
-        windows = [Window(*row[len(by) :]) for row in told]
+        key_rows = list(zip(*columns, strict=True))
+        windows = [Window(*row[len(by) :]) for row in key_rows]
         reaches = [found for window in windows if (found := reach_of(self.rule, window))]
         near = reaches if len(reaches) == len(keys) else None
         opened, fitting = self._fitting([key[: len(by)] for key in keys], 1 if near is None else SCANNED)
@@ -142,7 +142,7 @@ class _Court:
         rows, held = self._read(opened, fitting, near), self._held(fitting, keys)
         asked = [
             self._priced(rows, row[: len(by)], stretch_of(self.rule, rows.instants(row[: len(by)]), window), window)
-            for key, row, window in zip(keys, told, windows, strict=True)
+            for key, row, window in zip(keys, key_rows, windows, strict=True)
             if key[: len(by)] in fitting
         ]
         chosen = _within_bounds(asked)
@@ -288,10 +288,10 @@ class _Court:
         for one in chosen:
             low, _ = rows.groups.get(one.group, (0, 0))
             own = range(low + one.stretch.low, low + one.stretch.high)
-            told = [seen.rows[at] for at in own if at in seen.rows]
+            seen_rows = [seen.rows[at] for at in own if at in seen.rows]
             desired = {
                 window: values
-                for _, window, values in window_rows(self.law.windows, told, value_of)
+                for _, window, values in window_rows(self.law.windows, seen_rows, value_of)
                 if one.has(window) and self._is_due(window)
             }
             there = shown.held(held, one.group, one.stretch, partial(self._is_held, one))
@@ -316,7 +316,7 @@ class _Court:
 
 
 def _with_hidden(law: Lawful, computation: Computation) -> Lawful:
-    """The windows with counts and sums of columns that are kept behind what is shown, where these are told."""
+    """The windows with counts and sums of columns that are kept behind what is shown, where these are known."""
     rule = computation.recipe.by_key if computation.recipe else None
     if law.selects or rule is None or rule.grouped is None:
         return law

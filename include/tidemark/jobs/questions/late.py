@@ -104,17 +104,17 @@ def late_rows(
     With `happened` only rows that happened then are counted, which reads the late rows of all these files."""
     files = late_files(store, state, intervals=intervals, path=path, batch=batch)
     if happened is None:
-        return _told([_count(file) for file in files], _rows(store, state.collection, files, limit))
+        return _late_rows([_count(file) for file in files], _rows(store, state.collection, files, limit))
     counts: list[FileCount] = []
     rows: list[dict[str, Any]] = []
     for file in files:
         if found := _rows_of(store, state.collection, file, happened):
             counts.append(_count_of(file, found))
             rows += found[: limit - len(rows)]
-    return _told(counts, rows)
+    return _late_rows(counts, rows)
 
 
-def _told(counts: Sequence[FileCount], rows: Iterable[dict[str, Any]]) -> LateRows:
+def _late_rows(counts: Sequence[FileCount], rows: Iterable[dict[str, Any]]) -> LateRows:
     return LateRows(
         sum(count.applied for count in counts),
         sum(count.moved for count in counts),

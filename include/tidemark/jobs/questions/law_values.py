@@ -115,11 +115,11 @@ def _by_spark(job: Job, name: str, given: Input, law: Lawful, some: pa.Table) ->
     of = sorted({one.of for one in law.windows.aggregates if one.of})
     names = [column.name for column in given.state.collection.columns if column.name in some.schema.names]
     numbered = some.select(names).append_column(NUMBER, pa.array(range(some.num_rows), pa.int64()))
-    told = job.computer.values(name, given.name, numbered, law.selects)
-    rows = zip(*(cells(told.column(one)) for one in of), strict=True) if of else iter([()] * told.num_rows)
-    numbers = told.column(NUMBER).to_pylist()
+    table = job.computer.values(name, given.name, numbered, law.selects)
+    rows = zip(*(cells(table.column(one)) for one in of), strict=True) if of else iter([()] * table.num_rows)
+    numbers = table.column(NUMBER).to_pylist()
     values = {number: dict(zip(of, row, strict=True)) for number, row in zip(numbers, rows, strict=True)}
-    return values, {one: _type_of(told.column(one).type) for one in of}
+    return values, {one: _type_of(table.column(one).type) for one in of}
 
 
 def _type_of(of: pa.DataType) -> ValueType:

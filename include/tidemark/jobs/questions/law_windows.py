@@ -49,8 +49,8 @@ class Shown:
     def of(cls, collection: Collection, windows: Windows, floats: frozenset[str]) -> Shown:
         """Those of a collection, of whose aggregates some are of `floats`."""
         aligned = not isinstance(windows.kind, Sliding | Session)
-        told = {one.name for one in windows.aggregates}
-        kept = tuple(column for column in collection.hidden if column.name in told)
+        aggregated = {one.name for one in windows.aggregates}
+        kept = tuple(column for column in collection.hidden if column.name in aggregated)
         columns, names = (*collection.columns, *kept), frozenset(column.name for column in kept)
         return cls(columns, windows.by, windows.aggregates, names, floats, aligned)
 
@@ -89,7 +89,7 @@ class Shown:
             return abs(int(desired) - int(held)) <= math.ceil(_SKETCH * int(desired))
         return bool(desired == held) or (desired != desired and held != held)
 
-    def told(self, group: Group, window: Window, values: Values, desired: int, held: int) -> Differing:
+    def as_differing(self, group: Group, window: Window, values: Values, desired: int, held: int) -> Differing:
         """A row that differs, as text."""
         known = dict(zip(self.by, group, strict=True)) | {WINDOW_START: window.start, WINDOW_END: window.end}
         known |= {one.name: value for one, value in zip(self.aggregates, values, strict=True)}
@@ -107,9 +107,9 @@ def differing(
         there = held.get(window, Counter())
         equal = [row for row in there if wanted is not None and shown.same(wanted, row)]
         if wanted is not None and not equal:
-            found.append(shown.told(group, window, wanted, 1, 0))
+            found.append(shown.as_differing(group, window, wanted, 1, 0))
         found += [
-            shown.told(group, window, row, int(row in equal), count)
+            shown.as_differing(group, window, row, int(row in equal), count)
             for row, count in there.items()
             if count != int(row in equal)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.definition.computation import Computation
 from tidemark.definition.windows.statistics import Statistics, statistics_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.derived import Untold, computation, consumed_inputs, judged, opened, recipe_of
+from tidemark.jobs.derived import NotComparable, computation, consumed_inputs, judged, opened, recipe_of
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
@@ -14,12 +14,12 @@ from tidemark.model.instant import format_instant
 from tidemark.plan.computed_as import computed_as
 
 
-def told_by(state: Arrangement, given: Collection, upto: int, *, open_too: bool) -> Consumption:
+def consumption_of(state: Arrangement, given: Collection, upto: int, *, open_too: bool) -> Consumption:
     """The consumption by which the windows of a state, over an input `given`, are what they are as known at `upto`: the
-    newest that was recorded by then, as what is there between two frontiers was told by the earlier one.
+    newest that was recorded by then, as what is there between two frontiers follows from the earlier one.
 
     Raises InvalidUsage where it is not recorded any more, where another definition was in force, and where `open_too`
-    asks for windows that a later one has told, too.
+    asks for windows that a later one has computed, too.
     """
     name, recorded = state.collection.name, state.consumptions
     found = next((one for one in reversed(recorded) if one.upper <= upto + 1), None)
@@ -42,17 +42,18 @@ def told_by(state: Arrangement, given: Collection, upto: int, *, open_too: bool)
 def statistics(job: Job, state: Arrangement, upto: int, *, open_too: bool) -> tuple[Computation, Statistics]:
     """What is computed for the statistics of the windows of a state as known at `upto`, and how.
 
-    Raises InvalidUsage as `told_by`, and where the input is gone or does not keep what was consumed of it any more.
+    Raises InvalidUsage as `consumption_of`, and where the input is gone or does not keep what was consumed of it any
+    more.
     """
     derived = state.collection.derived
     inputs = opened(job, derived)
     if inputs[0].state is None:
         raise InvalidUsage(f"statistics are read from {inputs[0].name}, which is not there any more")
-    consumption = told_by(state, inputs[0].state.collection, upto, open_too=open_too)
+    consumption = consumption_of(state, inputs[0].state.collection, upto, open_too=open_too)
     recipe = recipe_of(derived, inputs)
     try:
         read = consumed_inputs(job, consumption, inputs)
-    except Untold:
+    except NotComparable:
         held, given = consumption.inputs[0], inputs[0].state
         why = "it was created again since"
         if held.incarnation == given.incarnation:

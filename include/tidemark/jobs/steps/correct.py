@@ -77,10 +77,10 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
         if one.change is not None:
             done.append(one)
     _hold_consumed(job, one.head.state, one.found.inputs)
-    told = _result(one.head, done, lags)
+    result = _result(one.head, done, lags)
     if check:
-        told |= {"checked": checked, "repaired": sum(each.change.repaired for each in done if each.change)}
-    return told
+        result |= {"checked": checked, "repaired": sum(each.change.repaired for each in done if each.change)}
+    return result
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _settled(job: Job, *, until: int | None, whole: bool, check: bool) -> _Settl
             case None:
                 return Settled(one.head, None, one.found, one.fresh)
             case Corrected():
-                _told(job, one.change, one.found.computed)
+                _note_change(job, one.change, one.found.computed)
                 return Settled(one.head, one.change, one.found, one.fresh)
             case Redefined():
                 job.note(f"{one.head.state.collection.name}: columns of its inputs changed, so it is kept in others")
@@ -181,7 +181,7 @@ def _computed(
     return Proposal(change, found)
 
 
-def _told(job: Job, change: Corrected, computed: Computed) -> None:
+def _note_change(job: Job, change: Corrected, computed: Computed) -> None:
     job.note(change.words)
     if computed.way is not None:
         why = f" ({'; '.join(computed.way.why)})" if computed.way.why else ""
@@ -252,13 +252,13 @@ def _result(head: Head, done: Sequence[_Settled], waits: Waits | None) -> dict[s
     changes = [one.change for one in done if one.change is not None]
     newest = head.state.consumed
     outcome = Outcome.APPLIED if changes else Outcome.WAITS if waits else Outcome.NOTHING_TO_DO
-    told: dict[str, Any] = {"outcome": str(outcome), "version": head.version, "commits": len(changes)}
+    result: dict[str, Any] = {"outcome": str(outcome), "version": head.version, "commits": len(changes)}
     if waits:
         left = head.state.consumed is not None and head.state.certified_trace_upper < head.state.consumed.upper
-        told |= {"waits_for": waits.laggard, "waits": waits.reason, "unfinished": left}
+        result |= {"waits_for": waits.laggard, "waits": waits.reason, "unfinished": left}
     if changes:
         modes = Counter(str(change.mode) for change in changes)
-        told |= {
+        result |= {
             "mode": str(changes[-1].mode),
             "modes": dict(modes),
             "why": next((change.why for change in reversed(changes) if change.why), ""),
@@ -272,9 +272,9 @@ def _result(head: Head, done: Sequence[_Settled], waits: Waits | None) -> dict[s
             "batches": [change.batch.id for change in changes if change.batch],
         }
         if head.state.collection.derived.definition.windows is not None:
-            told["unplaced"] = sum(one.found.computed.unplaced for one in done)
-            told["late"] = asdict(sum((one.found.computed.late for one in done), NOT_LATE))
-    return told | (_frontier(newest) if newest else {})
+            result["unplaced"] = sum(one.found.computed.unplaced for one in done)
+            result["late"] = asdict(sum((one.found.computed.late for one in done), NOT_LATE))
+    return result | (_frontier(newest) if newest else {})
 
 
 def _way(way: Way) -> dict[str, Any]:

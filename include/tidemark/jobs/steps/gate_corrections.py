@@ -1,4 +1,4 @@
-"""What the unsealed gate is told of batches that correct: what they took back, and from how much."""
+"""What the unsealed gate sees of batches that correct: what they took back, and from how much."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _corrected_by(job: Job, state: Arrangement, batch: str) -> list[LedgerEntry]
         newest = {entry.path: entry for entry in held} | newest
         if any(entry.batch == batch for entry in held):
             break
-    told = (next((held for held in _back(entry) if held.batch == batch), None) for entry in newest.values())
-    return [entry for entry in told if entry is not None and entry.is_corrected]
+    found = (next((held for held in _back(entry) if held.batch == batch), None) for entry in newest.values())
+    return [entry for entry in found if entry is not None and entry.is_corrected]
 
 
 def _back(entry: LedgerEntry | None) -> Iterator[LedgerEntry]:
@@ -98,7 +98,7 @@ def _of_signed_rows(
     own: set[str],
 ) -> Corrected:
     """As `_figures`, where files have rows of negative diff: no sign tells what a file took back, so that all its rows
-    are compared. Whether a row had been there to be taken cannot be told."""
+    are compared. Whether a row had been there to be taken is not known."""
     corrected = {entry.path for entry in entries}
     numbers: dict[str, list[tuple[int, int]]] = {}
     tables: Tables = dict.fromkeys(own, tuple(parts))

@@ -1,4 +1,4 @@
-"""What the unsealed gate is told of what a derived collection was corrected by: what its commit says of it, and some of
+"""What the unsealed gate sees of what a derived collection was corrected by: what its commit says of it, and some of
 its keys recomputed."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from tidemark.jobs.derived import Untold, opened, recipe_of
+from tidemark.jobs.derived import NotComparable, opened, recipe_of
 from tidemark.jobs.job import Job
 from tidemark.jobs.questions.definition import compared_keys
 from tidemark.model.arrangement import Arrangement
@@ -61,20 +61,20 @@ def _compared(job: Job, state: Arrangement, parts: Sequence[Part], defined: Defi
         return defined
     keys = _some_keys(parts, len(state.collection.key))
     try:
-        told = compared_keys(job, state, keys, KEYS)
-    except Untold as error:
+        comparison = compared_keys(job, state, keys, KEYS)
+    except NotComparable as error:
         job.note(f"no key is recomputed: {error}")
         return defined
-    if told.left:
-        job.note(f"not recomputed: {told.left}")
-    if not told.keys:
+    if comparison.left:
+        job.note(f"not recomputed: {comparison.left}")
+    if not comparison.keys:
         return defined
-    rows = told.differing
+    rows = comparison.differing
     masked = state.collection.masked
     cells = rows[0].row if rows else ()
     first = ", ".join(f"{name} {MASKED if name in masked else cell}" for name, cell in cells)
     wrong = f"{first}: {rows[0].desired} times, stored {rows[0].held} times" if rows else ""
-    return Defined(defined.consumptions, defined.added, defined.retracted, told.keys, len(rows), wrong)
+    return Defined(defined.consumptions, defined.added, defined.retracted, comparison.keys, len(rows), wrong)
 
 
 def _some_keys(parts: Sequence[Part], width: int) -> list[Key]:

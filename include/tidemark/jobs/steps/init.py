@@ -122,8 +122,8 @@ def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
     outcome = Outcome.NOTHING_TO_DO if done.change is None or not done.fresh else done.change.kind
     if evolved(head.state.collection, collection) != head.state.collection:
         raise InvalidUsage(f"collection {collection.name} was declared otherwise by another run meanwhile; run again")
-    for told in columns:
-        job.note(f"collection {collection.name}: {told}")
+    for line in columns:
+        job.note(f"collection {collection.name}: {line}")
     return {"outcome": str(outcome), "version": head.version, "collection": collection.name, "columns": columns}
 
 

@@ -149,11 +149,11 @@ def _brought_up(job: Job, destination: Destination, again: bool, opening: Openin
         _recorded(job, destination, table, after)
         if files := table.tidy():
             job.note(f"removed {counted(files, 'file')} of {table.where} that expired snapshots named")
-        return Outcome.APPLIED, f"{table.where} holds it up to {format_instant(frontier)}: {_told(plan.content)}"
+        return Outcome.APPLIED, f"{table.where} holds it up to {format_instant(frontier)}: {_summary(plan.content)}"
     raise Contention(f"stale {ROUNDS} times, last: {reason}; run the step again")
 
 
-def _told(content: Content) -> str:
+def _summary(content: Content) -> str:
     named = f"{counted(len(content.names), 'part')} named" if content.names else "no new part to name"
     all_named = len(content.names) + len(content.kept)
     match content.way:

@@ -35,7 +35,7 @@ class Intervals(Enum):
     NAMES_RUN = auto()
     """`job(job, interval, …)`: the interval names the run, and nothing depends on it."""
     UNUSED = auto()
-    """`job(job, …)`: the app is told the run's interval as the others of the run are, and needs none."""
+    """`job(job, …)`: the app gets the run's interval as the others of the run do, and needs none."""
     CHOICE = auto()
     """`job(job, intervals=[…], …)`: none, or one to choose by."""
     NONE = auto()
@@ -43,7 +43,7 @@ class Intervals(Enum):
 
     @property
     def of_run(self) -> bool:
-        """Whether the app must be told the interval of its run."""
+        """Whether the app must be given the interval of its run."""
         return self not in (Intervals.CHOICE, Intervals.NONE)
 
 

@@ -65,8 +65,8 @@ def with_checksum(data: bytes) -> bytes:
 def without_checksum(data: bytes, name: str) -> bytes:
     """A JSON object without its last member, if that is the checksum of what is before it; else Corruption naming the
     object."""
-    body, found, told = data.rpartition(_CHECKSUM)
-    if not found or told != hashlib.sha256(body).hexdigest().encode() + b'"}':
+    body, found, digest = data.rpartition(_CHECKSUM)
+    if not found or digest != hashlib.sha256(body).hexdigest().encode() + b'"}':
         raise Corruption(f"{name} is not what was written: it does not end with its checksum")
     return body + b"}"
 

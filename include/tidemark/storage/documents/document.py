@@ -2,7 +2,7 @@
 
 The number is read from the bytes, before anything is decoded. What was written in a newer format, or has a field that
 its format does not have, is another Tidemark's: it is refused as a whole, and nothing is concluded from the rest of it
-(docs/decisions/0031). Objects of format 1 that began with no number are told by that.
+(docs/decisions/0031). Objects of format 1 began with no number, and are recognised by that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidemark.storage.documents.upgrade import FORMAT, Kind, as_it_is, upgraded
 _LEAD = re.compile(rb'\s*\{\s*"format"\s*:(?:\s*([1-9][0-9]{0,8})\s*([,}]))?')
 _NUMBERED_FROM_1 = (Kind.VERSION, Kind.PLAN)
 _UNKNOWN = ("unexpected_keyword_argument", "union_tag_invalid")
-"""What pydantic calls a field, and a kind of change, that it was not told of."""
+"""What pydantic calls a field, and a kind of change, that it does not know."""
 _OF_SHAPE = (*_UNKNOWN, "missing", "dataclass_type", "tuple_type")
 """What else it says then, of that place or of the other members of a union that it tries."""
 

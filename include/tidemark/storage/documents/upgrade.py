@@ -75,8 +75,8 @@ def _version_1_to_2(version: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unsealed_1_to_2(batch: dict[str, Any]) -> dict[str, Any]:
-    """Whether a batch brought late rows was not told. Those of one that did were learned at the seal of then, which is
-    its first time. So that is said of all: of one that brought none it comes to a tick too many, at the most."""
+    """Whether a batch brought late rows was not recorded. Those of one that did were learned at the seal of then, which
+    is its first time. So that is said of all: of one that brought none it comes to a tick too many, at the most."""
     return batch | {"learned_at": batch["first_time"] or None}
 
 

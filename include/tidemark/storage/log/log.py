@@ -233,11 +233,11 @@ class StateLog:
         following = self.versions.read(created.version + 1)
         if newest == created.version or (following and following.record.previous == created.sha256):
             return
-        told = f"version {created.version} was created after a stall, when the newest was {newest}"
+        stalled = f"version {created.version} was created after a stall, when the newest was {newest}"
         # Versions go oldest first: were this one of the history, it would have gone before its successor.
         if following is None and self.versions.read(created.version) is None:
-            raise CommitUnknown(f"{told}, and was collected since; run the step again")
-        raise Contention(f"{told}, and is none of its predecessors; run the step again")
+            raise CommitUnknown(f"{stalled}, and was collected since; run the step again")
+        raise Contention(f"{stalled}, and is none of its predecessors; run the step again")
 
     def _looked_anew(self, head: Head) -> tuple[Head, int]:
         """The head and a version known to exist. After a stall a missing next version proves nothing, as it may have

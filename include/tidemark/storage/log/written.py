@@ -64,9 +64,9 @@ class Written:
         try:
             keys = {key for root in fresh for key in self._named(root)}
         except Missing as missing:
-            return _told(str(missing))
+            return _removed(str(missing))
         if gone := self._absent(keys):
-            return _told(gone)
+            return _removed(gone)
         for token in self._sweeps if keys else ():
             if reason := self._doomed(token, keys):
                 return reason
@@ -141,5 +141,5 @@ class Written:
         return next((f"{key} is being removed by plan {number} of the collector" for key in doomed), None)
 
 
-def _told(key: str) -> str:
+def _removed(key: str) -> str:
     return f"{key} was removed before it could be committed"

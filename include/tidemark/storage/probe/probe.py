@@ -47,7 +47,7 @@ def prove(store: ObjectStore, unique: str, pause: Callable[[float], None] = time
             _judge(store, questions)
         except TidemarkError as error:
             if left := _deleted(questions):
-                raise type(error)(f"{error}; {_told(left, address_of(store))}") from error
+                raise type(error)(f"{error}; {_undeleted(left, address_of(store))}") from error
             raise
         except BaseException:
             _deleted(questions)
@@ -59,7 +59,7 @@ def prove(store: ObjectStore, unique: str, pause: Callable[[float], None] = time
 
 def leftover(proof: Proof) -> str:
     """What to say of the objects that could not be deleted."""
-    return _told(proof.left, proof.address)
+    return _undeleted(proof.left, proof.address)
 
 
 def _judge(store: ObjectStore, questions: Questions) -> None:
@@ -103,6 +103,6 @@ def _delete(store: ObjectStore, keys: Collection[str]) -> tuple[str, ...]:
     return tuple(left)
 
 
-def _told(left: tuple[str, ...], address: str) -> str:
+def _undeleted(left: tuple[str, ...], address: str) -> str:
     objects = f"{len(left)} object{'s' if len(left) > 1 else ''} of the probe"
     return f"{objects} could not be deleted and may be removed: {left[0].partition('/')[0]}/ below {address}"

@@ -1,4 +1,4 @@
-"""An input as Arrow reads it, whose failures are told apart from what Arrow makes of the bytes."""
+"""An input as Arrow reads it, whose failures are distinguished from what Arrow makes of the bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 class WatchedInput:
     """An open input as `pyarrow.PythonFile` wants it. A read that fails raises what `failure` makes of its OSError: in
-    Arrow's hands it would look like damage. `seen` is told how many bytes each read gave."""
+    Arrow's hands it would look like damage. `seen` gets how many bytes each read gave."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 Batch = UnsealedBatch | TraceBatch
 Progress = Callable[[str, int, int], None]
-"""Told what is being looked at, how many of it were, and how many there are."""
+"""Called with what is being looked at, how many of it were, and how many there are."""
 READERS = 16
 """Objects read at once: metadata objects are small, and a store across a network answers each in its own time."""
 
@@ -177,14 +177,14 @@ def _standing(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
 
 def _read_kept(store: ObjectStore, state: Arrangement, found: Contents, each: Each[ObjectRef, Table]) -> None:
     """The tables of what files contributed; their parts are then kept, too. Those of batches were read with these."""
-    told = {batch.parts.key for batch in state.batches if isinstance(batch.parts, ObjectRef)}
+    of_batches = {batch.parts.key for batch in state.batches if isinstance(batch.parts, ObjectRef)}
     files = {part.file.key for _, part in found.parts}
     tables = {key: found.kept.pop(key) for key in list(found.kept)}
     entries = {ref: entry for entry, ref in tables.values()}
-    found.objects += len(tables.keys() - told)
+    found.objects += len(tables.keys() - of_batches)
     for ref, table in each("reading what files contributed", lambda ref: _table(store, ref), list(entries)):
         assert isinstance(table, Table), "it says itself what is wrong with it"
-        found.objects += 0 if ref.key in told else table.more
+        found.objects += 0 if ref.key in of_batches else table.more
         batch = entries[ref].batch or ""
         found.findings += [Finding("parts table", detail, batch, key) for key, detail in table.wrong.items()]
         found.kept |= {p.file.key: (entries[ref], p.file) for p in table.parts if p.file.key not in files}
