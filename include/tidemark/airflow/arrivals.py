@@ -56,9 +56,9 @@ class ArrivalsTrigger(BaseEventTrigger):
         while True:
             began = time.monotonic()
             # Looking is reading a file system or a bucket: never in the loop, which other triggers share.
-            told = await asyncio.to_thread(self._look, arrivals)
-            if told is not None:
-                yield TriggerEvent(told)  # type: ignore[no-untyped-call]
+            due = await asyncio.to_thread(self._look, arrivals)
+            if due is not None:
+                yield TriggerEvent(due)  # type: ignore[no-untyped-call]
             await asyncio.sleep(max(pause, SLOW * (time.monotonic() - began)))
 
     def _arrivals(self) -> tuple[Arrivals, float]:
@@ -130,17 +130,17 @@ class CutGateOperator(_OfACut, GateOperator):
 def cut_of_run(context: Mapping[str, Any], collection: Collection) -> tuple[Interval, Cut]:
     """The interval that a run takes a batch of, and why it is cut. InvalidUsage for a run by hand before the
     collection's start or after its end."""
-    told = [
+    payloads = [
         event.extra["payload"]
         for asset, events in (context.get("triggering_asset_events") or {}).items()
         if str(getattr(asset, "uri", "")).startswith(SCHEME)
         for event in events
         if isinstance(event.extra.get("payload"), Mapping)
     ]
-    if told:
+    if payloads:
         # Of several, which queued behind a run that took long, the newest is of the interval that goes on.
-        newest = max(told, key=lambda payload: parse_instant(payload["upper"]))
-        cuts = [_cut(payload) for payload in told if payload["upper"] == newest["upper"]]
+        newest = max(payloads, key=lambda payload: parse_instant(payload["upper"]))
+        cuts = [_cut(payload) for payload in payloads if payload["upper"] == newest["upper"]]
         held = {reason for cut in cuts for reason in (cut.reason, *cut.also)}
         last = max(cuts, key=lambda cut: cut.at or 0)
         cut = Cut.of(held, rate=last.rate, direction=last.direction, opened=cuts[0].opened, at=last.at)

@@ -149,10 +149,10 @@ def span_published(context: Any, collection: str) -> Interval:
     )
     if published is None:
         return window_of(context)
-    told = context["ti"].xcom_pull(task_ids=published.task_id)
-    if not told:
+    bounds = context["ti"].xcom_pull(task_ids=published.task_id)
+    if not bounds:
         raise AirflowSkipException(f"this run published nothing of {collection}")
-    return Interval(parse_instant(told["lower"]), parse_instant(told["upper"]))
+    return Interval(parse_instant(bounds["lower"]), parse_instant(bounds["upper"]))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Who is told of what: the functions and notifiers that a collection file names, and what they are told."""
+"""Who is notified of what: the functions and notifiers that a collection file names, and what they are given."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ STARTED_WITHIN = timedelta(hours=1)
 """How long after its interval's end a run may begin: a scheduler that was restarted needs minutes."""
 MOST_NAMED = 5
 """Intervals of a collection that a message names."""
-TOLD = "tidemark_overdue"
+NOTIFIED = "tidemark_overdue"
 """Under which an asset's state store remembers the overdue interval that people were notified of."""
 ON_TIME_DOC = (
     "Fails while an interval of a collection has no run although it is over, or is unsealed for longer than `overdue` "
@@ -181,15 +181,15 @@ class OnTimeOperator(BaseOperator):
         return found
 
     def _notify(self, context: Any, location: Location, late: Overdue, now: int) -> None:
-        """Tell people of an overdue interval, unless they were told of it before, by any DAG."""
+        """Tell people of an overdue interval, unless they were notified of it before, by any DAG."""
         calls = location.airflow.notify.overdue
         if not calls:
             return
         remembered, interval = context["asset_state_store"][asset_of(location.name)], str(late.interval)
-        if remembered.get(TOLD) == interval:
+        if remembered.get(NOTIFIED) == interval:
             self.log.info("people were notified of %s before", interval)
         elif notify(calls, notice_of_overdue(late, now, context), context):
-            remembered.set(TOLD, interval)
+            remembered.set(NOTIFIED, interval)
 
 
 def without_runs(context: Mapping[str, Any], location: Location, now: int) -> list[Interval]:

@@ -80,9 +80,9 @@ class PublishOperator(BaseOperator):
             raise task_failure(error) from None
         upper = state.certified_trace_upper
         if upper <= lower:
-            told = f"published up to {format_instant(lower)}, the seal is at {format_instant(state.seal)}"
-            raise AirflowSkipException(waits or f"nothing changed: {told}")
-        # What is complete is told as far as it can be read.
+            reached = f"published up to {format_instant(lower)}, the seal is at {format_instant(state.seal)}"
+            raise AirflowSkipException(waits or f"nothing changed: {reached}")
+        # What is complete is reported as far as it can be read.
         frontiers = {
             "lower": lower,
             "upper": upper,

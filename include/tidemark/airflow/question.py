@@ -75,13 +75,13 @@ class Question:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values that travel with the parked task: what an answer is judged by, without rows."""
-        told = {**vars(self), "batches": list(self.batches)}
-        return {name: value for name, value in told.items() if name not in ("failed", "more")}
+        fields = {**vars(self), "batches": list(self.batches)}
+        return {name: value for name, value in fields.items() if name not in ("failed", "more")}
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Question:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Question:
         """A question as `as_dict` left it."""
-        return replace(cls(**{**told, "batches": tuple(told["batches"])}))
+        return replace(cls(**{**fields, "batches": tuple(fields["batches"])}))
 
     @property
     def options(self) -> list[str]:

@@ -232,10 +232,10 @@ class CorrectOperator(StepOperator):
         result = super().execute(context)
         if waits := result.get("waits_for"):
             context["ti"].xcom_push(key="waits_for", value=waits)
-            told = f"{self.location.name} waits for {waits}: {result.get('waits', '')}"
-            self.log.info("%s", told)  # of what is skipped Airflow's log says no more than that
+            message = f"{self.location.name} waits for {waits}: {result.get('waits', '')}"
+            self.log.info("%s", message)  # of what is skipped Airflow's log says no more than that
             if not result.get("unfinished"):
-                raise AirflowSkipException(told)
+                raise AirflowSkipException(message)
         return result
 
     def args_of_run(self, context: Any) -> list[str]:

@@ -124,7 +124,7 @@ def kill_tree(pid: int, *, wait_s: float = KILL_WAIT_S) -> None:
     """SIGKILL a process and all its descendants. The driver is a child of the JVM, its workers are the JVM's too.
 
     All are stopped before the first is killed: a stopped process cannot start another, and the children of a killed one
-    could no longer be told from strangers.
+    could no longer be distinguished from strangers.
     """
     try:
         root = psutil.Process(pid)

@@ -10,7 +10,7 @@ from tidemark.airflow.notify import FailureCallback
 
 
 def task_arguments(location: Location) -> dict[str, Any]:
-    """Owner, pool, retries, and who is told of a failure; what the file says nothing of is left out."""
+    """Owner, pool, retries, and who is notified of a failure; what the file says nothing of is left out."""
     said = location.airflow
     delay = None if said.retry_delay is None else timedelta(microseconds=said.retry_delay)
     arguments = {"owner": said.owner, "pool": said.pool, "retries": said.retries, "retry_delay": delay}
@@ -18,5 +18,5 @@ def task_arguments(location: Location) -> dict[str, Any]:
 
 
 def failure_arguments(location: Location) -> dict[str, Any]:
-    """Who is told of a failed task; empty if nobody is."""
+    """Who is notified of a failed task; empty if nobody is."""
     return {"on_failure_callback": FailureCallback(location)} if location.airflow.notify.failure else {}

@@ -109,9 +109,9 @@ def span_of(context: Mapping[str, Any]) -> Interval:
     until = until_of(context)
     if until is not None:
         return Interval(0, max(1, until))
-    told = _from_events(context)
-    if told is not None:
-        return Interval(0, told.upper)
+    sealed = _from_events(context)
+    if sealed is not None:
+        return Interval(0, sealed.upper)
     after = _run(context, "run_after")
     return Interval(0, MAX_TIME if after is None else from_datetime(after))
 

@@ -9,7 +9,7 @@ import typer
 from tidemark.cli import output
 from tidemark.cli.command import Call, CollectionArgument, SparkOption, register
 from tidemark.cli.options import instant
-from tidemark.cli.steps import PANEL, told_of
+from tidemark.cli.steps import PANEL, line_of
 from tidemark.jobs.steps.declared import LANDING
 
 
@@ -47,7 +47,7 @@ def advance(
             {"correct": {"until": to}} if derived else {"ingest": {LANDING.parameter: call.landing, "as_landed": True}}
         )
     with output.working(f"advance {collection}"):
-        told = job_of(job, to, values)
-    lines = (f"{one['step']}{' ' + one['gate'] if 'gate' in one else ''}: {told_of(one)}" for one in told["steps"])
-    known = "" if told["known_up_to"] == told["complete_below"] else f", known up to {told['known_up_to_text']}"
-    call.emit({"collection": collection, **told}, *lines, f"complete below {told['complete_below_text']}{known}")
+        result = job_of(job, to, values)
+    lines = (f"{one['step']}{' ' + one['gate'] if 'gate' in one else ''}: {line_of(one)}" for one in result["steps"])
+    known = "" if result["known_up_to"] == result["complete_below"] else f", known up to {result['known_up_to_text']}"
+    call.emit({"collection": collection, **result}, *lines, f"complete below {result['complete_below_text']}{known}")

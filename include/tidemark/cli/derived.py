@@ -50,8 +50,8 @@ def explain(
 
     Example: tidemark explain delays_by_carrier
     """
-    told = _of_file(call, collection) if _is_file(collection) else _of_collection(call, collection)
-    call.emit(told, *_explained(told, queries))
+    report = _of_file(call, collection) if _is_file(collection) else _of_collection(call, collection)
+    call.emit(report, *_explained(report, queries))
 
 
 def _is_file(given: str) -> bool:
@@ -83,22 +83,24 @@ def _of_file(call: Call, path: str) -> dict[str, Any]:
     return explain_declared(job, file)
 
 
-def _explained(told: dict[str, Any], queries: bool) -> Iterable[Any]:
-    yield f"{told['collection']} is computed {_MODES[told['mode']]}"
-    lines = [("refresh", told["refresh"]), ("key", ", ".join(told["key"]) or "none shown: declare it")]
-    lines += [("windows" if at == 0 else "", line) for at, line in enumerate(told["windows"])]
-    if told["file"]:
-        lines.append(("python", told["file"]))
-    if told["mode"] == "by_key" and not told["file"]:
-        lines.append(("sums", "are subtracted" if told["subtracts"] else "are recomputed for the groups that changed"))
-    lines += [("computed" if at == 0 else "", line) for at, line in enumerate(_ways(told["ways"]))]
-    lines += [("why" if at == 0 else "", why) for at, why in enumerate(told["why"])]
-    for at, one in enumerate(told["inputs"]):
+def _explained(report: dict[str, Any], queries: bool) -> Iterable[Any]:
+    yield f"{report['collection']} is computed {_MODES[report['mode']]}"
+    lines = [("refresh", report["refresh"]), ("key", ", ".join(report["key"]) or "none shown: declare it")]
+    lines += [("windows" if at == 0 else "", line) for at, line in enumerate(report["windows"])]
+    if report["file"]:
+        lines.append(("python", report["file"]))
+    if report["mode"] == "by_key" and not report["file"]:
+        lines.append(
+            ("sums", "are subtracted" if report["subtracts"] else "are recomputed for the groups that changed")
+        )
+    lines += [("computed" if at == 0 else "", line) for at, line in enumerate(_ways(report["ways"]))]
+    lines += [("why" if at == 0 else "", why) for at, why in enumerate(report["why"])]
+    for at, one in enumerate(report["inputs"]):
         consumed = one["consumed_text"] or "nothing yet"
         lines.append(("inputs" if at == 0 else "", f"{one['input']}: consumed to {consumed}, {_usable(one)}"))
-    yield output.facts([*lines, ("next run", _next(told["next"]))])
+    yield output.facts([*lines, ("next run", _next(report["next"]))])
     if queries:
-        yield from (f"-- {name}\n{query}" for name, query in _flat(told["queries"]))
+        yield from (f"-- {name}\n{query}" for name, query in _flat(report["queries"]))
 
 
 def _ways(ways: dict[str, Any] | None) -> Iterable[str]:
@@ -120,25 +122,28 @@ def _usable(one: dict[str, Any]) -> str:
     return f"readable to {one['usable_text']}" if one["usable_text"] else "not readable yet"
 
 
-def _next(told: dict[str, Any] | None) -> str:
-    if told is None:
+def _next(following: dict[str, Any] | None) -> str:
+    if following is None:
         return "after `tidemark init`, the first build: whole"
-    if told["does"] == "redefines":
+    if following["does"] == "redefines":
+        rows = output.counted(following["rows"], "row")
         return (
-            f"after `tidemark init`, whole ({told['why']}): reads {output.counted(told['rows'], 'row')} at rest of its "
-            "inputs, and writes by how much the answer differs, at the next frontier; what was recorded below stays"
+            f"after `tidemark init`, whole ({following['why']}): reads {rows} at rest of its inputs, and writes by how "
+            "much the answer differs, at the next frontier; what was recorded below stays"
         )
-    if told["does"] == "nothing":
-        return f"nothing to do: {told['why']}"
-    if told["does"] == "waits":
-        return f"waits for {told['waits_for']}: {told['why']}"
-    why = f" ({told['why']})" if told["why"] else ""
+    if following["does"] == "nothing":
+        return f"nothing to do: {following['why']}"
+    if following["does"] == "waits":
+        return f"waits for {following['waits_for']}: {following['why']}"
+    why = f" ({following['why']})" if following["why"] else ""
     reach = ""
-    if "changed_rows" in told:
-        most = f"at most {told['touched_windows']:,} windows" if "touched_windows" in told else ""
-        windows = f", and computes {most or 'for each ' + told['touched']}" if most or "touched" in told else ""
-        reach = f"; reads at most {output.counted(told['changed_rows'], 'row')} that changed{windows}"
-    return f"corrects to {told['upper_text']}, {told['mode'].replace('_', ' ')}{why}{reach}"
+    if "changed_rows" in following:
+        most = f"at most {following['touched_windows']:,} windows" if "touched_windows" in following else ""
+        windows = (
+            f", and computes {most or 'for each ' + following['touched']}" if most or "touched" in following else ""
+        )
+        reach = f"; reads at most {output.counted(following['changed_rows'], 'row')} that changed{windows}"
+    return f"corrects to {following['upper_text']}, {following['mode'].replace('_', ' ')}{why}{reach}"
 
 
 def _flat(queries: dict[str, Any], within: str = "") -> Iterable[tuple[str, str]]:
@@ -150,7 +155,7 @@ def _flat(queries: dict[str, Any], within: str = "") -> Iterable[tuple[str, str]
 
 
 def verify_definition(call: Call, job: Job, name: str) -> None:
-    """Show whether a collection is what its definition says; exit code 1 if it is not, or if that cannot be told."""
+    """Show whether a collection is what its definition says; exit code 1 if it is not, or if that is not known."""
     from tidemark.jobs.questions.definition import verify_definition as question
 
     with output.working(f"recomputing {name}"):

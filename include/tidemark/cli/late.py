@@ -109,7 +109,7 @@ def replay(
     as_now: bool,
     spark: SparkOption = None,
 ) -> None:
-    """The step `replay`, told in letters."""
+    """The step `replay`, reported in letters."""
     from tidemark.jobs.questions.late import check_named
     from tidemark.jobs.questions.status import next_step
     from tidemark.jobs.steps.replay import replay as step

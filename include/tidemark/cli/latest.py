@@ -117,8 +117,8 @@ def latest_at(
         "time_text": None if known is None else format_instant(known),
     }
     asked = f"by {on} at {answer.at}" if at_file is None else f"of {at_file}, each with the latest by {on}"
-    told = f"as known at {known_at if known is None else format_instant(known)}"
-    show(call, answer, limit, shape, about, f"{asked}, {told}, version {opened.version}")
+    as_known = f"as known at {known_at if known is None else format_instant(known)}"
+    show(call, answer, limit, shape, about, f"{asked}, {as_known}, version {opened.version}")
 
 
 def _table(opened: OpenCollection, path: str, on: str, at_column: str | None, known_at: str | None) -> Any:

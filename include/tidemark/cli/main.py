@@ -67,8 +67,8 @@ def _open_streams() -> None:
 def _usage(error: Any, words: Sequence[str]) -> str:
     path = getattr(getattr(error, "ctx", None), "command_path", "tidemark")
     message = output.one_line(error.format_message()).rstrip(".")
-    for pattern, told in _PLAIN:
-        message = re.sub(pattern, told.replace("VALUE", repr(_given(error, words)).replace("\\", r"\\")), message)
+    for pattern, plain in _PLAIN:
+        message = re.sub(pattern, plain.replace("VALUE", repr(_given(error, words)).replace("\\", r"\\")), message)
     return f"{message}; see `{path} --help`"
 
 

@@ -103,7 +103,7 @@ def quarantine(call: Call, collection: CollectionArgument, batch: BatchArgument)
     document = {"step": "quarantine", "collection": collection, **result}
     if (again := _ingest_of(job.log.load().state, result["batch"])) is None:
         return show(call, job, document, [result])
-    call.emit({**document, "next_step": again}, told_of(result), f"next: mend its files, then {again}")
+    call.emit({**document, "next_step": again}, line_of(result), f"next: mend its files, then {again}")
 
 
 def _ingest_of(state: Arrangement, batch: str) -> str | None:
@@ -164,17 +164,17 @@ def _run(
         failed = False
     finally:
         if failed and call.done and not call.settings.as_json:
-            call.emit({}, *(told_of(result) for result in call.done))
+            call.emit({}, *(line_of(result) for result in call.done))
     show(call, job, {"step": name, "collection": call.collection, "results": call.done}, call.done)
 
 
 def show(call: Call, job: Job, document: dict[str, Any], results: Sequence[dict[str, Any]]) -> None:
     """A step's results, one line each, and the step that is due next."""
     following = _next(job)
-    call.emit({**document, "next_step": following}, *(told_of(result) for result in results), f"next: {following}")
+    call.emit({**document, "next_step": following}, *(line_of(result) for result in results), f"next: {following}")
 
 
-def told_of(result: dict[str, Any]) -> str:
+def line_of(result: dict[str, Any]) -> str:
     """A step's result in one line: its outcome, then what else there is to say."""
     if "consumed" in result or "waits_for" in result:
         return _corrected(result)
@@ -193,29 +193,31 @@ def told_of(result: dict[str, Any]) -> str:
 
 def _corrected(result: dict[str, Any]) -> str:
     """What `correct` came to: how far, how, what it wrote, and who it waits for."""
-    told = []
+    phrases = []
     if result.get("commits"):
         how = _modes(result["modes"], result.get("why", ""))
         wrote = f"{result['retracted']:,} retracted and {result['added']:,} added"
         several = f" in {result['commits']:,} commits" if result["commits"] > 1 else ""
-        told.append(f"corrected to {result['upper_text']}{several}, {how}: {result['rows_read']:,} rows read, {wrote}")
+        phrases.append(
+            f"corrected to {result['upper_text']}{several}, {how}: {result['rows_read']:,} rows read, {wrote}"
+        )
     elif "upper_text" in result:
-        told.append(f"its inputs tell nothing new beyond {result['upper_text']}")
+        phrases.append(f"its inputs tell nothing new beyond {result['upper_text']}")
     if "repaired" in result:
-        told.append(f"{result['repaired']:,} rows repaired" if result["repaired"] else "nothing to repair")
+        phrases.append(f"{result['repaired']:,} rows repaired" if result["repaired"] else "nothing to repair")
     if waits := result.get("waits_for"):
-        told.append(f"waits for {waits}: {result.get('waits', '')}")
-    return f"{result['outcome']}: " + ", ".join([*told, f"version {result['version']}"])
+        phrases.append(f"waits for {waits}: {result.get('waits', '')}")
+    return f"{result['outcome']}: " + ", ".join([*phrases, f"version {result['version']}"])
 
 
 def _modes(modes: Mapping[str, int], why: str) -> str:
     """How commits were computed, with how many where it was not all in one way; `why` is of those that were whole."""
-    told = []
+    phrases = []
     for mode, commits in modes.items():
         count = f"{commits:,} " if len(modes) > 1 else ""
         because = f" ({why})" if why and mode == "whole" else ""
-        told.append(f"{count}{mode.replace('_', ' ')}{because}")
-    return " and ".join(told)
+        phrases.append(f"{count}{mode.replace('_', ' ')}{because}")
+    return " and ".join(phrases)
 
 
 def _word(value: Any) -> str:

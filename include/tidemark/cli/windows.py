@@ -86,8 +86,8 @@ def windows(
         if answer.windows.counts_late_for is not None and (late := late_by(opened.state, answer.time)):
             about["late"] = asdict(late)
             known = f"{known}; {late.words}{_COUNTED if answer.windows.late is Late.NEXT_WINDOW else ''}"
-        told = answer.with_statistics(lambda: _session(call, collection, spark)) if statistics else answer
-        show(call, told, limit, shape, about, known, of="window")
+        chosen = answer.with_statistics(lambda: _session(call, collection, spark)) if statistics else answer
+        show(call, chosen, limit, shape, about, known, of="window")
         return
     count = answer.draw(plot, value)
     call.emit({"collection": collection, "plot": plot, "windows": count}, f"{plot}: {count:,} windows {known}")

@@ -38,11 +38,11 @@ Readable = Annotated[Overview, Depends(readable)]
 def page(found: Readable, after: Text = "", sort: Text = "") -> HTMLResponse:
     now = time.time_ns() // 1000
     overdue = {name: one.words(now) for name, one in overdue_seals(now).items()}
-    entries = [_told(entry, overdue) for entry in found.entries]
+    entries = [_with_overdue(entry, overdue) for entry in found.entries]
     return html(overview_page(settings.root(), entries, after=after, more=found.more, now=now, sort=sort))
 
 
-def _told(entry: Entry, overdue: Mapping[str, str]) -> Entry:
+def _with_overdue(entry: Entry, overdue: Mapping[str, str]) -> Entry:
     """An entry, with what is overdue of it in words."""
     return entry | {"overdue": overdue.get(entry["collection"], "")}
 

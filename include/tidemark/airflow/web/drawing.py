@@ -123,11 +123,11 @@ def _box(name: str, entry: Entry | None, at: tuple[float, float], height: float)
         rows += [_input_row(at, one) for at, one in enumerate(_inputs(entry), start=len(facts) + 1)]
         kind = "box waits" if (follows and follows["waits_for"]) or "error" in entry else "box"
     shape = tag("rect", class_=kind, width=WIDTH, height=_figure(height), rx=8)
-    title = tag("title", _told(name, entry))
+    title = tag("title", _tooltip(name, entry))
     return tag("g", title, shape, heading, *rows, transform=f"translate({_figure(at[0])} {_figure(at[1])})")
 
 
-def _told(name: str, entry: Entry | None) -> str:
+def _tooltip(name: str, entry: Entry | None) -> str:
     """What a box says when it is pointed at."""
     if entry is None:
         return name
@@ -140,10 +140,10 @@ def _told(name: str, entry: Entry | None) -> str:
 
 def _row(at: int, words: str, time: str, kind: str) -> Markup:
     y = _TOP + at * _ROW
-    told = [tag("text", words, class_=kind or "quiet", x=_PAD, y=y)]
+    texts = [tag("text", words, class_=kind or "quiet", x=_PAD, y=y)]
     if time:
-        told.append(tag("text", time, class_=f"time {kind}".strip(), x=WIDTH - _PAD, y=y))
-    return joined(told)
+        texts.append(tag("text", time, class_=f"time {kind}".strip(), x=WIDTH - _PAD, y=y))
+    return joined(texts)
 
 
 def _input_row(at: int, one: Entry) -> Markup:

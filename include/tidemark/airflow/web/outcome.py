@@ -55,9 +55,9 @@ def _batch(batch: str, failed: bool, state: Arrangement) -> Line:
         return Line(f"{name}: mended since: it was quarantined, and its files may be ingested again", "good")
     live = next((held for held in state.live if held.id == batch), None)
     if live is None:
-        told = "; ".join(f"accepted: {one.words}" for one in state.accepted if one.batch == batch)
+        words = "; ".join(f"accepted: {one.words}" for one in state.accepted if one.batch == batch)
         gone = f"{name}: no longer there: it was drained, merged or replaced"
-        return Line(f"{gone}; {told}" if told else gone, "quiet")
+        return Line(f"{gone}; {words}" if words else gone, "quiet")
     if accepted := [one for one in state.accepted if one.batch == batch]:
         return Line(f"accepted: {accepted[-1].words}", "quiet")
     if state.is_certified(live):

@@ -51,7 +51,7 @@ def overview(root: str, may_read: Callable[[str], bool], *, after: str = "") -> 
 
 def describe(root: str, name: str, may_read: Callable[[str], bool]) -> dict[str, Any] | None:
     """A collection's status, batches and newest changes; None where there is none. Of the inputs of a derived one that
-    `may_read` does not admit it is told how far they were consumed, which is the collection's own, and no more."""
+    `may_read` does not admit it says how far they were consumed, which is the collection's own, and no more."""
     return _entry_of(_Found(root), name, may_read)
 
 
@@ -87,11 +87,11 @@ def _entry_of(found: _Found, name: str, may_read: Callable[[str], bool]) -> dict
 
 def _described(opened: OpenCollection, found: _Found, may_read: Callable[[str], bool]) -> dict[str, Any]:
     state = opened.state
-    told = whole_status(opened.store, opened.log, opened.pinned_head, found.head).as_dict()
-    if told["follows"]:
-        told["follows"] = _shown(told["follows"], may_read)
+    status = whole_status(opened.store, opened.log, opened.pinned_head, found.head).as_dict()
+    if status["follows"]:
+        status["follows"] = _shown(status["follows"], may_read)
     return {
-        **told,
+        **status,
         "start": _begins(state.collection, found, may_read, set()) or state.since,
         "windows": _windows(state.collection),
         "end": _ends(state.collection, found, may_read, set()),

@@ -228,14 +228,14 @@ def _seconds(time: int) -> Markup:
 
 def _verdict(entry: Mapping[str, Any]) -> list[Markup]:
     """How it stands in a few words, and what comes next where there is something to be done."""
-    told, class_ = _stands_at(entry)
+    words, class_ = _stands_at(entry)
     next_ = joined(["; next is ", tag("code", entry["next_step"])]) if class_ != "good" else ""
     held = entry["quarantine"]
     due = any(batch["may_be_released"] for batch in held)
     quarantine = [
         tag("span", f"{counted(len(held), 'batch', 'batches')} in quarantine", class_="bad" if due else "quiet")
     ]
-    return [tag("span", told, next_, class_=class_), *(quarantine if held else [])]
+    return [tag("span", words, next_, class_=class_), *(quarantine if held else [])]
 
 
 def _stand(entry: Mapping[str, Any]) -> Markup:
@@ -264,20 +264,20 @@ def _stands_at(entry: Mapping[str, Any], written: Callable[[str], str] = str) ->
 
 def _frontiers(entry: Mapping[str, Any]) -> Markup:
     says = frontiers_of(derived=entry["follows"] is not None)
-    return table(("", "", ""), [(name, tag("code", entry[f"{name}_text"]), told) for name, told in says.items()])
+    return table(("", "", ""), [(name, tag("code", entry[f"{name}_text"]), meaning) for name, meaning in says.items()])
 
 
 def _figures(entry: Mapping[str, Any]) -> list[tuple[str, int]]:
-    told = [
+    figures = [
         ("written" if entry["follows"] else "ingested", entry["rows_ingested"]),
         ("in the trace", sum(level["rows"] for level in entry["levels"])),
         ("unsealed", entry["unsealed"]["rows"]),
         *([("ahead, not due yet", entry["ahead"]["rows"])] if entry["ahead"]["rows"] else []),
     ]
     if entry["follows"]:
-        return told
+        return figures
     return [
-        *told,
+        *figures,
         ("late, applied", entry["late_applied"]),
         ("late, discarded", entry["late_discarded"]),
     ]

@@ -50,7 +50,7 @@ def stuck(runs: Sequence[StuckRun]) -> list[Markup]:
     """What a page says of such runs; nothing where there are none."""
     if not runs:
         return []
-    told = [
+    content = [
         tag("h2", "Runs that never start"),
         tag(
             "p",
@@ -64,7 +64,7 @@ def stuck(runs: Sequence[StuckRun]) -> list[Markup]:
         ),
         tag("ul", *(tag("li", tag("code", run.run_id), *_bounds(run)) for run in runs)),
     ]
-    return [tag("section", *told)]
+    return [tag("section", *content)]
 
 
 def _bounds(run: StuckRun) -> list[Markup]:
