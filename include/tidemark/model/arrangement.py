@@ -163,7 +163,7 @@ class Arrangement:
             there, time = said.get(snapshot.time, snapshot.time in self.told), snapshot.time
             if there == (snapshot.effect is Effect.ANNOUNCED):
                 why = "was applied before" if there else "was never applied"
-                message = f"full snapshot {snapshot.batch} of {time} has the effect {snapshot.effect}, and {why}"
+                message = f"full snapshot {snapshot.batch} of {time} is {snapshot.effect.name.lower()}, and {why}"
                 yield broken(Invariant.FULL_SNAPSHOTS_APPLY_ONCE, message, time=time, effect=str(snapshot.effect))
             said[time] = snapshot.effect is not Effect.WITHDRAWN
         unsealed = {batch.id for batch in self.unsealed} if snapshots else set()

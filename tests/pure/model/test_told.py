@@ -119,7 +119,7 @@ def test_the_youngest_goes_first_and_what_is_put_back_is_the_youngest() -> None:
 
 
 def test_a_full_snapshot_is_told_once_and_before_it_is_corrected() -> None:
-    with pytest.raises(Corruption, match="full snapshot w of 29 is told, and was applied before"):
+    with pytest.raises(Corruption, match="full snapshot w of 29 is announced, and was applied before"):
         replace(state(), snapshots=(learned(2, Effect.ANNOUNCED),))
     with pytest.raises(Corruption, match="full snapshot w of 19 is withdrawn, and was never applied"):
         replace(state(), snapshots=(learned(1, Effect.WITHDRAWN),))
