@@ -59,4 +59,4 @@ def nothing_is_remembered() -> None:
     from tidemark.storage.cache import DEFAULT, OF_PROCESS
 
     OF_PROCESS.clear()
-    OF_PROCESS.resize(DEFAULT)  # the last read may have been told another size
+    OF_PROCESS.resize(DEFAULT)  # the last read may have been given another size

@@ -31,15 +31,15 @@ def cases(path: Path) -> Iterator[tuple[list[str], Case]]:
     text = path.read_text().strip("\n")
     for block in re.split(r"\n\n+", text):
         lines = block.split("\n")
-        told = [at for at, line in enumerate(lines) if not line.startswith("#")]
-        if not told:
+        meant = [at for at, line in enumerate(lines) if not line.startswith("#")]
+        if not meant:
             yield lines, Case("", {}, "", "", path.name)
             continue
         cut = lines.index(SEPARATOR)
-        command, *words = lines[told[0]].split()
+        command, *words = lines[meant[0]].split()
         pairs = dict(word.split("=", 1) if "=" in word else (word, "") for word in words)
-        body, expected = "\n".join(lines[told[0] + 1 : cut]), "\n".join(lines[cut + 1 :])
-        yield lines[:cut], Case(command, pairs, body, expected, f"{path.name}: {lines[told[0]]}")
+        body, expected = "\n".join(lines[meant[0] + 1 : cut]), "\n".join(lines[cut + 1 :])
+        yield lines[:cut], Case(command, pairs, body, expected, f"{path.name}: {lines[meant[0]]}")
 
 
 def run(path: Path, answer: Callable[[Case], str]) -> None:

@@ -180,7 +180,7 @@ class NoWinner(Racing):
 
 
 class LastStays(Racing):
-    """The first is told that it succeeded, the last is what stays."""
+    """The first gets the answer that it succeeded, the last is what stays."""
 
     def raced(self, key, data, number):
         self.put(key, data)

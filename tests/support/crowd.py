@@ -167,11 +167,11 @@ def nothing_lost_or_repeated(url: str, tally: Tally) -> None:
     """AssertionError unless the log tells of every acknowledged change once, of no abandoned one twice, of nothing
     else, and its chain of hashes is whole."""
     log = StateLog(open_store(url), fresh_id)
-    told = Counter(record.change for record in log.history() if not isinstance(record.change, Created))
-    assert max(told.values()) == 1, f"told more than once: {told.most_common(1)}"
-    lost = set(tally.acknowledged) - set(told)
+    found = Counter(record.change for record in log.history() if not isinstance(record.change, Created))
+    assert max(found.values()) == 1, f"committed more than once: {found.most_common(1)}"
+    lost = set(tally.acknowledged) - set(found)
     assert not lost, f"{len(lost)} of {len(tally.acknowledged)} acknowledged changes are lost: {min(map(str, lost))}"
-    foreign = set(told) - set(tally.acknowledged) - set(tally.abandoned)
+    foreign = set(found) - set(tally.acknowledged) - set(tally.abandoned)
     assert not foreign, f"nobody made {min(map(str, foreign))}"
     assert len(tally.acknowledged) == len(set(tally.acknowledged))
     assert list(verify_history(log)) == []
@@ -192,7 +192,7 @@ class _Counted:
 
 
 def _work(url: str, number: int, pipe: Connection, environment: dict[str, str]) -> None:
-    """A writer's life: it says when it is ready; told a round's number, it commits and answers. The pipe ends it."""
+    """A writer's life: it says when it is ready; given a round's number, it commits and answers. The pipe ends it."""
     os.environ.update(environment)
     store: Any = _Counted(open_store(url))
     log = StateLog(store, fresh_id, writer=f"writer {number}")
@@ -200,11 +200,11 @@ def _work(url: str, number: int, pipe: Connection, environment: dict[str, str]) 
     pipe.send(Answer(False, (head.version, head.sha256), 0))
     while True:
         try:
-            told = pipe.recv()
+            round_number = pipe.recv()
         except EOFError:
             return
         before = store.creates
-        committed = log.commit(head, change_of(number, told))
+        committed = log.commit(head, change_of(number, round_number))
         assert isinstance(committed, Committed)
         head = committed.head
         pipe.send(Answer(committed.fresh, (head.version, head.sha256), store.creates - before))

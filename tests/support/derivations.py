@@ -200,7 +200,7 @@ class Derivations:
         return [rows for batch, rows in self.tanks[name].rows.items() if batch not in out]
 
     def defined(self, name: str, request: CorrectRequest) -> Counter[Item]:
-        """What the definition makes of the inputs as they are asked for: each row of each, told by whom it is of."""
+        """What the definition makes of the inputs as they are asked for: each row of each, with its input."""
         made: Counter[Item] = Counter()
         for each in request.inputs:
             for item, diff in self.tanks[each.name].as_of(each.upto).items():

@@ -142,9 +142,9 @@ def trace_batch(words: list[str], at: int = 0) -> TraceBatch:
 
 def _ingested(state: Arrangement, plain: list[str], flags: Words) -> Change:
     batch = unsealed_batch([plain[2], plain[3], *(f"{k}={v}" for k, v in flags.items())], 0) if len(plain) > 2 else None
-    told = {name: int(flags[name]) for name in ("judged_below", "rows_late_applied") if name in flags}
-    told |= {"first_on_time": int(flags["on_time"])} if "on_time" in flags else {}
-    return Ingested(fence_of("ingest", plain[0], plain[1]), batch, None, **told)
+    options = {name: int(flags[name]) for name in ("judged_below", "rows_late_applied") if name in flags}
+    options |= {"first_on_time": int(flags["on_time"])} if "on_time" in flags else {}
+    return Ingested(fence_of("ingest", plain[0], plain[1]), batch, None, **options)
 
 
 def _certified(state: Arrangement, plain: list[str], flags: Words) -> Change:

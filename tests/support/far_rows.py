@@ -44,7 +44,7 @@ class FarRows:
     names: count[int] = field(default_factory=lambda: count(1))
 
     def day(self, times: Times, *, cut: bool = True, settles: bool = True) -> Counter[int]:
-        """The rows of an interval come, whose end is drained; what is due is told."""
+        """The rows of an interval come, whose end is drained; what is due is emitted."""
         lower, upper = self.state.seal, self.state.seal + self.width
         came = self._stored(Counter(times), upper, cut=cut)
         opened = [part for part in came if part.first_time < upper]

@@ -144,7 +144,7 @@ class LostAckStore(WrappedStore):
 
 @dataclass
 class Clock:
-    """Seconds that pass only when told to, and pauses that cost nothing."""
+    """Seconds that pass only when a test lets them, and pauses that cost nothing."""
 
     now: float = 1000.0
     pauses: builtins.list[float] = field(default_factory=list)

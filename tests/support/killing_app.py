@@ -6,7 +6,7 @@ TIDEMARK_KILLING names a folder. If it holds `plan.json`, {"step", "point", "act
     first file    the first data file of the step is there, no other is
     last file     every data file is there, their table is not
     uncommitted   everything is written, the commit's create is next
-    committed     the create took effect, nobody was told
+    committed     the create took effect, nobody got the answer
 
 by `kill` (SIGKILL of the driver), `stop` (SIGSTOP of it) or `wait` (until `go` is there). Whoever hits the driver
 takes the plan away first and leaves `hit` with the driver's pid: one plan is one hit. Without a plan it is the ordinary

@@ -28,7 +28,7 @@ class Measure:
 
 
 _MEASURE = pytest.StashKey[Measure]()
-_TOLD = pytest.StashKey[list[str]]()
+_LINES = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if item.get_closest_marker("measured") is None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    said, earlier = item.config.stash.setdefault(_TOLD, []), ""
+    said, earlier = item.config.stash.setdefault(_LINES, []), ""
     for number in range(1, TRIES + 1):
         item.stash[_MEASURE] = Measure()
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
@@ -88,7 +88,7 @@ def _start_over(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if said := config.stash.get(_TOLD, []):
+    if said := config.stash.get(_LINES, []):
         terminalreporter.write_sep("=", "what was measured")
         for line in said:
             terminalreporter.write_line(line)

@@ -129,12 +129,12 @@ class Stage:
         if plan is None:
             return "nothing to do"
         unsealed = plan.unsealed
-        told = f"{plan.description} of {names(unsealed.batches)}"
+        line = f"{plan.description} of {names(unsealed.batches)}"
         if self.state.collection.kind.facts:
-            told += f", among {names(unsealed.remembered)} and {names(unsealed.trace)}, horizon {unsealed.horizon}"
+            line += f", among {names(unsealed.remembered)} and {names(unsealed.trace)}, horizon {unsealed.horizon}"
         if plan.still_to_come:
-            told += f"; {names(plan.still_to_come)} still to come"
-        return told
+            line += f"; {names(plan.still_to_come)} still to come"
+        return line
 
     def do_plan_compaction(self, words: Words, lines: str) -> str:
         plan = plan_compaction(self.state)
@@ -149,12 +149,12 @@ class Stage:
         for plan in plan_trim(self.state):
             parts = [part_of(*line.split()) for line in lines.splitlines()] or [whole(plan.batch)]
             if cuts := trimming(plan, parts, **options):
-                told = f"{plan.batch.id} below {plan.lower}, horizon {plan.horizon}"
+                line = f"{plan.batch.id} below {plan.lower}, horizon {plan.horizon}"
                 if not lines:
-                    return told
+                    return line
                 named = [[f"{p.first_time}..{p.last_time}" for p in some] for some in (cuts.dropped, cuts.cut)]
                 return "; ".join(
-                    [told, *(f"{what} {' '.join(p)}" for what, p in zip(("drop", "cut"), named, strict=True) if p)]
+                    [line, *(f"{what} {' '.join(p)}" for what, p in zip(("drop", "cut"), named, strict=True) if p)]
                 )
         return "nothing to do"
 
@@ -228,15 +228,15 @@ def shown(state: Arrangement) -> list[str]:
     for kind, batches in shelves.items():
         for batch in batches:
             events = f" events={batch.first_event_time}..{batch.last_event_time}"
-            told = f"{kind} {batch.id} {batch.first_time}..{batch.last_time}{events} sequence={batch.sequence[0]}"
-            told += f" in {batch.parts.key}" if batch.trimmed else ""
-            told += f" level={batch.level}" if batch.level else ""
-            told += f" learned_at={batch.learned_at}" if batch.learned_at is not None else ""
-            lines.append(told + (" certified" if state.is_certified(batch) else ""))
+            line = f"{kind} {batch.id} {batch.first_time}..{batch.last_time}{events} sequence={batch.sequence[0]}"
+            line += f" in {batch.parts.key}" if batch.trimmed else ""
+            line += f" level={batch.level}" if batch.level else ""
+            line += f" learned_at={batch.learned_at}" if batch.learned_at is not None else ""
+            lines.append(line + (" certified" if state.is_certified(batch) else ""))
     for trace in state.trace:
-        told = f"trace {trace.id} {trace}{rungs_shown(trace.description.rungs)}"
-        told += f" retractions={trace.retractions}" if trace.retractions else ""
-        lines.append(told + (" certified" if state.is_certified(trace) else ""))
+        line = f"trace {trace.id} {trace}{rungs_shown(trace.description.rungs)}"
+        line += f" retractions={trace.retractions}" if trace.retractions else ""
+        lines.append(line + (" certified" if state.is_certified(trace) else ""))
     lines += [
         f"fence {fence.step} [{fence.interval.lower},{fence.interval.upper}) {fence.token}" for fence in state.fences
     ]

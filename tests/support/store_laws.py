@@ -38,7 +38,7 @@ class StoreLaws:
         assert store.read("a") == b"first"
         assert keys(store) == ["a"]
 
-    def test_a_missing_object_is_told_apart(self, store: ObjectStore):
+    def test_a_missing_object_is_distinguished(self, store: ObjectStore):
         with pytest.raises(Missing):
             store.read("a/b")
         with pytest.raises(Missing):
@@ -117,7 +117,7 @@ class StoreLaws:
         gc.collect()
         assert keys(store) == []
 
-    def test_what_fails_within_an_output_is_told_as_it_is(self, store: ObjectStore):
+    def test_what_fails_within_an_output_is_raised_as_it_is(self, store: ObjectStore):
         """A source file that is gone is not a missing object, whatever the store makes of such errors of its own."""
         for error in (
             FileNotFoundError(2, "gone", "source.csv"),

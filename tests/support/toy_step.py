@@ -28,8 +28,8 @@ def whole(text: str) -> int:
 def tally(job: Job, interval: Interval, *, at_least: int, wait_for: int | None, aloud: bool) -> dict[str, Any]:
     """Count the batches. Nothing is changed."""
     head = job.log.load()
-    told = {"batches": len(head.state.batches), "at_least": at_least, "wait_for": wait_for, "aloud": aloud}
-    return {"outcome": "applied", "version": head.version, "of": str(interval), **told}
+    options = {"batches": len(head.state.batches), "at_least": at_least, "wait_for": wait_for, "aloud": aloud}
+    return {"outcome": "applied", "version": head.version, "of": str(interval), **options}
 
 
 ARGUMENTS = (

@@ -1,6 +1,6 @@
 """Trouble on the wire: a proxy between a client and an HTTP server passes messages on, delays, cuts or forges them.
 
-What one proxy is told to do with a request is a `Trouble`; `Proxy.script` says which request gets which.
+What one proxy has to do with a request is a `Trouble`; `Proxy.script` says which request gets which.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Windowed(Graph):
         self.correct(self.name, batch=self._batch(rows) if rows else None)
 
     def window(self, key: Row, hour: int, value: Row, diff: int = 1) -> Update:
-        """The row of a window, told when it closes or, if it is closed, on the day that is told next."""
+        """The row of a window, emitted when it closes or, if it is closed, on the day that comes next."""
         start = START + hour * HOUR
         time = max(start + HOUR - 1, START + (self.days + 1) * DAY - 1)
         return Update((*key, start, start + HOUR), value, time, time, diff)

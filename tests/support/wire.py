@@ -34,7 +34,8 @@ class Message:
 def receive(
     stream: BinaryIO, *, go_on: Callable[[bytes], object] | None = None, bodiless: bool = False
 ) -> Message | None:
-    """The next message; None at the end of the connection. A request that expects to be told is told to `go_on`."""
+    """The next message; None at the end of the connection. `go_on` is called where a request waits
+    for a permission to go on."""
     first = stream.readline().decode("latin-1").rstrip("\r\n")
     if not first:
         return None
