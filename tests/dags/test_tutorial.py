@@ -39,5 +39,5 @@ def test_its_dag_waits_for_the_report(collections: Any) -> None:
     bag = parsed(folder)
     assert bag.import_errors == {}
     dag = bag.dags[name]
-    assert dag.task_ids == ["tell"]
+    assert dag.task_ids == ["report"]
     assert list(dag.timetable.asset_condition.objects) == [asset_of("sales_by_store")]
