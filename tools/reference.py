@@ -34,6 +34,7 @@ from tidemark.cli import app
 from tidemark.config import airflow as airflow_section
 from tidemark.config import batches, declaration, publish, windows
 from tidemark.config.values import duration as parse_length
+from tidemark.config.windows_kinds import KIND_SECTIONS
 from tidemark.datasource.views import register
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.model.instant import format_duration
@@ -60,12 +61,7 @@ _SECTIONS = {
     "A landed collection": declaration.Declaration,
     "A derived collection": declaration.DerivedDeclaration,
     "`windows`": windows.WindowsSection,
-    "`windows.tumbling`": windows.TumblingSection,
-    "`windows.hopping`": windows.HoppingSection,
-    "`windows.cumulate`": windows.CumulateSection,
-    "`windows.calendar`": windows.CalendarSection,
-    "`windows.sliding`": windows.SlidingSection,
-    "`windows.session`": windows.SessionSection,
+    **{f"`windows.{name}`": one.section for name, one in KIND_SECTIONS.items()},
     "`windows.late`": windows.LateRows,
     "`windows.late.reemit`": windows.ReemitSection,
     "`aggregates`, each": windows.AggregateSection,
@@ -101,11 +97,14 @@ Durations are `90s`, `15m`, `12h`, `7d`; instants are dates or ISO 8601 in UTC.
 """
 
 
+_OF_EVERY_COLLECTION = declaration.Common.model_fields
+
+
 def collection_file() -> str:
     texts = {
         **{**_field_texts(declaration), **_field_texts(windows)},
         **{**_field_texts(batches), **_field_texts(airflow_section)},
-        **_field_texts(publish),
+        **{**_field_texts(publish), **_kind_texts()},
     }
     lines = ["# The collection file\n", WRITTEN, _FILE]
     for title, section in _SECTIONS.items():
@@ -118,13 +117,28 @@ def collection_file() -> str:
         names = {field.alias or name: name for name, field in section.model_fields.items()}
         for written, field in declaration.fields_of(section).items():
             name = names[written]
-            if (section.__name__, name) not in texts:  # of every collection
+            if (section.__name__, name) not in texts and name in _OF_EVERY_COLLECTION:
                 continue
-            lines.append(
-                f"| `{written}` | {_default(field)} | {_cell(texts[section.__name__, name])}{_choices(section, name)} |"
-            )
+            text = _text_of(section, name, texts)
+            lines.append(f"| `{written}` | {_default(field)} | {_cell(text)}{_choices(section, name)} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _text_of(section: type[BaseModel], name: str, texts: dict[tuple[str, str], str]) -> str:
+    """The text of a field: the string below it, in the section or one it is based on; or its description."""
+    found = (texts[base.__name__, name] for base in section.__mro__ if (base.__name__, name) in texts)
+    return next(found, "") or section.model_fields[name].description or ""
+
+
+def _kind_texts() -> dict[tuple[str, str], str]:
+    """The string below each field of each kind of windows, by the names of its section and of the field there."""
+    texts = {}
+    for one in KIND_SECTIONS.values():
+        below = _field_texts(sys.modules[one.of.__module__])
+        for written, own in one.attributes.items():
+            texts[one.section.__name__, written] = below[one.of.__name__, own]
+    return texts
 
 
 def _field_texts(module: ModuleType) -> dict[tuple[str, str], str]:
@@ -161,7 +175,8 @@ def _default(field: FieldInfo) -> str:
 
 def _choices(section: type[BaseModel], name: str) -> str:
     """What a field with a fixed set of values may hold."""
-    found = re.search(r"Literal\[([^\]]*)\]", str(section.__annotations__[name]))
+    written = next(of[name] for base in section.__mro__ if name in (of := getattr(base, "__annotations__", {})))
+    found = re.search(r"Literal\[([^\]]*)\]", str(written))
     return f" One of {found[1].replace(chr(34), '`').replace(chr(39), '`')}." if found else ""
 
 

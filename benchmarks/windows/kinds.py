@@ -16,7 +16,7 @@ import numpy.typing as npt
 from benchmarks.feed import Fingerprint, Ints
 from benchmarks.windows.readings import STEP, Rows
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session, Sliding, Tumbling
+from tidemark.model.window.kinds import Session, Sliding, Tumbling
 from tidemark.model.window.windows import Windows
 
 Bools = npt.NDArray[np.bool_]

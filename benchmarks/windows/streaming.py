@@ -33,7 +33,7 @@ from tidemark.model.derived import Definition, Derived
 from tidemark.model.interval import Interval
 from tidemark.model.landed import Envelope, Format, Landed, Source
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session, Tumbling, WindowKind
+from tidemark.model.window.kinds import Session, Tumbling, WindowKind
 from tidemark.model.window.windows import Windows
 
 Result = dict[str, Any]

@@ -14,11 +14,10 @@ from tests.conformance.window_for_a_while import is_for_a_while, late_for_sessio
 from tests.conformance.window_production import Told, counts_when_rows_came, refreshed, windows
 from tests.conformance.window_words import named, numbers, told_of
 from tidemark.model.derived import Derived
-from tidemark.model.window.bounds import Window, windows_at
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.happened import Happened, consolidated
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import AlignedKind, Session, Sliding, Window
 from tidemark.model.window.lateness import judge
 
 Shown = list[dict[str, Any]]
@@ -66,8 +65,8 @@ def before_and_after(rule: Rule, before: Sequence[Happened], more: Sequence[Happ
 
 def windows_of_instants(rule: Rule, instants: Sequence[int]) -> list[list[Window]]:
     """The windows of an aligned kind that each instant is in."""
-    assert not isinstance(rule.kind, Sliding | Session), "windows of instants are asked of a kind that has none"
-    by_law = [[*windows_at(rule.kind, at, clamp_start_at_zero=rule.clamp_start_at_zero)] for at in instants]
+    assert isinstance(rule.kind, AlignedKind), "windows of instants are asked of a kind that has none"
+    by_law = [[*rule.windows_at(rule.kind, at)] for at in instants]
     rows = [Happened(str(number), 1, at, 0, 1, number) for number, at in enumerate(instants)]
 
     def by_production() -> list[list[Window]]:

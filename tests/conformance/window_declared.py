@@ -18,7 +18,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Derived
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.frozen_sessions import Revival
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 
 AGGREGATES = {
     "count": "count",

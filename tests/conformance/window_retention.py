@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_duration, parse_duration
-from tidemark.model.window.bounds import Window
+from tidemark.model.window.calendar import Unit
 from tidemark.model.window.close import end_exclusive
-from tidemark.model.window.kind import Calendar, Session, Unit, WindowKind
+from tidemark.model.window.kinds import Calendar, Session, Window, WindowKind
 
 DAY = parse_duration("1d")
 MOST_DAYS = {Unit.DAY: 2, Unit.WEEK: 8, Unit.MONTH: 32, Unit.QUARTER: 93, Unit.YEAR: 367}

@@ -15,7 +15,7 @@ from tests.oracles.law.panes import Pane, Panes, Trigger
 from tidemark.model.window.contents import Rule, rows_by_window
 from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.happened import consolidated
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.lateness import Judged, judge
 from tidemark.model.window.windows import Late
 

@@ -11,7 +11,7 @@ from tests.conformance.window_words import Case, check_windows, compare, happene
 from tests.oracles.law.told import Id, Told
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 
 
 class Stream:

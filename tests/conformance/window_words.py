@@ -8,11 +8,10 @@ from typing import Any
 
 from tests.conformance.fields import check_known
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import evaluate
 from tidemark.model.window.happened import Contents, Happened
-from tidemark.model.window.kind import Cumulate, Hopping, Session, Sliding, Tumbling, WindowKind
+from tidemark.model.window.kinds import Cumulate, Hopping, Session, Sliding, Tumbling, Window, WindowKind
 from tidemark.model.window.windows import Late, Windows
 
 Case = dict[str, Any]

@@ -30,10 +30,9 @@ from tests.oracles.law.records import behind, on_time
 from tests.oracles.law.told import delta
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Derived
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.frozen_sessions import Revival
-from tidemark.model.window.kind import Hopping, Session, Tumbling, WindowKind
+from tidemark.model.window.kinds import Hopping, Session, Tumbling, Window, WindowKind
 from tidemark.model.window.lateness import judge, lateness
 from tidemark.model.window.sessions import merged, session_of
 from tidemark.model.window.windows import Late

@@ -15,16 +15,8 @@ from typing import Any
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, ValueType
 from tidemark.model.instant import parse_instant
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import (
-    Calendar,
-    Cumulate,
-    Hopping,
-    Session,
-    Sliding,
-    Tumbling,
-    Unit,
-    WindowKind,
-)
+from tidemark.model.window.calendar import Unit
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.windows import EVENT_TIME, Late, Windows
 
 START = parse_instant("2024-01-01")

@@ -26,7 +26,8 @@ from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit
+from tidemark.model.window.calendar import Unit
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.windows import EVENT_TIME, Late, Windows
 
 WINDOWS = Path(__file__).resolve().parents[1] / "compat" / "windows"

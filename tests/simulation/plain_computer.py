@@ -20,10 +20,9 @@ from tidemark.definition.recipe import Recipe
 from tidemark.model.collection import Column
 from tidemark.model.derived import Definition, Mode
 from tidemark.model.key import plain_scalar
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.close import frozen_from
 from tidemark.model.window.contents import Rule
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import Session, Sliding, Window
 from tidemark.model.window.lateness import NOT_LATE, Judged, Lateness, judge, judge_slid, lateness
 from tidemark.model.window.sliding import may_be_held
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows

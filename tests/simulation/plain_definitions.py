@@ -16,7 +16,7 @@ from tidemark.model.window.close import closes_at
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Aligned, Session
+from tidemark.model.window.kinds import AlignedKind, Session
 from tidemark.model.window.lateness import judge
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
@@ -179,7 +179,7 @@ def windowed(windows: Windows) -> Plain:
         return 0 if windows.early else closes_at(windows.kind, row[WINDOW_END], windows.grace) - 1
 
     # Windows that lie where rows are follow from all rows of their key.
-    lying = not isinstance(windows.kind, Aligned)
+    lying = not isinstance(windows.kind, AlignedKind)
     held = windows.by if lying else (*windows.by, WINDOW_START, WINDOW_END)
     return Plain(
         lambda given: made(next(iter(given.values()))),

@@ -23,7 +23,7 @@ from tidemark.jobs.questions.definition import Judge, compared_keys, verify_defi
 from tidemark.jobs.steps.gate import gate
 from tidemark.model.collection import Column, ColumnType, Gate
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling, WindowKind
+from tidemark.model.window.kinds import Hopping, Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.windows import EVENT_TIME, Late, Windows
 
 COUNTED = (Aggregate("n", Function.COUNT), Aggregate("most", Function.MAX, "k"))

@@ -21,7 +21,7 @@ from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.collection import Envelope
 from tidemark.model.retention import Retention
 from tidemark.model.window.contents import Rule
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.lateness import Lateness, judge, lateness
 from tidemark.model.window.windows import Late, Windows
 

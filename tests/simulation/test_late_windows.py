@@ -32,7 +32,7 @@ from tidemark.model.derived import Mode
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import window_rows
-from tidemark.model.window.kind import Cumulate, Hopping, Sliding, Tumbling
+from tidemark.model.window.kinds import Cumulate, Hopping, Sliding, Tumbling
 from tidemark.model.window.lateness import Lateness, judge, lateness
 from tidemark.model.window.windows import Late, Windows
 from tidemark.plan.read import plan_changes

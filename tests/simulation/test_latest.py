@@ -31,7 +31,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Gate, Layout
 from tidemark.model.retention import Retention, Step
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.kinds import Tumbling
 from tidemark.model.window.windows import Windows
 
 pytestmark = pytest.mark.simulation

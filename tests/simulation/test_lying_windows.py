@@ -18,7 +18,7 @@ from simulation.sea import Sea
 from support.world import DAY, collection
 from tidemark.model.collection import Envelope
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import Session, Sliding
 from tidemark.model.window.windows import Windows
 
 COUNT = Aggregate("n", Function.COUNT)

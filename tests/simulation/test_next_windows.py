@@ -29,7 +29,8 @@ from tidemark.model.change import CompactionAllowed, HoldDropped
 from tidemark.model.collection import Envelope
 from tidemark.model.derived import Mode
 from tidemark.model.retention import Retention
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
+from tidemark.model.window.calendar import Unit
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Tumbling
 from tidemark.model.window.windows import Late, Windows
 
 SEEDS, DAYS = budget(ci=(1, 7), deep=(60, 14))

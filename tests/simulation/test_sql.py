@@ -27,7 +27,7 @@ from tidemark.errors import InvalidUsage, MissingExtra, TidemarkError
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope
 from tidemark.model.instant import format_instant
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.kinds import Tumbling
 from tidemark.model.window.windows import Windows
 
 pytestmark = pytest.mark.simulation

@@ -24,7 +24,7 @@ from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Column, ColumnType, Envelope
-from tidemark.model.window.kind import Hopping, Session, Sliding
+from tidemark.model.window.kinds import Hopping, Session, Sliding
 from tidemark.model.window.windows import Late, Windows
 
 

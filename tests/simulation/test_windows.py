@@ -23,7 +23,7 @@ from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Envelope
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.kinds import Tumbling
 from tidemark.model.window.windows import Windows
 from tidemark.plan.read import plan_updates
 

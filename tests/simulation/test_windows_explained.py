@@ -11,54 +11,40 @@ import pytest
 from simulation.plain_definitions import windows_of
 from simulation.script import row
 from simulation.sea import Sea
+from tests.support.kinds import SAMPLES, Sample, name
 from tidemark.cli.derived import _explained
-from tidemark.definition.windows.explained import explained_windows, most_of_all, most_windows, reach
+from tidemark.definition.windows.explained import explained_windows
 from tidemark.jobs.questions.explain import explain
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
+from tidemark.model.window.kinds import Hopping, Session, Sliding
 from tidemark.model.window.windows import Windows
 
 COUNT = Aggregate("n", Function.COUNT)
 HOUR = 3_600_000_000
 
 
-@pytest.mark.parametrize(
-    ("kind", "called", "most"),
-    [
-        (Tumbling(HOUR), "tumbling windows of 1h", 1),
-        (Hopping(HOUR, 7), "hopping windows of 1h every 7us", 514285715),
-        (Hopping(7, 9, sampling=True), "hopping windows of 7us every 9us", 1),
-        (Cumulate(24 * HOUR, HOUR), "cumulating windows of 1d in steps of 1h", 24),
-        (Calendar(Unit.MONTH, "Europe/Paris"), "calendar windows of a month in Europe/Paris", 1),
-        (Sliding(HOUR), "sliding windows of 1h", None),
-        (Session(HOUR), "sessions with a gap of 1h", 2),
-        (Session(HOUR, max_length=9), "sessions with a gap of 1h", None),
-    ],
-)
-def test_windows_in_words(kind: WindowKind, called: str, most: int | None) -> None:
-    assert most_windows(kind) == most
+@pytest.mark.parametrize("sample", SAMPLES, ids=name)
+def test_windows_in_words(sample: Sample) -> None:
+    kind, most = sample.kind, sample.most
+    assert kind.most_windows == most
     lines = explained_windows(Windows(("k",), "at", kind, (COUNT,), grace=2 * HOUR))
-    assert lines[0] == f"{called} on at, for each k"
-    assert lines[1].startswith(f"a row changes {f'at most {most:,} ' if most else reach(kind)}")
+    assert lines[0] == f"{sample.called} on at, for each k"
+    assert lines[1].startswith(f"a row changes {f'at most {most:,} {kind.noun}' if most else kind.changes}")
     assert lines[2] == "a window is there from 2h after its end on"
 
 
-NEAR = [
-    Session(5),
-    Session(5, exact_gap_merges=False),
-    Sliding(6),
-    Hopping(9, 4),
-    Cumulate(12, 3),
-    Session(5, max_length=8),
-]
+def test_many_windows_in_words() -> None:
+    assert Hopping(HOUR, 7).changes == "at most 514,285,715 windows"
+    assert Session(HOUR).changes == "at most 2 sessions: it may join two, or part one"
+    assert Sliding(HOUR).changes == "2 windows of its own, and one for each instant with rows within 1h of it"
 
 
-@pytest.mark.parametrize("kind", NEAR)
-def test_a_row_changes_no_more_windows_than_is_said(kind: WindowKind) -> None:
+@pytest.mark.parametrize("sample", [sample for sample in SAMPLES if sample.unit == 1], ids=name)
+def test_a_row_changes_no_more_windows_than_is_said(sample: Sample) -> None:
     """Of many random sets of instants, of which one comes or goes."""
-    chance = random.Random(7)
+    chance, kind = random.Random(7), sample.kind
 
     def windows(instants: set[int]) -> dict[Any, Any]:
         return dict(contents(Rule(kind), [Happened("k", "v", at, 0) for at in instants]))
@@ -71,11 +57,11 @@ def test_a_row_changes_no_more_windows_than_is_said(kind: WindowKind) -> None:
             {of for of, rows in one.items() if other.get(of) != rows}
             for one, other in ((before, after), (after, before))
         )
-        most = most_windows(kind)
+        most = kind.most_windows
         if isinstance(kind, Sliding):
             most = 2 + sum(0 < abs(one - at) <= kind.size for one in others)
         assert most is None or max(len(gone), len(come)) <= most
-        assert len(after) <= most_of_all(kind) * len({*others, at})
+        assert len(after) <= kind.windows_per_row * len({*others, at})
 
 
 def test_what_the_next_run_reads_and_computes_is_told_beforehand(tmp_path: Path) -> None:

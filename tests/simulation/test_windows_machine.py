@@ -28,7 +28,7 @@ from support.budget import budget
 from support.world import DAY
 from tidemark.model.collection import Collection
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Cumulate, Hopping, Tumbling
+from tidemark.model.window.kinds import Cumulate, Hopping, Tumbling
 from tidemark.model.window.windows import Windows
 
 SEEDS, STEPS = budget(ci=(1, 60), deep=(60, 150))

@@ -28,7 +28,7 @@ from tidemark.model.change import CompactionAllowed, HoldDropped
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late
 from tidemark.model.retention import Retention
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling, WindowKind
+from tidemark.model.window.kinds import Hopping, Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.windows import Windows
 
 SEEDS, STEPS = budget(ci=(1, 25), deep=(40, 120))

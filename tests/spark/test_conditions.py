@@ -41,7 +41,7 @@ from tidemark.definition.windows.expressions import row_expression
 from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
 from tidemark.model.derived import Definition
 from tidemark.model.window.aggregate import Aggregate
-from tidemark.model.window.kind import Hopping, Session, Sliding, Tumbling
+from tidemark.model.window.kinds import Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.spark.derive.settings import isolated_session
 

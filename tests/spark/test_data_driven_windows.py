@@ -27,11 +27,10 @@ from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import Session, Sliding, Window
 from tidemark.model.window.lateness import judge, lateness
 from tidemark.model.window.sessions import session_of
 from tidemark.model.window.sessions import would_take as taken_by_law

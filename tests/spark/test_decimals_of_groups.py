@@ -23,7 +23,7 @@ from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.kinds import Tumbling
 from tidemark.model.window.windows import Windows
 from tidemark.spark.derive.kinds import groups
 

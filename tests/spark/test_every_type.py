@@ -23,7 +23,7 @@ from tidemark.jobs.questions.definition import verify_definition
 from tidemark.model.collection import ColumnType, ValueType
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session, Sliding, Tumbling
+from tidemark.model.window.kinds import Session, Sliding, Tumbling
 from tidemark.model.window.windows import Windows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

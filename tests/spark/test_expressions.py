@@ -34,7 +34,7 @@ from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
 from tidemark.model.derived import Definition
 from tidemark.model.expression import Projection
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session, Sliding, Tumbling
+from tidemark.model.window.kinds import Session, Sliding, Tumbling
 from tidemark.model.window.windows import Windows
 from tidemark.spark.derive.columns import our_type
 from tidemark.spark.derive.settings import isolated_session

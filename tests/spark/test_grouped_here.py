@@ -29,7 +29,8 @@ from tidemark.jobs.app import NeedsSpark
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived, Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
+from tidemark.model.window.calendar import Unit
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.plan.read import plan_updates, read_tasks
 from tidemark.spark import read

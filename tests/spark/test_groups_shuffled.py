@@ -31,8 +31,8 @@ from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Definition
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.calendar import unit_of
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
+from tidemark.model.window.calendar import Unit, unit_of
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Tumbling
 from tidemark.model.window.windows import Late, Windows
 from tidemark.spark.derive.kinds import groups_shuffled
 

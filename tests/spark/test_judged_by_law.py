@@ -34,7 +34,8 @@ from tidemark.model.collection import Gate
 from tidemark.model.derived import Mode
 from tidemark.model.interval import Interval
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit
+from tidemark.model.window.calendar import Unit
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.windows import Late, Windows
 from tidemark.plan.read import plan_updates, read_tasks
 from tidemark.spark.derive.computer import SparkComputer

@@ -25,7 +25,7 @@ from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session, Sliding, Tumbling
+from tidemark.model.window.kinds import Session, Sliding, Tumbling
 from tidemark.model.window.windows import Windows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]

@@ -19,7 +19,7 @@ from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.collection import Collection, Column, ColumnType, Layout
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session, Sliding, Tumbling
+from tidemark.model.window.kinds import Session, Sliding, Tumbling
 from tidemark.model.window.windows import Windows
 from tidemark.spark.derive.parts import _bucket
 

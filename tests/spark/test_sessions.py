@@ -36,7 +36,7 @@ from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.windows import Windows
 from tidemark.spark import read
 from tidemark.spark.derive.executors import key_ranges

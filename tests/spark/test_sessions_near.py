@@ -23,7 +23,7 @@ from tidemark.definition.ways import Place
 from tidemark.errors import TidemarkError
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.windows import Windows
 from tidemark.spark.derive.kinds import sessions_near
 from tidemark.spark.derive.queries import windows as windows_of

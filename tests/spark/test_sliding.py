@@ -35,7 +35,7 @@ from tidemark.model.instant import from_datetime
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.windows import Windows
 
 pytestmark = pytest.mark.spark

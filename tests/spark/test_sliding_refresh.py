@@ -30,7 +30,7 @@ from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.windows import Windows
 
 pytestmark = pytest.mark.spark

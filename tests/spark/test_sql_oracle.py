@@ -26,7 +26,7 @@ from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.collection import Envelope
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.windows import Windows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]

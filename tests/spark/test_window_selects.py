@@ -30,10 +30,11 @@ from tidemark.definition.recipe import Recipe, changes_of
 from tidemark.definition.windows.aligned import analysed_windows
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.calendar import Unit
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.judged import Judging
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Tumbling
 from tidemark.model.window.windows import Windows
 from tidemark.spark.derive.queries.in_windows import once_for_each
 

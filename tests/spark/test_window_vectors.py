@@ -41,7 +41,7 @@ from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Cumulate, Hopping, Session, Sliding, Tumbling
+from tidemark.model.window.kinds import Cumulate, Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.lateness import judge, lateness
 from tidemark.model.window.windows import Late, Windows
 from tidemark.storage.log.log import StateLog

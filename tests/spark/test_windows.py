@@ -27,11 +27,12 @@ from tidemark.model.collection import Gate
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.calendar import Unit
 from tidemark.model.window.close import is_closed
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Aligned, Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit
+from tidemark.model.window.kinds import AlignedKind, Calendar, Cumulate, Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.lateness import judge, lateness
 from tidemark.model.window.windows import Late, Windows
 from tidemark.plan.read import plan_updates
@@ -255,7 +256,7 @@ def followed(spark: Any, events: Made, declared: dict[str, Windows], *, here: bo
             told = correct(made[name].job())
             assert told["mode"] == ("whole" if day == 1 else "by_key")
             if here:
-                aligned = isinstance(windows.kind, Aligned)
+                aligned = isinstance(windows.kind, AlignedKind)
                 assert (told["way"]["place"] == "here") is aligned, (name, told["way"])
             assert standing(spark, made[name], START + day * DAY) == law(windows, rows, START + day * DAY), (name, day)
             was, now = (lateness(judge(Rule.of(windows), happened(windows, some))) for some in (known, rows))
@@ -291,7 +292,7 @@ def test_queries_compute_the_same_where_rows_are_too_many_for_this_process(
 ) -> None:
     by_queries(monkeypatch)
     declared = {**FOR_A_WHILE, **MOVING}
-    aligned = {name: windows for name, windows in declared.items() if isinstance(windows.kind, Aligned)}
+    aligned = {name: windows for name, windows in declared.items() if isinstance(windows.kind, AlignedKind)}
     followed(spark, events, aligned, here=False)
 
 

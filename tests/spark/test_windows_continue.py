@@ -18,7 +18,7 @@ from tests.support.budget import budget
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.collection import Envelope
 from tidemark.model.window.aggregate import Function
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.windows import Windows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

@@ -18,7 +18,7 @@ from tidemark.model.instant import from_datetime
 from tidemark.model.window.close import frozen_from
 from tidemark.model.window.contents import Rule, rows_by_window
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.windows import Windows
 from tidemark.plan.read import plan_updates, read_tasks
 from tidemark.storage.sidecars import parts_table

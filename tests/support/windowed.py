@@ -15,7 +15,7 @@ from tidemark.model.derived import Definition, Derived
 from tidemark.model.interval import Interval
 from tidemark.model.update import Row, Update
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.kinds import Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
 HOUR = DAY // 24

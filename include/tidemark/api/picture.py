@@ -17,7 +17,6 @@ from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.windows import CLOSED, REVISION
 from tidemark.errors import InvalidUsage, listed, plain_line, require
 from tidemark.model.instant import from_datetime
-from tidemark.model.window.kind import Calendar, Session, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.model.wording import counted
 
@@ -31,8 +30,6 @@ LABEL = 28
 """Characters of a key beside its strip; a longer one is cut."""
 MOST_WINDOWS = 20_000
 """Windows that one picture shows; with more the bars are thinner than a point, and the file is too large to open."""
-_APART = (Tumbling, Calendar, Session)
-"""Kinds whose windows of one key do not overlap: their bars are filled."""
 _CLOSED, _OPEN, _CORRECTED = "#3b6ea5", "#9bb8d3", "#d9782d"
 _ONE_AT_A_TIME = Lock()
 """matplotlib's settings are those of the process."""
@@ -62,7 +59,7 @@ class Strip:
 
 
 class Rows(Protocol):
-    """Rows of windows, as `tidemark windows` tells them."""
+    """Rows of windows, as `tidemark windows` shows them."""
 
     @property
     def collection(self) -> str: ...
@@ -151,8 +148,8 @@ def _strips(drawn: Drawn, column: str) -> list[Strip]:
         keys = list(zip(*(plain_values(rows.column(name)) for name in by), strict=True)) or [()] * rows.num_rows
         bounds = [_places(rows.column(name)) for name in (WINDOW_START, WINDOW_END)]
         values = rows.column(column).to_pylist()
-        told = [rows.column(name).to_pylist() for name in (CLOSED, REVISION)]
-        for key, start, end, value, closed, revision in zip(keys, *bounds, values, *told, strict=True):
+        known = [rows.column(name).to_pylist() for name in (CLOSED, REVISION)]
+        for key, start, end, value, closed, revision in zip(keys, *bounds, values, *known, strict=True):
             strip = strips.setdefault(key, Strip(_label(key)))
             strip.starts.append(start)
             strip.ends.append(end)
@@ -191,7 +188,7 @@ def _write(drawn: Drawn, strips: Sequence[Strip], left: int, column: str, to: st
         axes = figure.subplots(len(strips), 1, sharex=True, squeeze=False)[:, 0]
         highest = max((max(map(abs, strip.values)) for strip in strips), default=1.0) or 1.0
         for ax, strip in zip(axes, strips, strict=True):
-            _draw(ax, strip, filled=isinstance(drawn.windows.kind, _APART))
+            _draw(ax, strip, filled=not drawn.windows.kind.overlap)
             ax.set_ylim(min(0.0, *strip.values), highest * 1.15)
         figure.suptitle(_title(drawn, column, left, sum(strip.clipped for strip in strips)), fontsize=10)
         figure.legend(handles=_legend(strips), loc="outside lower right", ncols=3, frameon=False)
@@ -210,11 +207,11 @@ def _legend(strips: Sequence[Strip]) -> list[Any]:
     from matplotlib.patches import Patch
 
     closed = {one for strip in strips for one in strip.closed}
-    told: list[Any] = [Patch(color=_CLOSED, label="closed")] if True in closed else []
-    told += [Patch(color=_OPEN, label="open")] if False in closed else []
+    entries: list[Any] = [Patch(color=_CLOSED, label="closed")] if True in closed else []
+    entries += [Patch(color=_OPEN, label="open")] if False in closed else []
     if any(one for strip in strips for one in strip.corrected):
-        told.append(Line2D([], [], marker="D", color=_CORRECTED, linestyle="", markersize=4, label=_MARKED))
-    return told
+        entries.append(Line2D([], [], marker="D", color=_CORRECTED, linestyle="", markersize=4, label=_MARKED))
+    return entries
 
 
 def _draw(ax: Axes, strip: Strip, *, filled: bool) -> None:
@@ -223,7 +220,7 @@ def _draw(ax: Axes, strip: Strip, *, filled: bool) -> None:
     if filled:
         ax.bar(strip.starts, strip.values, spans, align="edge", color=colours, edgecolor="white", linewidth=0.4)
     else:
-        # Of windows that lie over each other at one height, the starts tell them apart.
+        # Windows that lie over each other at one height are distinguished by their starts.
         ax.hlines(strip.values, strip.starts, strip.ends, colors=colours, linewidth=1.2, alpha=0.7)
         ax.scatter(strip.starts, strip.values, marker="|", s=18, linewidth=0.9, color=colours)
     marked = [at for at, corrected in enumerate(strip.corrected) if corrected]

@@ -6,55 +6,21 @@ The string below a field is its text in docs/reference/collection-file.md, as th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from tidemark.config.nearest import nearest
 from tidemark.config.section import STRICT, Nothing
-from tidemark.config.values import ColumnName, Duration, checked, duration, late_section
+from tidemark.config.values import ColumnName, Duration, checked, late_section
+from tidemark.config.windows_kinds import KIND_SECTIONS, SomeDuration
 from tidemark.errors import InvalidUsage
-from tidemark.model.instant import parse_duration
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import (
-    Calendar,
-    Cumulate,
-    Hopping,
-    Session,
-    Sliding,
-    Tumbling,
-    Unit,
-    WindowKind,
-)
+from tidemark.model.window.kinds import WindowKind
 from tidemark.model.window.windows import Late, Windows
-from tidemark.model.window.zone import zone_named
 
 ROWS = "*"
 """What `count` may be of instead of a column: the rows."""
-
-
-def _offset(value: Any) -> int:
-    """A duration, which may be negative."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    text = value.strip() if isinstance(value, str) else value
-    if isinstance(text, str) and text.startswith("-"):
-        return -parse_duration(text[1:])
-    if isinstance(text, bool | float) or text is None:
-        raise InvalidUsage(f"not a duration: {value!r}; write 15m or -15m")
-    return parse_duration(text)
-
-
-def _short(field: str) -> Any:
-    """A validator for a section that a value of its first field is short for."""
-    return checked(lambda value: value if isinstance(value, dict) else {field: value})
-
-
-def _zone(value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidUsage(f"a time zone is text, found {value!r}; quote it")
-    zone_named(value)
-    return value
 
 
 def _names(value: Any) -> Any:
@@ -71,79 +37,11 @@ def _row_expression(value: Any) -> str:
     return value.strip()
 
 
-Offset = Annotated[int, checked(_offset)]
 RowExpression = Annotated[str | None, checked(_row_expression)]
-SomeDuration = Annotated[int | None, checked(duration)]
-"""May be left out, and is not empty where it is there."""
-Zone = Annotated[str, checked(_zone)]
 
 
 class _Section(BaseModel):
     model_config = STRICT
-
-
-class TumblingSection(_Section):
-    """Windows of one size side by side: a row is in one of them. `tumbling: 1h` is short for `{size: 1h}`."""
-
-    size: Duration
-    """How long a window is; of an `on` that holds whole numbers, how many."""
-    offset: Offset = 0
-    """By how much windows begin after midnight UTC of 1970-01-01, modulo the size: `15m`, or `-15m`."""
-
-
-class HoppingSection(_Section):
-    """Windows of one size that begin at regular distances: a row is in all that hold it."""
-
-    size: Duration
-    """How long a window is."""
-    every: Duration
-    """The distance between the beginnings of windows."""
-    offset: Offset = 0
-    """By how much windows begin after midnight UTC of 1970-01-01, modulo `every`."""
-    sampling: bool = False
-    """Whether windows may leave gaps between them: rows in a gap are in no window."""
-
-
-class CumulateSection(_Section):
-    """Windows that begin together every `size` and end `step` after each other: the total of the day by each hour."""
-
-    size: Duration
-    """How long the longest window is, and the distance between the beginnings of windows."""
-    step: Duration
-    """By how much a window is longer than the one before; a divisor of the size."""
-    offset: Offset = 0
-    """By how much windows begin after midnight UTC of 1970-01-01, modulo the size."""
-
-
-class CalendarSection(_Section):
-    """Days, weeks (from Monday), months, quarters or years, as clocks in a zone show them. `calendar: day` is short for
-    `{unit: day}`."""
-
-    unit: Literal["day", "week", "month", "quarter", "year"]
-    """What is a window."""
-    zone: Zone = "UTC"
-    """The time zone, as `America/New_York`: a day on which clocks change has 23 or 25 hours."""
-
-
-class SlidingSection(_Section):
-    """A window for each set of rows within `size` of each other, both ends included. `sliding: 30m` is short for
-    `{size: 30m}`."""
-
-    size: Duration
-    """The largest distance between rows of a window."""
-    clamp_start_at_zero: bool = False
-    """Whether no window begins before 1970, as Kafka Streams has it."""
-
-
-class SessionSection(_Section):
-    """Rows of which each follows another within a gap. `session: 45m` is short for `{gap: 45m}`."""
-
-    gap: Duration
-    """How long after a row the next of its session comes at most."""
-    exact_gap_merges: bool = True
-    """Whether rows at a distance of exactly the gap belong to one session."""
-    max_length: SomeDuration = None
-    """How long after its first row a session's rows come: the next begins a new session. Left out, however long."""
 
 
 class ReemitSection(_Section):
@@ -162,16 +60,14 @@ class LateRows(_Section):
     """The window stays as it was."""
     next_window: Nothing | None = None
     """A row that is late for all of its windows counts in the earliest one of its key that is open when it comes, with
-    its own time. Of `tumbling`, `hopping`, `cumulate` and `calendar`, over events that land (envelope `append`) with
+    its own time. Of every kind but `sliding` and `session`, over events that land (envelope `append`) with
     `retention: all` and without `reprocess_for`."""
 
 
-class WindowsSection(_Section):
-    """Windows over the rows of the one input. Exactly one kind: `tumbling`, `hopping`, `cumulate`, `calendar`,
-    `sliding` or `session`.
+class _Rows(BaseModel):
+    """Which rows windows are over."""
 
-    A row of the collection is a window that holds rows; its key is the columns `by`, `window_start` and `window_end`.
-    """
+    model_config = ConfigDict(defer_build=True)  # only WindowsSection is ever one
 
     by: Annotated[list[ColumnName], checked(_names)] = []
     """The input's columns for each of whose values there are windows; one alone needs no list, and without any there
@@ -180,18 +76,27 @@ class WindowsSection(_Section):
     """When a row happened: a column that is a timestamp, a date (midnight UTC) or a whole number. A row where it is
     null is in no window, and counted. `event_time`, where the input has no column of that name: the event time of the
     input's rows. They must land as events (envelope `append` or `updates`), with `retention: all`."""
-    tumbling: Annotated[TumblingSection, _short("size")] | None = None
-    """Windows side by side: `1h`."""
-    hopping: HoppingSection | None = None
-    """Windows that overlap: `{size: 1h, every: 10m}`."""
-    cumulate: CumulateSection | None = None
-    """Windows that grow: `{size: 1d, step: 1h}`."""
-    calendar: Annotated[CalendarSection, _short("unit")] | None = None
-    """Windows of the calendar: `day`, or `{unit: month, zone: America/New_York}`."""
-    sliding: Annotated[SlidingSection, _short("size")] | None = None
-    """A window for each set of rows that are so close together: `30m`."""
-    session: Annotated[SessionSection, _short("gap")] | None = None
-    """Rows that follow each other: `45m`."""
+
+
+_KINDS = [f"`{name}`" for name in KIND_SECTIONS]
+
+if TYPE_CHECKING:
+    _RowsAndKind = _Rows
+else:
+    _RowsAndKind = create_model(
+        "_RowsAndKind",
+        __base__=_Rows,
+        **{name: (one.field, Field(None, description=one.of.summary)) for name, one in KIND_SECTIONS.items()},
+    )
+
+
+class WindowsSection(_RowsAndKind):
+    __doc__ = f"""Windows over the rows of the one input. Exactly one kind: {", ".join(_KINDS[:-1])} or {_KINDS[-1]}.
+
+    A row of the collection is a window that holds rows; its key is the columns `by`, `window_start` and `window_end`.
+    """
+
+    model_config = STRICT | ConfigDict(defer_build=False)
     where: RowExpression = None
     """Which rows count, as a condition of Spark SQL over the input's columns."""
     grace: Duration = 0
@@ -220,26 +125,14 @@ class WindowsSection(_Section):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds that are written, of which there must be one."""
-        return tuple(kind for kind in KINDS if getattr(self, kind) is not None)
+        return tuple(kind for kind in KIND_SECTIONS if getattr(self, kind) is not None)
 
     @property
     def _kind(self) -> WindowKind:
-        if self.tumbling:
-            return Tumbling(self.tumbling.size, self.tumbling.offset)
-        if self.hopping:
-            return Hopping(self.hopping.size, self.hopping.every, self.hopping.offset, self.hopping.sampling)
-        if self.cumulate:
-            return Cumulate(self.cumulate.size, self.cumulate.step, self.cumulate.offset)
-        if self.calendar:
-            return Calendar(Unit(self.calendar.unit), self.calendar.zone)
-        if self.sliding:
-            return Sliding(self.sliding.size, self.sliding.clamp_start_at_zero)
-        if self.session:
-            return Session(self.session.gap, self.session.exact_gap_merges, self.session.max_length)
-        raise InvalidUsage(f"windows of no kind; write one of {', '.join(KINDS)}: tumbling: 1h")
-
-
-KINDS = ("tumbling", "hopping", "cumulate", "calendar", "sliding", "session")
+        for name in self.kinds:
+            kind: WindowKind = KIND_SECTIONS[name].kind(getattr(self, name))
+            return kind
+        raise InvalidUsage(f"windows of no kind; write one of {', '.join(KIND_SECTIONS)}: tumbling: 1h")
 
 
 class AggregateSection(_Section):
@@ -307,12 +200,7 @@ def aggregate_section(value: Any) -> Any:
 
 SECTIONS: dict[str, type[BaseModel]] = {
     "windows": WindowsSection,
-    "tumbling": TumblingSection,
-    "hopping": HoppingSection,
-    "cumulate": CumulateSection,
-    "calendar": CalendarSection,
-    "sliding": SlidingSection,
-    "session": SessionSection,
+    **{name: one.section for name, one in KIND_SECTIONS.items()},
     "late": LateRows,
     "reemit": ReemitSection,
     "discard": Nothing,

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import assert_never
 
 from tidemark.config.document import Loc
 from tidemark.config.windows import AggregateSection, WindowsSection
+from tidemark.config.windows_kinds import KIND_SECTIONS
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_duration, parse_duration
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, WindowKind
+from tidemark.model.window.kinds import AlignedKind, WindowKind
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
 MOST_WINDOWS = 10_000
 """Windows that a row may be in, each of which it is a row of while they are computed."""
 
-LENGTHS = ("size", "gap", "max_length")
 MOST_LENGTH = parse_duration("20000000d")
 """Some 54,000 years: what is not longer is below 2^61 µs, and may be added to any time of a calendar."""
 
@@ -65,32 +64,23 @@ def _problems(section: WindowsSection, aggregates: Mapping[str, AggregateSection
 
 
 def _too_long(windows: Windows, kind: str) -> Iterator[tuple[Loc, str]]:
-    """Lengths of which no window of a row could be told."""
-    lengths: dict[Loc, int | None] = {("windows", kind, name): getattr(windows.kind, name, None) for name in LENGTHS}
+    """Lengths by which no window of a row could be computed."""
+    section = KIND_SECTIONS[kind]
+    lengths: dict[Loc, int | None] = {
+        ("windows", kind, name): getattr(windows.kind, section.attributes[name]) for name in section.lengths
+    }
     lengths[("windows", "grace")] = windows.grace
     lengths[("windows", "late", "reemit", "max_lateness")] = windows.max_lateness
     for loc, length in lengths.items():
         if length is not None and length > MOST_LENGTH:
-            called, told, most = ".".join(map(str, loc)), format_duration(length), format_duration(MOST_LENGTH)
-            yield loc, f"{called}: {told} is too long; it may be {most}"
+            called, shown, most = ".".join(map(str, loc)), format_duration(length), format_duration(MOST_LENGTH)
+            yield loc, f"{called}: {shown} is too long; it may be {most}"
 
 
 def _too_many(kind: WindowKind) -> str:
     """What is wrong of windows that are as many as rows are to become."""
-    match kind:
-        case Hopping():
-            many, told = (
-                kind.size // kind.advance,
-                f"{format_duration(kind.size)} every {format_duration(kind.advance)}",
-            )
-        case Cumulate():
-            many = kind.size // kind.step
-            told = f"up to {format_duration(kind.size)} in steps of {format_duration(kind.step)}"
-        case Tumbling() | Calendar() | Sliding() | Session():
-            return ""
-        case _:
-            assert_never(kind)
-    return f"a row is in {many:,} windows of {told}; it may be in {MOST_WINDOWS:,}" if many > MOST_WINDOWS else ""
+    many, which = kind.crowd if isinstance(kind, AlignedKind) else (0, "")
+    return f"a row is in {many:,} {which}; it may be in {MOST_WINDOWS:,}" if many > MOST_WINDOWS else ""
 
 
 def _named_twice(section: WindowsSection, aggregates: Mapping[str, AggregateSection]) -> Iterator[tuple[Loc, str]]:

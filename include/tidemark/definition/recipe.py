@@ -10,7 +10,7 @@ from tidemark.model.derived import Mode
 from tidemark.model.expression import Projection
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.bands import Bands
-from tidemark.model.window.kind import Aligned, Session, Sliding
+from tidemark.model.window.kinds import AlignedKind, Session, Sliding
 
 TIME, EVENT_TIME, DIFF = "_time", "_event_time", "_diff"
 """Columns that views of changes have besides the input's own."""
@@ -248,7 +248,7 @@ class WindowAssignment:
     late for all of its windows counts in the first one that ended later than so long before where the input was
     complete then; so that none can be taken back."""
 
-    kind: Aligned
+    kind: AlignedKind
     on: str
     by: tuple[str, ...]
     bound: ColumnType

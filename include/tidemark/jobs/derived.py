@@ -18,7 +18,7 @@ from tidemark.model.collection import Collection, Column, Landed
 from tidemark.model.derived import Consumption, Definition, Derived, Mode, Refresh
 from tidemark.model.evolution import evolved
 from tidemark.model.window.judged import judged_from
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.windows import Late
 from tidemark.plan.arrivals import check_arrivals
 from tidemark.plan.correct import CorrectRequest, InputState, Waits, plan_correct

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Derived
 from tidemark.model.window.aggregate import Function
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.plan.arrivals import judged_by
 from tidemark.plan.event_times import reads_event_times
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Definition, Derived
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.plan.merged_away import merged_away
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened, Key
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session, Window
 from tidemark.model.window.lateness import NOT_LATE, Judged, Lateness, judge
 from tidemark.model.window.sessions import would_take
 

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.close import closes_at
 from tidemark.model.window.contents import Rule, rows_by_window
 from tidemark.model.window.happened import Happened, Key
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session, Window
 
 
 @dataclass(frozen=True)

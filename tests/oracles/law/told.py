@@ -12,8 +12,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.happened import Key
+from tidemark.model.window.kinds import Window
 
 Row = TypeVar("Row", bound=Hashable)
 Id = tuple[Key, Window]

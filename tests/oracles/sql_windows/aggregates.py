@@ -15,7 +15,7 @@ from tidemark.definition.sizes import within_sizes
 from tidemark.definition.sums import exact
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.quantile import DIGITS
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tests.oracles.sql_windows.aggregates import AT, END, START
 from tests.oracles.sql_windows.placement import Rows, held, joined, open_at, placed, starts
 from tidemark.model.window.close import closes_at
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.windows import Late, Windows
 
 LEARNED, DIFF = "_learned", "_diff"

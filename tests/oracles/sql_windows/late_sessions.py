@@ -15,7 +15,7 @@ from tests.oracles.sql_windows.in_time import DIFF, LEARNED, repeated
 from tests.oracles.sql_windows.placement import Rows
 from tidemark.model.window.contents import Rule, judged_sessions
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.windows import Windows
 
 _numbers = count()

@@ -18,7 +18,7 @@ from tests.oracles.sql_windows.late_sessions import judged
 from tests.oracles.sql_windows.placement import Rows, in_sessions, placed, slid
 from tidemark.definition.recipe import HAPPENED, InputShape
 from tidemark.model.collection import Column, ColumnType
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import Session, Sliding
 from tidemark.model.window.windows import Windows
 
 UPDATE = "_update"

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.oracles.sql_windows.aggregates import AT, END, START
-from tidemark.model.window.kind import Aligned, Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit
+from tidemark.model.window.calendar import Unit
+from tidemark.model.window.kinds import AlignedKind, Calendar, Cumulate, Hopping, Session, Sliding, Tumbling
 
 _UNITS = {
     Unit.DAY: ("{}", "date_add({}, 1)"),
@@ -31,7 +32,7 @@ class Rows:
         return Rows(f"SELECT *, {more} FROM ({self.sql}){f' WHERE {where}' if where else ''}")
 
 
-def placed(kind: Aligned, rows: Rows) -> Rows:
+def placed(kind: AlignedKind, rows: Rows) -> Rows:
     """The rows of an aligned kind's windows."""
     match kind:
         case Tumbling():
@@ -51,8 +52,8 @@ def placed(kind: Aligned, rows: Rows) -> Rows:
             return in_units(kind, rows, AT, START, END)
 
 
-def open_at(kind: Aligned, rows: Rows, instant: str, start: str, end: str) -> Rows:
-    """The rows, with the first window that ends after an instant (model/window/bounds.py, earliest_after)."""
+def open_at(kind: AlignedKind, rows: Rows, instant: str, start: str, end: str) -> Rows:
+    """The rows, with the first window that ends after an instant (the kind's `earliest_after`)."""
     match kind:
         case Tumbling():
             found = rows.adding(**{start: _floor(instant, kind.size, kind.offset)})

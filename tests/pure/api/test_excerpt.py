@@ -30,7 +30,7 @@ from tidemark.model.derived import Definition, Derived
 from tidemark.model.key import Key, key_scalar
 from tidemark.model.update import Row, Update
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Sliding, Tumbling
+from tidemark.model.window.kinds import Sliding, Tumbling
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.plan.excerpt import Weight
 from tidemark.storage.log.head import Head

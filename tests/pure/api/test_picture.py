@@ -14,7 +14,7 @@ import pytest
 from tidemark.api.picture import MOST_WINDOWS, Drawn, draw
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Sliding, Tumbling, WindowKind
+from tidemark.model.window.kinds import Sliding, Tumbling, WindowKind
 from tidemark.model.window.windows import Windows
 
 pytestmark = pytest.mark.pure

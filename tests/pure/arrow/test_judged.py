@@ -11,22 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.kinds import aligned
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.windows.judged import counting, late, late_in_windows, net_in_windows
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
 from tidemark.definition.recipe import WindowAssignment
 from tidemark.definition.windows.rows import END, START
 from tidemark.model.collection import ColumnType
-from tidemark.model.window.bounds import earliest_after, windows_at
 from tidemark.model.window.close import closes_at
 from tidemark.model.window.judged import Judging
-from tidemark.model.window.kind import Aligned, Cumulate, Hopping, Tumbling
+from tidemark.model.window.kinds import AlignedKind, Tumbling
 from tidemark.model.window.lateness import Lateness
 from tidemark.model.window.statistics import LATE
 
 pytestmark = pytest.mark.pure
 
-KINDS = st.sampled_from([Tumbling(5), Hopping(7, 3), Hopping(3, 5, sampling=True), Cumulate(9, 3)])
 JUDGING = Judging(4, (0, 4, 8, 20))
 UPDATES = st.lists(
     st.tuples(st.none() | st.integers(0, 30), st.integers(0, 30), st.sampled_from(["a", "b"]), st.integers(-2, 2)),
@@ -42,22 +41,22 @@ def batch(updates: list[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, SCHEMA)
 
 
-def assignment(kind: Aligned, lateness: int) -> WindowAssignment:
+def assignment(kind: AlignedKind, lateness: int) -> WindowAssignment:
     return WindowAssignment(kind, "at", ("k",), ColumnType.INT, closes_at(kind, 0, 1) + lateness)
 
 
-def takes(kind: Aligned, lateness: int, end: int, time: int) -> bool:
+def takes(kind: AlignedKind, lateness: int, end: int, time: int) -> bool:
     """By hand: whether the window was still open to changes when the update came."""
     came = JUDGING.learned(time)
     return came is None or closes_at(kind, end, 1) + lateness > came
 
 
-@given(KINDS, st.integers(0, 9), UPDATES)
-def test_updates_count_where_the_law_says(kind: Aligned, lateness: int, updates: list[Any]) -> None:
+@given(aligned, st.integers(0, 9), UPDATES)
+def test_updates_count_where_the_law_says(kind: AlignedKind, lateness: int, updates: list[Any]) -> None:
     wanted: Counter[Any] = Counter()
     numbers = [0, 0, 0]
     for at, time, key, diff in updates:
-        windows = [] if at is None else windows_at(kind, at)
+        windows = [] if at is None else kind.windows_at(at)
         open_ = [window for window in windows if takes(kind, lateness, window.end, time)]
         for window in open_:
             wanted[at, time, key, diff, window.start, window.end] += 1
@@ -71,19 +70,19 @@ def test_updates_count_where_the_law_says(kind: Aligned, lateness: int, updates:
     assert late(batch(updates), rule, JUDGING) == Lateness(*numbers)
 
 
-@given(KINDS, st.integers(0, 9), st.integers(0, 3), UPDATES)
+@given(aligned, st.integers(0, 9), st.integers(0, 3), UPDATES)
 def test_what_is_late_for_all_counts_in_the_window_that_is_open_next(
-    kind: Aligned, lateness: int, grace: int, updates: list[Any]
+    kind: AlignedKind, lateness: int, grace: int, updates: list[Any]
 ) -> None:
     wanted: Counter[Any] = Counter()
     added = [(at, time, key, abs(diff)) for at, time, key, diff in updates]
     for at, time, key, diff in added:
-        own = [] if at is None else windows_at(kind, at)
+        own = [] if at is None else kind.windows_at(at)
         counts = [window for window in own if takes(kind, lateness, window.end, time)]
         if own and not counts:
             came = JUDGING.learned(time)
             assert came is not None, "else it would count"
-            counts = [earliest_after(kind, came - grace)]
+            counts = [kind.earliest_after(came - grace)]
         for window in counts:
             wanted[at, time, key, diff, window.start, window.end] += 1
     rule = replace(assignment(kind, lateness), grace_of_next=grace)
@@ -94,11 +93,11 @@ def test_what_is_late_for_all_counts_in_the_window_that_is_open_next(
             counting(batch(updates), rule, JUDGING)
 
 
-@given(KINDS, st.integers(0, 9), UPDATES)
-def test_of_each_window_it_is_known_what_came_too_late(kind: Aligned, lateness: int, updates: list[Any]) -> None:
+@given(aligned, st.integers(0, 9), UPDATES)
+def test_of_each_window_it_is_known_what_came_too_late(kind: AlignedKind, lateness: int, updates: list[Any]) -> None:
     wanted: Counter[Any] = Counter()
     for at, time, key, diff in updates:
-        windows = [] if at is None else windows_at(kind, at)
+        windows = [] if at is None else kind.windows_at(at)
         missed = [window for window in windows if not takes(kind, lateness, window.end, time)]
         for window in missed:
             wanted[key, window.start, window.end, len(missed) == len(windows)] += abs(diff)
@@ -111,14 +110,14 @@ def test_of_each_window_it_is_known_what_came_too_late(kind: Aligned, lateness: 
     assert +found == +wanted
 
 
-@given(KINDS, st.integers(0, 9), UPDATES, st.integers(1, 5))
+@given(aligned, st.integers(0, 9), UPDATES, st.integers(1, 5))
 def test_updates_add_up_to_rows_however_they_come_in_batches(
-    kind: Aligned, lateness: int, updates: list[Any], size: int
+    kind: AlignedKind, lateness: int, updates: list[Any], size: int
 ) -> None:
     """Those in no window, too, but for those that take each other back."""
     wanted: Counter[Any] = Counter()
     for at, time, key, diff in updates:
-        windows = [(None, None)] if at is None else [(one.start, one.end) for one in windows_at(kind, at)]
+        windows = [(None, None)] if at is None else [(one.start, one.end) for one in kind.windows_at(at)]
         for start, end in windows:
             if end is None or takes(kind, lateness, end, time):
                 wanted[at, key, start, end] += diff

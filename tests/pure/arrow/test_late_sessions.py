@@ -31,7 +31,7 @@ from tidemark.model.window.close import closes_at
 from tidemark.model.window.contents import Rule, contents, rows_by_window
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.judged import Judging
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.lateness import judge, lateness
 from tidemark.model.window.windows import Late
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -10,47 +11,70 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.kinds import ALIGNED, Sample, aligned, by_hand, name
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
+from tidemark.arrow.kernels.windows.aligned import KERNELS
 from tidemark.arrow.kernels.windows.placed import first_after, pieces, placed
 from tidemark.definition.recipe import WindowAssignment
 from tidemark.model.collection import ColumnType
-from tidemark.model.window.bounds import earliest_after
-from tidemark.model.window.calendar import unit_of
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Tumbling, Unit
+from tidemark.model.window.calendar import Unit, unit_of
+from tidemark.model.window.kinds import KINDS, AlignedKind, Calendar, Cumulate, Hopping, Tumbling
 
 pytestmark = pytest.mark.pure
 
-Kind = Tumbling | Hopping | Cumulate
-NEAR = 60
-KINDS = st.one_of(
-    st.builds(Tumbling, st.integers(1, 12), st.integers(-30, 30)),
-    st.builds(Hopping, st.integers(1, 12), st.integers(1, 15), st.integers(-30, 30), st.just(True)),
-    st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(-30, 30)).map(
-        lambda told: Cumulate(told[0] * told[1], told[0], told[2])
-    ),
-)
 ROWS = st.lists(st.tuples(st.sampled_from([None, "a"]), st.one_of(st.none(), st.integers(-20, 20))), max_size=12)
 
 
-def bounds(kind: Kind) -> list[tuple[int, int]]:
-    """All windows around the instants that are tried."""
-    every = kind.advance if isinstance(kind, Hopping) else kind.size
-    starts = [at for at in range(-NEAR, NEAR) if (at - kind.offset) % every == 0]
-    if isinstance(kind, Cumulate):
-        return [(start, start + end) for start in starts for end in range(kind.step, kind.size + 1, kind.step)]
-    return [(start, start + kind.size) for start in starts]
-
-
-@given(KINDS, ROWS)
-def test_rows_are_in_the_windows_that_hold_their_instant(kind: Kind, rows: list[tuple[str | None, int | None]]) -> None:
+@given(aligned, ROWS)
+def test_rows_are_in_the_windows_that_hold_their_instant(
+    kind: AlignedKind, rows: list[tuple[str | None, int | None]]
+) -> None:
+    windows = by_hand(kind, -60, 60)
     expected = [
-        (by, at, start, end) for by, at in rows if at is not None for start, end in bounds(kind) if start <= at < end
+        (by, at, start, end) for by, at in rows if at is not None for start, end in windows if start <= at < end
     ]
     batch = pa.record_batch(
         [pa.array([by for by, _ in rows], pa.string()), pa.array([at for _, at in rows], pa.int64())], ["by", "at"]
     )
     found = placed(batch, WindowAssignment(kind, "at", ("by",), ColumnType.INT))
     assert [tuple(row.values()) for row in found.to_pylist()] == expected
+
+
+def test_every_aligned_kind_has_a_kernel() -> None:
+    assert set(KERNELS) == {kind for kind in KINDS if issubclass(kind, AlignedKind)}
+
+
+@pytest.mark.parametrize("sample", ALIGNED, ids=name)
+def test_the_kernel_is_the_law(sample: Sample) -> None:
+    """At bounds of windows and beside them, near and far, before 1970 and after, in any order and more than once."""
+    kind, chance = sample.kind, random.Random(str(sample.kind))
+    assert isinstance(kind, AlignedKind)
+    near = [chance.randrange(-20 * sample.unit, 160 * sample.unit) for _ in range(100)]
+    instants = [*near, *near[:9], *(chance.randrange(-(10**17), 10**17) for _ in range(100))]
+    bounds = [bound for at in instants for bound in kind.earliest_after(at)]
+    instants += [*bounds, *(at - 1 for at in bounds)]
+    rule = WindowAssignment(kind, "at", (), ColumnType.INT)
+    found = placed(pa.record_batch([pa.array(instants, pa.int64())], ["at"]), rule)
+    by_law = [(at, *window) for at in instants for window in kind.windows_at(at)]
+    assert [tuple(row.values()) for row in found.to_pylist()] == by_law
+    following = first_after(rule, np.array(instants, np.int64))
+    assert list(zip(*(some.tolist() for some in following), strict=True)) == [
+        kind.earliest_after(at) for at in instants
+    ]
+
+
+@pytest.mark.parametrize("sample", ALIGNED, ids=name)
+def test_no_bound_wraps_around(sample: Sample) -> None:
+    """Near the ends of 64 bits a window is that of the law, or refused."""
+    rule = WindowAssignment(sample.kind, "at", (), ColumnType.INT)
+    assert isinstance(sample.kind, AlignedKind)
+    for at in (*range(-(2**63), -(2**63) + 20), *range(2**63 - 20, 2**63)):
+        law = [(at, *window) for window in sample.kind.windows_at(at)]
+        try:
+            found = placed(pa.record_batch([pa.array([at], pa.int64())], ["at"]), rule)
+        except Overflowed:
+            continue
+        assert [tuple(row.values()) for row in found.to_pylist()] == law
 
 
 ZONES = [
@@ -78,10 +102,12 @@ def test_rows_are_in_the_unit_of_the_calendar_that_the_law_says(kind: Calendar, 
     ]
 
 
-@given(st.one_of(KINDS, st.builds(Calendar, st.sampled_from(Unit))), st.lists(st.integers(-(2**62), 2**62), max_size=9))
-def test_the_first_window_after_an_instant_is_the_laws(kind: Kind | Calendar, at: list[int]) -> None:
+@given(
+    st.one_of(aligned, st.builds(Calendar, st.sampled_from(Unit))), st.lists(st.integers(-(2**62), 2**62), max_size=9)
+)
+def test_the_first_window_after_an_instant_is_the_laws(kind: AlignedKind, at: list[int]) -> None:
     found = first_after(WindowAssignment(kind, "at", (), ColumnType.INT), np.array(at, np.int64))
-    assert list(zip(*(some.tolist() for some in found), strict=True)) == [earliest_after(kind, one) for one in at]
+    assert list(zip(*(some.tolist() for some in found), strict=True)) == [kind.earliest_after(one) for one in at]
 
 
 def test_rows_of_many_windows_and_days_go_in_pieces() -> None:
@@ -130,7 +156,7 @@ def test_times_and_dates_have_windows_of_times(of: pa.DataType, unit: int) -> No
         (Cumulate(2**40, 1), 1),
     ],
 )
-def test_what_is_too_far_and_too_much_is_not_told(kind: Kind, at: int) -> None:
+def test_what_is_too_far_and_too_much_is_not_told(kind: AlignedKind, at: int) -> None:
     rows: Any = pa.record_batch([pa.array([at])], ["at"])
     with pytest.raises(Overflowed):
         placed(rows, WindowAssignment(kind, "at", (), ColumnType.INT))

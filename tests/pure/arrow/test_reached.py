@@ -18,7 +18,7 @@ from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.windows import Windows
 
 TOLD = (Aggregate("rows", Function.COUNT), Aggregate("total", Function.SUM, "n"))

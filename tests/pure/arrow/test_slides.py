@@ -19,7 +19,7 @@ from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.evaluate import evaluate
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 
 pytestmark = pytest.mark.pure
 

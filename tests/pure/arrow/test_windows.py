@@ -16,7 +16,7 @@ from tidemark.model.derived import Definition, Derived
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.update import Update
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Hopping, Sliding, WindowKind
+from tidemark.model.window.kinds import Hopping, Sliding, WindowKind
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late, Windows
 from tidemark.plan.read import plan_updates, read_tasks
 from tidemark.storage.sidecars.parts_table import opened_read

@@ -13,7 +13,8 @@ from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Definition
 from tidemark.model.instant import parse_duration
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Sliding, Tumbling, Unit
+from tidemark.model.window.calendar import Unit
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Sliding, Tumbling
 from tidemark.model.window.windows import Late, Windows
 
 pytestmark = pytest.mark.pure

@@ -18,7 +18,7 @@ from tidemark.definition.windows.checked import check_expressions
 from tidemark.definition.written_out import MAX_NESTED, MAX_NODES, Measuring
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.kinds import Tumbling
 from tidemark.model.window.windows import Windows
 
 pytestmark = pytest.mark.pure

@@ -17,7 +17,7 @@ from tidemark.model.condition.tree import Compare
 from tidemark.model.derived import Mode, Refresh
 from tidemark.model.expression import Choice, Constant, Projection
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import Session, Sliding
 from tidemark.model.window.windows import Late, Windows
 
 BOOL, INT = ColumnType.BOOL, ColumnType.INT

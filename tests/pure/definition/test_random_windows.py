@@ -14,7 +14,7 @@ from tests.oracles.sql_windows.aggregates import AT, END, START, grouped, happen
 from tidemark.definition.recipe import HAPPENED, InputShape
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope
 from tidemark.model.window.aggregate import Function
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import Session, Sliding
 from tidemark.model.window.windows import EVENT_TIME, Late, Windows
 
 pytestmark = pytest.mark.pure

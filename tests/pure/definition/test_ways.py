@@ -11,7 +11,7 @@ from tidemark.definition.ways import Place, Way, kernel_of, ways_of
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.model.derived import Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session, Sliding, Tumbling, WindowKind
+from tidemark.model.window.kinds import Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.windows import Late, Windows
 
 pytestmark = pytest.mark.pure

@@ -12,7 +12,8 @@ from tidemark.definition.recipe import HAPPENED, SlidingPlan
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.definition.windows.statistics import Statistics, statistics_of
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
+from tidemark.model.window.calendar import Unit
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.statistics import KEYS, NET, ROWS
 from tidemark.model.window.windows import Late, Windows
 

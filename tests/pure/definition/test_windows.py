@@ -27,8 +27,9 @@ from tidemark.model.condition.tree import Compare
 from tidemark.model.derived import Mode, Refresh
 from tidemark.model.expression import Choice, Constant, Projection
 from tidemark.model.window.aggregate import Aggregate, Function
+from tidemark.model.window.calendar import Unit
 from tidemark.model.window.close import closes_at
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.windows import Late, Windows
 
 pytestmark = pytest.mark.pure

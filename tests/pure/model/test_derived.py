@@ -22,7 +22,7 @@ from tidemark.model.retention import Retention
 from tidemark.model.transition import Applied, Overtaken, Stale, apply, conflict
 from tidemark.model.transition.derived import CONSUMPTIONS_KEPT, kept_consumptions
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Sliding, Tumbling
+from tidemark.model.window.kinds import Sliding, Tumbling
 from tidemark.model.window.windows import Late, Windows
 from tidemark.plan.retain import plan_retention
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.derivations import Derivations, derived, landed
+from tests.support.kinds import SAMPLES, Sample, name
 from tidemark.errors import UpgradeRequired
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef, Part
@@ -18,7 +19,7 @@ from tidemark.model.change import Corrected, Created
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.derived import Definition, Refresh, Validity
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
+from tidemark.model.window.kinds import Tumbling, WindowKind
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late, Windows
 from tidemark.plan.correct import CorrectRequest
 from tidemark.storage.documents import document
@@ -52,14 +53,6 @@ PYTHON = replace(
         validity=None,
     ),
 )
-KINDS = (
-    Tumbling(10, 3),
-    Hopping(10, 5, 1, sampling=True),
-    Cumulate(10, 5),
-    Calendar(Unit.MONTH, "Europe/Paris"),
-    Sliding(10, clamp_start_at_zero=True),
-    Session(10, exact_gap_merges=False, max_length=99),
-)
 AGGREGATES = (Aggregate("n", Function.COUNT), Aggregate("q", Function.APPROX_QUANTILE, "v", "v > 1", 0.5))
 
 
@@ -82,13 +75,13 @@ def test_a_declaration_comes_back_as_it_went(declared: Collection) -> None:
     assert read(document.write(record(declared))) == record(declared)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
-def test_windows_of_each_kind_come_back_as_they_went(kind: WindowKind) -> None:
-    assert read(document.write(record(windowed(kind)))) == record(windowed(kind))
+@pytest.mark.parametrize("sample", SAMPLES, ids=name)
+def test_windows_of_each_kind_come_back_as_they_went(sample: Sample) -> None:
+    assert read(document.write(record(windowed(sample.kind)))) == record(windowed(sample.kind))
 
 
 def test_windows_of_a_kind_of_a_later_release_ask_for_that() -> None:
-    stored = json.loads(document.write(record(windowed(KINDS[0]))))
+    stored = json.loads(document.write(record(windowed(Tumbling(10, 3)))))
     stored["change"]["collection"]["origin"]["definition"]["windows"]["kind"] = {"kind": "spiral", "turns": 3}
     with pytest.raises(UpgradeRequired, match="origin"):
         read(json.dumps(stored).encode())
@@ -147,8 +140,8 @@ def test_versions_fold_to_the_state_and_name_their_objects() -> None:
 def test_what_was_written_before_there_were_derived_collections_has_none() -> None:
     """Fields that a version of before does not have are as if nothing were there."""
     stored = json.loads(document.write(record(landed("a"), Arrangement(landed("a")))))
-    for name in ("incarnation", "consumptions", "event_times_from"):
-        del stored["checkpoint"][name]
+    for field in ("incarnation", "consumptions", "event_times_from"):
+        del stored["checkpoint"][field]
     del stored["checkpoint"]["collection"]["hidden"]
     del stored["change"]["incarnation"]
     held = read(json.dumps(stored).encode())

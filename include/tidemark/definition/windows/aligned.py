@@ -26,7 +26,7 @@ from tidemark.definition.windows.valued import over_values, valued_of
 from tidemark.model.derived import Refresh
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.close import closes_at
-from tidemark.model.window.kind import Aligned
+from tidemark.model.window.kinds import AlignedKind
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late, Windows
 
 
@@ -35,7 +35,7 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
 
     Raises InvalidUsage for columns that are none of the input's or have a wrong type, and for expressions that a select
     may not hold either."""
-    assert isinstance(windows.kind, Aligned)  # the others are computed otherwise
+    assert isinstance(windows.kind, AlignedKind)  # the others are computed otherwise
     declared = checked(windows, shape)
     rows = windowed_rows(declared)
     recipe = analysed(select_of(declared), [in_windows(declared, rows.columns)], refresh)
@@ -51,7 +51,7 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
 def windowed_rows(declared: Checked) -> WindowedRows:
     """Which rows of the input are in which windows."""
     windows, kind = declared.windows, declared.windows.kind
-    assert isinstance(kind, Aligned)
+    assert isinstance(kind, AlignedKind)
     late, frozen = windows.counts_late_for, None
     if late is not None:
         frozen = closes_at(kind, 0, windows.grace) + late

@@ -8,7 +8,7 @@ from tidemark.definition.recipe import InputShape, Recipe
 from tidemark.definition.windows import aligned
 from tidemark.definition.windows.data_driven import analysed_data_driven
 from tidemark.model.derived import Refresh
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import AlignedKind
 from tidemark.model.window.windows import Windows
 
 
@@ -18,6 +18,6 @@ def analysed_windows(windows: Windows, shape: InputShape, refresh: Refresh = Ref
 
     Raises InvalidUsage for columns that are none of the input's or have a wrong type, and for expressions that a select
     may not hold either. What was analysed is known to the process, as of a select."""
-    if isinstance(windows.kind, Sliding | Session):
-        return analysed_data_driven(windows, shape, refresh)
-    return aligned.analysed_windows(windows, shape, refresh)
+    if isinstance(windows.kind, AlignedKind):
+        return aligned.analysed_windows(windows, shape, refresh)
+    return analysed_data_driven(windows, shape, refresh)

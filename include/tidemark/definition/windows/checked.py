@@ -22,7 +22,6 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column, ColumnType, ValueType
 from tidemark.model.nearest import nearest
 from tidemark.model.window.aggregate import Aggregate
-from tidemark.model.window.kind import Calendar
 from tidemark.model.window.windows import Windows
 
 _HAPPENED = Column(HAPPENED, ColumnType.TIMESTAMP)
@@ -77,11 +76,8 @@ def checked(windows: Windows, shape: InputShape) -> Checked:
             f"windows.on: column {on.name} of {shape.name} is {on.type}; windows are on a timestamp, a date or an int "
             "of microseconds"
         )
-    if isinstance(windows.kind, Calendar) and windows.kind.zone != "UTC" and on.type is ColumnType.DATE:
-        raise InvalidUsage(
-            f"windows.calendar: column {on.name} of {shape.name} is a date, which has no time of day that "
-            f"{windows.kind.zone} could tell otherwise; leave out the zone"
-        )
+    if on.type is ColumnType.DATE and (wrong := windows.kind.wrong_of_dates):
+        raise InvalidUsage(f"windows.{windows.kind.kind}: column {on.name} of {shape.name} is a date, which {wrong}")
     for name in windows.by:
         if _column(columns, name, "windows.by", shape.name).type is ColumnType.FLOAT:
             raise InvalidUsage(

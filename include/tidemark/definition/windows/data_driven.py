@@ -14,7 +14,7 @@ from tidemark.definition.windows.sessions import in_sessions, sessions_without_q
 from tidemark.definition.windows.sliding import slid, slid_without_queries
 from tidemark.model.derived import Mode, Refresh
 from tidemark.model.expression import Projection
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import Session, Sliding
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
 _WHY = "{} depend on the rows around them, so those near a change are computed again"

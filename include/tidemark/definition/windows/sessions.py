@@ -11,7 +11,7 @@ from tidemark.definition.windows.rows import AT, END, START, happening
 from tidemark.definition.windows.valued import needed, valued_of
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.close import closes_at
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 
 
 def in_sessions(declared: Checked) -> SessionPlan:

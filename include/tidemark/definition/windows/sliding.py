@@ -17,7 +17,7 @@ from tidemark.definition.windows.valued import needed, valued_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 
 _MOST_DIGITS = 22
 """Of a decimal, before and behind the point, of which an average is rounded as Spark does it."""

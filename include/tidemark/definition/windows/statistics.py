@@ -15,7 +15,7 @@ from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
 from tidemark.model.derived import Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.statistics import BYTES, FIRST, FIRST_ARRIVAL, KEYS, LAST, LAST_ARRIVAL, NET, ROWS
 from tidemark.model.window.windows import Windows
 

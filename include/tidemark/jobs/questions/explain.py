@@ -132,13 +132,11 @@ def _touches(job: Job, derived: Derived, mode: Mode, read: Sequence[Input]) -> d
     cannot be known from records, which windows these are."""
     if derived.definition.windows is None:
         return {}
-    from tidemark.definition.windows.explained import most_of_all, most_windows, reach
-
     kind = derived.definition.windows.kind
     given = replace(read[0], previous=None) if mode is Mode.WHOLE else read[0]
     rows = changed_rows(job, given)
-    most = most_of_all(kind) if mode is Mode.WHOLE else most_windows(kind)
-    return {"changed_rows": rows} | ({"touched": reach(kind)} if most is None else {"touched_windows": rows * most})
+    most = kind.windows_per_row if mode is Mode.WHOLE else kind.most_windows
+    return {"changed_rows": rows} | ({"touched": kind.changes} if most is None else {"touched_windows": rows * most})
 
 
 def _input_entry(state: Arrangement | None, given: InputState) -> dict[str, Any]:

@@ -47,11 +47,10 @@ from tidemark.jobs.questions.law_values import BeyondTheLaw, Seen, value_of
 from tidemark.jobs.questions.law_windows import Shown, differing
 from tidemark.model.key import Key
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.close import closes_at, frozen_from
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import window_rows
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session, Window
 from tidemark.model.window.stretches import Stretch, reach_of, stretch_of, stretches, visits
 from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.read import plan_updates

@@ -22,7 +22,7 @@ from tidemark.jobs.questions.law_rows import NAN, Group, Grouped, cells
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.projected_row import projected_row
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 
 Values = dict[int, dict[str, Any]]
 """Of each row that counts, by its number, the columns that aggregates are of."""

@@ -20,8 +20,7 @@ from tidemark.definition.computation import Differing
 from tidemark.jobs.questions.law_rows import Group, Grouped, cells, micros
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.bounds import Window
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import AlignedKind, Window
 from tidemark.model.window.stretches import Stretch
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
@@ -48,7 +47,7 @@ class Shown:
     @classmethod
     def of(cls, collection: Collection, windows: Windows, floats: frozenset[str]) -> Shown:
         """Those of a collection, of whose aggregates some are of `floats`."""
-        aligned = not isinstance(windows.kind, Sliding | Session)
+        aligned = isinstance(windows.kind, AlignedKind)
         aggregated = {one.name for one in windows.aggregates}
         kept = tuple(column for column in collection.hidden if column.name in aggregated)
         columns, names = (*collection.columns, *kept), frozenset(column.name for column in kept)

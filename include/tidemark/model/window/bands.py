@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.sliding import first_start
 
 

@@ -11,15 +11,25 @@ with its weekdays and the rules of zones.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
 from functools import lru_cache
 
 from tidemark.model.instant import EPOCH, MICROSECOND, from_datetime
-from tidemark.model.window.kind import Unit
 from tidemark.model.window.zone import zone_named
 
 _CYCLE = 146_097 * 86_400_000_000
 """400 years, which are a whole number of weeks."""
 _FIRST, _BEHIND = (from_datetime(datetime(year, 1, 1, tzinfo=UTC)) for year in (400, 9600))
+
+
+class Unit(StrEnum):
+    """Units of the calendar. Weeks begin on Monday."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
 
 
 def unit_of(unit: Unit, zone: str, at: int) -> tuple[int, int]:
@@ -66,8 +76,7 @@ def first_instant(day: date, zone: str) -> int:
     found = from_datetime(midnight.astimezone(UTC))
     if (EPOCH + found * MICROSECOND).astimezone(here).replace(tzinfo=None) == midnight.replace(tzinfo=None):
         return found
-    # Midnight was left out. Told by the offset before the change it is not before it, told by the one after it is not
-    # after it.
+    # Midnight was left out. By the offset before the change it is not before it, by the offset after it not after it.
     earliest = from_datetime(midnight.replace(fold=1).astimezone(UTC))
     while earliest < found:
         middle = (earliest + found) // 2

@@ -11,11 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tidemark.model.window.bounds import Window, earliest_after, windows_at
 from tidemark.model.window.close import is_closed, is_frozen
 from tidemark.model.window.frozen_sessions import Judgement, Revival, frozen_sessions, rows_of_sessions
 from tidemark.model.window.happened import Contents, Happened, Key, consolidated, instants
-from tidemark.model.window.kind import Aligned, Session, Sliding, WindowKind
+from tidemark.model.window.kinds import AlignedKind, Session, Sliding, Window, WindowKind
 from tidemark.model.window.sliding import left_of, may_be_held, right_of, sliding_windows
 from tidemark.model.window.windows import Late, Windows
 
@@ -45,6 +44,18 @@ class Rule:
         """For how long after it closed a window changes. None: for ever."""
         return self.max_lateness if self.late is Late.REEMIT else 0
 
+    def windows_at(self, kind: AlignedKind, at: int) -> tuple[Window, ...]:
+        """The windows that hold an instant, in order of start and end."""
+        return tuple(one for one in kind.windows_at(at) if not self.clamp_start_at_zero or one.start >= 0)
+
+    def earliest_after(self, kind: AlignedKind, at: int) -> Window:
+        """The first window, by start and end, that ends after an instant."""
+        found = kind.earliest_after(at)
+        if found.start >= 0 or not self.clamp_start_at_zero:
+            return found
+        before_zero = kind.windows_at(-1)
+        return kind.earliest_after(before_zero[-1].end if before_zero else -1)
+
     def frozen(self, end: int, learned: int) -> bool:
         """Whether what is learned at that time changes a window of that end no more."""
         return is_frozen(self.kind, end, self.grace, self.lateness, learned)
@@ -68,13 +79,13 @@ def rows_by_window(rule: Rule, rows: Iterable[Happened]) -> RowsByWindow:
     return {(key, window): held for key, rows in by_key.items() for window, held in _of_one_key(rule, rows)}
 
 
-def aligned_windows(rule: Rule, kind: Aligned, at: int, learned: int) -> set[Window]:
+def aligned_windows(rule: Rule, kind: AlignedKind, at: int, learned: int) -> set[Window]:
     """The windows in which a row counts."""
-    holding = windows_at(kind, at, clamp_start_at_zero=rule.clamp_start_at_zero)
+    holding = rule.windows_at(kind, at)
     found = {window for window in holding if not rule.frozen(window.end, learned)}
     if rule.late is Late.NEXT_WINDOW and len(found) < len(holding):
         # The first that is not closed ends after what is closed: an aligned window's end is exclusive.
-        found.add(earliest_after(kind, learned - rule.grace, clamp_start_at_zero=rule.clamp_start_at_zero))
+        found.add(rule.earliest_after(kind, learned - rule.grace))
     return found
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Contents, Happened, Key
+from tidemark.model.window.kinds import Window
 from tidemark.model.window.quantile import discrete_quantile
 from tidemark.model.window.windows import Windows
 
@@ -50,8 +50,8 @@ def _evaluate(one: Aggregate, held: Contents, of: Of, where: Where) -> Any:
         return sum(count for _, count in counted)
     points: Counter[Point] = Counter()
     for (value, at), count in counted:
-        if (told := of(one, value)) is not None:
-            points[at, told] += count
+        if (given := of(one, value)) is not None:
+            points[at, given] += count
     return FUNCTIONS[one.function](one, points)
 
 

@@ -16,9 +16,8 @@ from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
 
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.happened import Happened, consolidated, instants
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session, Window
 from tidemark.model.window.sessions import Span, session_of, spans
 
 Frozen = Callable[[int, int], bool]

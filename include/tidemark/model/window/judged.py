@@ -15,8 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from tidemark.model.window.bounds import earliest_after, earliest_from
-from tidemark.model.window.kind import Aligned
+from tidemark.model.window.kinds import AlignedKind
 from tidemark.model.window.windows import Windows
 
 
@@ -48,8 +47,8 @@ def judged_from(windows: Windows, standing: int) -> int:
     """From which time on it must be known of a row when it came, for the windows that are open where an input is
     complete up to `standing`. Rows that came before count in these only where they lie in them: what was late then is
     in a window that was the first open one before. All that is new came later."""
-    assert isinstance(windows.kind, Aligned)
-    return earliest_from(windows.kind, earliest_after(windows.kind, standing - windows.grace)) + windows.grace
+    assert isinstance(windows.kind, AlignedKind)
+    return windows.kind.earliest_from(windows.kind.earliest_after(standing - windows.grace)) + windows.grace
 
 
 def judging_of(

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tidemark.model.window.bounds import Window, windows_at
 from tidemark.model.window.contents import Rule, contents, judged_sessions
 from tidemark.model.window.happened import Happened, Key
-from tidemark.model.window.kind import Session, Sliding
+from tidemark.model.window.kinds import Session, Sliding, Window
 from tidemark.model.window.sliding import left_of, may_be_held
 from tidemark.model.window.windows import Late
 from tidemark.model.wording import counted
@@ -102,14 +101,15 @@ def _of_one_key(rule: Rule, rows: list[Happened]) -> list[Judged]:
     if isinstance(kind, Session):
         if rule.lateness is None:
             return [Judged(row, 1, 0, False) for row in rows]
-        told = judged_sessions(rule, kind, rows)
-        return [*(Judged(row, 1, 0, False) for row in told.in_time), *(Judged(row, 0, 1, True) for row in told.late)]
+        judgement = judged_sessions(rule, kind, rows)
+        in_time = [Judged(row, 1, 0, False) for row in judgement.in_time]
+        return [*in_time, *(Judged(row, 0, 1, True) for row in judgement.late)]
     if isinstance(kind, Sliding):
         windows = {window for _, window in contents(rule, rows)}
         return [judge_slid(rule, kind, windows, row, _at(row)) for row in rows if may_be_held(kind, _at(row))]
     found = []
     for row in rows:
-        holding = windows_at(kind, _at(row), clamp_start_at_zero=rule.clamp_start_at_zero)
+        holding = rule.windows_at(kind, _at(row))
         missed = sum(rule.frozen(window.end, row.learned) for window in holding)
         if holding:
             found.append(Judged(row, len(holding) - missed, missed, missed == len(holding)))

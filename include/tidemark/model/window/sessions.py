@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidemark.model.window.bounds import Window
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session, Window
 
 Span = tuple[int, int]
 """The first and the last instant with rows."""

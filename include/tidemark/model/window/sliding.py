@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.close import closes_at
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding, Window
 
 
 def may_be_held(kind: Sliding, at: int) -> bool:

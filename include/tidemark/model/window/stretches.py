@@ -2,7 +2,7 @@
 judged in parts, and what one costs is known before.
 
 A stretch says where its windows start, and which rows decide what these are: those that lie in them, and those next to
-them by which it is told where sliding windows and sessions begin. An example, sliding windows of 10 µs: of the windows
+them, which decide where sliding windows and sessions begin. An example, sliding windows of 10 µs: of the windows
 that start from 20 to 29, the rows from 19 to 39.
 """
 
@@ -11,16 +11,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.contents import Rule
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, WindowKind
+from tidemark.model.window.kinds import AlignedKind, Session, Sliding, Window
 from tidemark.model.window.sessions import together
 from tidemark.model.window.windows import Late
 
-_DAY = 86_400_000_000
-_LONGEST_UNIT = 367 * _DAY
 _FEWEST_ROWS = 16
 
 
@@ -89,24 +86,16 @@ def reach_of(rule: Rule, window: Window) -> tuple[int, int] | None:
 def visits(rule: Rule, stretch: Stretch, instants: Sequence[int], times: int) -> int:
     """About how often a row is looked at when the law judges a stretch whose rows were learned at so many times."""
     kind, rows = rule.kind, stretch.high - stretch.low
-    match kind:
-        case Sliding():
-            return rows * rows
-        case Session():
-            length = instants[stretch.high - 1] - instants[stretch.low] if rows else 0
-            spans = 1 if kind.max_length is None else 1 + length // kind.max_length
-            return rows * spans * (times if rule.lateness is not None else 1)
-        case Hopping():
-            return rows * -(-kind.size // kind.advance)
-        case Cumulate():
-            return rows * (kind.size // kind.step)
-        case Tumbling() | Calendar():
-            return rows
-        case _:
-            assert_never(kind)
+    if isinstance(kind, Sliding):
+        return rows * rows
+    if isinstance(kind, Session):
+        length = instants[stretch.high - 1] - instants[stretch.low] if rows else 0
+        spans = 1 if kind.max_length is None else 1 + length // kind.max_length
+        return rows * spans * (times if rule.lateness is not None else 1)
+    return rows * kind.most_windows
 
 
-def _rows_together(kind: WindowKind, instants: Sequence[int], most: int) -> int:
+def _rows_together(kind: Sliding | AlignedKind, instants: Sequence[int], most: int) -> int:
     """How many rows a stretch begins with: of sliding windows, which look at all of its rows each, as many as windows
     have."""
     if not isinstance(kind, Sliding):
@@ -115,16 +104,8 @@ def _rows_together(kind: WindowKind, instants: Sequence[int], most: int) -> int:
     return max(_FEWEST_ROWS, min(most, len(instants) * (kind.size + 1) // span))
 
 
-def _reached(kind: WindowKind, instants: Sequence[int], first: int | None, before: int | None) -> Stretch:
+def _reached(kind: Sliding | AlignedKind, instants: Sequence[int], first: int | None, before: int | None) -> Stretch:
     back = 1 if isinstance(kind, Sliding) else 0
     low = 0 if first is None else bisect_left(instants, first - back)
-    high = len(instants) if before is None else bisect_right(instants, before - 1 + _reach(kind))
+    high = len(instants) if before is None else bisect_right(instants, before - 1 + kind.reach)
     return Stretch(first, before, low, max(low, high))
-
-
-def _reach(kind: WindowKind) -> int:
-    """How far behind its start a window holds rows at most."""
-    if isinstance(kind, Calendar):
-        return _LONGEST_UNIT
-    assert not isinstance(kind, Session)
-    return kind.size

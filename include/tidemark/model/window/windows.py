@@ -1,5 +1,5 @@
 """A definition by windows: rows of one input, by some of its columns and by when they happened, in windows of one
-kind, and what is told of each."""
+kind, and the aggregates of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate
-from tidemark.model.window.kind import Session, Sliding, WindowKind
+from tidemark.model.window.kinds import WindowKind
 
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 """The columns of a row that say which window it is of; the end belongs to sliding windows and to no others."""
@@ -53,15 +53,9 @@ class Windows:
             raise InvalidUsage(f"grace is {self.grace} µs; it must be 0 or more")
         if self.max_lateness is not None and (self.late is not Late.REEMIT or self.max_lateness < 0):
             raise InvalidUsage(f"max_lateness is {self.max_lateness} µs; it must be 0 or more, and belongs to reemit")
-        if self.late is Late.NEXT_WINDOW and isinstance(self.kind, Sliding):
+        if self.late is Late.NEXT_WINDOW and self.kind.no_next_window:
             raise InvalidUsage(
-                "late: next_window is not available for sliding windows: without rows there is no next window that a "
-                "late row could count in; write discard or reemit"
-            )
-        if self.late is Late.NEXT_WINDOW and isinstance(self.kind, Session):
-            raise InvalidUsage(
-                "late: next_window is not available for sessions: without rows none is open that a late row could "
-                "count in, and one of its own would overlap closed ones; write discard or reemit"
+                f"late: next_window is not available for {self.kind.no_next_window}; write discard or reemit"
             )
         names = [*self.by, WINDOW_START, WINDOW_END, *(one.name for one in self.aggregates)]
         if repeated := sorted({name for name in names if names.count(name) > 1}):

@@ -61,14 +61,13 @@ def sessions(rows: Iterable[Any], gap: int, exact: bool, max_length: int | None)
     return found
 
 
-def grid(rows: Iterable[Any], starts: Iterable[int], ends: Any) -> Held:
+def given(rows: Iterable[Any], windows: Iterable[tuple[int, int]]) -> Held:
     """Windows that lie where they lie: each is asked for each row."""
     found: Held = {}
     for key, held in consolidated(rows).items():
-        for start in starts:
-            for end in ends(start):
-                if inside := Counter({of: n for of, n in held.items() if start <= of[1] < end}):
-                    found[key, start, end] = inside
+        for start, end in windows:
+            if inside := Counter({of: n for of, n in held.items() if start <= of[1] < end}):
+                found[key, start, end] = inside
     return found
 
 

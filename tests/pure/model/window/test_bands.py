@@ -15,7 +15,7 @@ from tidemark.model.window.close import frozen_from
 from tidemark.model.window.contents import Rule, contents, rows_by_window
 from tidemark.model.window.happened import Happened
 from tidemark.model.window.judged import judging_of
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.lateness import judge, lateness
 from tidemark.model.window.windows import Late
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.pure.model.window import brute
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_instant, parse_duration
-from tidemark.model.window.bounds import windows_at
-from tidemark.model.window.calendar import unit_of
-from tidemark.model.window.kind import Calendar, Tumbling, Unit
+from tidemark.model.window.calendar import Unit, unit_of
+from tidemark.model.window.kinds import Calendar, Tumbling
 
 SECOND = 1_000_000
 ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia", "America/St_Johns", "Africa/Monrovia")
@@ -66,8 +65,8 @@ def test_every_instant_is_in_one_unit_and_units_touch(unit: Unit, zone: str, at:
 @given(st.integers(-(10**15), 4 * 10**15))
 def test_days_of_utc_are_tumbling_windows(at: int):
     day = parse_duration("1d")
-    assert windows_at(Calendar(Unit.DAY), at) == windows_at(Tumbling(day), at)
-    assert windows_at(Calendar(Unit.WEEK), at) == windows_at(Tumbling(7 * day, -3 * day), at)
+    assert Calendar(Unit.DAY).windows_at(at) == Tumbling(day).windows_at(at)
+    assert Calendar(Unit.WEEK).windows_at(at) == Tumbling(7 * day, -3 * day).windows_at(at)
 
 
 def test_units_of_new_york():

@@ -17,7 +17,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Tumbling
+from tidemark.model.window.kinds import Tumbling
 from tidemark.model.window.quantile import on_grid
 from tidemark.model.window.windows import Windows
 

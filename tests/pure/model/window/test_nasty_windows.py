@@ -13,7 +13,7 @@ from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.close import is_closed
 from tidemark.model.window.evaluate import window_rows
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Session, Sliding, Tumbling, WindowKind
+from tidemark.model.window.kinds import Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.windows import Windows
 
 DAY, HOUR, MINUTE = parse_duration("1d"), parse_duration("1h"), parse_duration("1m")

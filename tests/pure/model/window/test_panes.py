@@ -9,11 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.oracles.law.panes import Pane, Panes, Trigger
-from tests.pure.model.window.test_window_kinds import kinds
+from tests.support.kinds import kinds
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.contents import Rule, rows_by_window
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Session, Tumbling, WindowKind
+from tidemark.model.window.kinds import Session, Tumbling, WindowKind
 from tidemark.model.window.windows import Late
 
 Step = int | list[int]

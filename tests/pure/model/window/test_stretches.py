@@ -6,36 +6,21 @@ import random
 
 import pytest
 
+from tests.support.kinds import SAMPLES, Sample, name
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.bounds import Window
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
+from tidemark.model.window.kinds import AlignedKind, Hopping, Session, Sliding, Tumbling, Window, WindowKind
 from tidemark.model.window.stretches import reach_of, stretch_of, stretches, visits
 from tidemark.model.window.windows import Late, Windows
 
 pytestmark = pytest.mark.pure
-DAY = 86_400_000_000
-KINDS: list[tuple[WindowKind, int]] = [
-    (Tumbling(7, 2), 1),
-    (Hopping(10, 4), 1),
-    (Hopping(3, 5, sampling=True), 1),
-    (Cumulate(12, 4), 1),
-    (Calendar(Unit.MONTH, "Europe/Amsterdam"), DAY),
-    (Sliding(9), 1),
-    (Sliding(0), 1),
-    (Sliding(9, clamp_start_at_zero=True), 1),
-    (Session(5), 1),
-    (Session(5, False), 1),
-    (Session(5, True, 9), 1),
-    (Session(5, False, 4), 1),
-]
 COUNT = (Aggregate("n", Function.COUNT),)
 
 
 def rules(kind: WindowKind, unit: int) -> list[Rule]:
     late = [{}, {"late": Late.DISCARD, "grace": 3 * unit}, {"max_lateness": 20 * unit}]
-    if not isinstance(kind, Sliding | Session):
+    if isinstance(kind, AlignedKind):
         late.append({"late": Late.NEXT_WINDOW})
     return [Rule.of(Windows((), "t", kind, COUNT, **more)) for more in late]  # type: ignore[arg-type]
 
@@ -52,8 +37,9 @@ def drawn(chance: random.Random, unit: int, count: int) -> list[Happened]:
     return sorted(rows, key=lambda row: row.at or 0)
 
 
-@pytest.mark.parametrize(("kind", "unit"), KINDS)
-def test_windows_of_stretches_are_those_of_all_rows(kind: WindowKind, unit: int) -> None:
+@pytest.mark.parametrize("sample", SAMPLES, ids=name)
+def test_windows_of_stretches_are_those_of_all_rows(sample: Sample) -> None:
+    kind, unit = sample.kind, sample.unit
     chance = random.Random(str(kind))
     for count in (0, 1, 5, 40, 90):
         for rule in rules(kind, unit):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from hypothesis import strategies as st
 
 from tests.oracles.law.told import delta
 from tests.pure.model.window import brute
+from tests.support.kinds import ALIGNED, Sample, aligned, by_hand, kinds, name
 from tidemark.errors import InvalidUsage
-from tidemark.model.window.bounds import earliest_after, earliest_from, windows_at
+from tidemark.model.window.calendar import Unit
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kind import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling, Unit, WindowKind
+from tidemark.model.window.kinds import AlignedKind, Calendar, Hopping, Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.sliding import sliding_windows
 
 instants = st.integers(-25, 30)
@@ -32,14 +34,6 @@ rows = st.lists(
     ),
     max_size=9,
 )
-sizes = st.integers(1, 12)
-kinds = st.one_of(
-    st.builds(Tumbling, sizes, st.integers(-30, 30)),
-    st.builds(Hopping, sizes, sizes, st.integers(-30, 30), st.just(True)),
-    st.builds(lambda step, n, offset: Cumulate(step * n, step, offset), st.integers(1, 4), st.integers(1, 4), instants),
-    st.builds(Sliding, st.integers(0, 12), st.booleans()),
-    st.builds(Session, sizes, st.booleans(), st.none() | sizes),
-)
 
 
 def the_long_way(kind: WindowKind, some: list[Happened]) -> brute.Held:
@@ -47,11 +41,7 @@ def the_long_way(kind: WindowKind, some: list[Happened]) -> brute.Held:
         return brute.sliding(some, kind.size, kind.clamp_start_at_zero)
     if isinstance(kind, Session):
         return brute.sessions(some, kind.gap, kind.exact_gap_merges, kind.max_length)
-    step = kind.advance if isinstance(kind, Hopping) else kind.size  # type: ignore[union-attr]
-    starts = [at for at in range(-90, 90) if (at - kind.offset) % step == 0]  # type: ignore[union-attr]
-    size = kind.size  # type: ignore[union-attr]
-    steps = range(kind.step, size + 1, kind.step) if isinstance(kind, Cumulate) else [size]
-    return brute.grid(some, starts, lambda start: [start + length for length in steps])
+    return brute.given(some, by_hand(kind, -90, 90))
 
 
 def by_law(kind: WindowKind, some: list[Happened]) -> dict[Any, Counter[Any]]:
@@ -94,37 +84,60 @@ def test_a_change_reaches_the_starts_that_it_is_said_to_reach(kind: Sliding, som
     assert told == {window for window in after if first <= window.start <= last}
 
 
-@given(kinds.filter(lambda kind: not isinstance(kind, Sliding | Session)), instants, st.booleans())
-def test_the_earliest_window_after_an_instant(kind: Any, at: int, clamp: bool):
-    later = {window for t in range(at, at + 80) for window in windows_at(kind, t, clamp_start_at_zero=clamp)}
-    found = earliest_after(kind, at, clamp_start_at_zero=clamp)
-    assert found == min(window for window in later if window.end > at)
+@given(aligned, instants, st.booleans())
+def test_the_earliest_window_after_an_instant(kind: AlignedKind, at: int, clamp: bool):
+    rule = Rule(kind, clamp_start_at_zero=clamp)
+    later = {window for t in range(at, at + 80) for window in rule.windows_at(kind, t)}
+    assert rule.earliest_after(kind, at) == min(window for window in later if window.end > at)
 
 
-@given(kinds.filter(lambda kind: not isinstance(kind, Sliding | Session)), instants)
-def test_from_when_on_a_window_is_the_earliest_after(kind: Any, at: int):
-    window = earliest_after(kind, at)
-    since = earliest_from(kind, window)
+@given(aligned, instants)
+def test_from_when_on_a_window_is_the_earliest_after(kind: AlignedKind, at: int):
+    window = kind.earliest_after(at)
+    since = kind.earliest_from(window)
     assert since <= at
-    assert earliest_after(kind, since) == window != earliest_after(kind, since - 1)
+    assert kind.earliest_after(since) == window != kind.earliest_after(since - 1)
+
+
+@pytest.mark.parametrize("sample", ALIGNED, ids=name)
+def test_the_law_of_a_sample_is_what_it_is_by_hand(sample: Sample):
+    """At the bounds of its windows, just before them, and between."""
+    kind, first, last = sample.kind, -20 * sample.unit, 160 * sample.unit
+    assert isinstance(kind, AlignedKind)
+    windows = by_hand(kind, first, last)
+    all_of_them = by_hand(kind, 2 * first - kind.reach, 2 * last + 2 * kind.reach)
+    assert windows == sorted(windows, key=lambda window: window[1]), "who starts later ends later"
+    bounds = {at for window in windows for at in window if first < at <= last}
+    most = 0
+    for at in {*range(first, last + 1, sample.unit), *bounds, *(at - 1 for at in bounds)}:
+        holding = [window for window in windows if window[0] <= at < window[1]]
+        assert list(kind.windows_at(at)) == holding
+        most = max(most, len(holding))
+        following = kind.earliest_after(at)
+        assert following == min(window for window in all_of_them if window[1] > at)
+        assert kind.earliest_from(following) == max(end for _, end in all_of_them if end < following.end)
+    assert most == kind.most_windows == sample.most
+    assert max(end - start for start, end in all_of_them) <= kind.reach
+    assert (most > 1 or any(end > start for (_, end), (start, _) in pairwise(windows))) <= kind.overlap
 
 
 def test_a_unit_of_the_calendar_is_the_earliest_from_its_beginning_on():
     for zone in ("America/Havana", "America/Sao_Paulo"):
-        window = earliest_after(Calendar(Unit.DAY, zone), 1_541_300_400_000_000)
-        assert earliest_from(Calendar(Unit.DAY, zone), window) == window.start
-        assert earliest_after(Calendar(Unit.DAY, zone), window.start - 1).end == window.start
+        kind = Calendar(Unit.DAY, zone)
+        window = kind.earliest_after(1_541_300_400_000_000)
+        assert kind.earliest_from(window) == window.start
+        assert kind.earliest_after(window.start - 1).end == window.start
 
 
 def test_an_offset_counts_by_what_is_left_of_the_size():
     for at in range(-40, 40):
-        assert windows_at(Tumbling(10, 3), at) == windows_at(Tumbling(10, 43), at) == windows_at(Tumbling(10, -7), at)
+        assert Tumbling(10, 3).windows_at(at) == Tumbling(10, 43).windows_at(at) == Tumbling(10, -7).windows_at(at)
 
 
 def test_rows_between_sampled_windows_are_in_none():
     with pytest.raises(InvalidUsage, match="write sampling: true"):
         Hopping(3, 10)
-    assert windows_at(Hopping(3, 10, sampling=True), 5) == ()
+    assert Hopping(3, 10, sampling=True).windows_at(5) == ()
     assert contents(Rule(Hopping(3, 10, sampling=True)), [Happened("k", "v", 5, 0)]) == {}
 
 

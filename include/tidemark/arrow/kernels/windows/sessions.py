@@ -29,7 +29,7 @@ from tidemark.definition.recipe import AggregateColumn
 from tidemark.definition.windows.rows import END, START
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 
 _MOST = 2**63 - 1
 _LAST_AT = "_last_at"

@@ -34,7 +34,7 @@ from tidemark.definition.windows.rows import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 
 CHUNK = "_chunk"
 """The column of rows that says for which chunk of starts, if windows are computed by chunks."""

@@ -22,7 +22,6 @@ from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.computation import Computation
 from tidemark.definition.recipe import AggregateColumn, ByKey, GroupPlan, WindowAssignment
 from tidemark.definition.ways import Place
-from tidemark.definition.windows.explained import most_of_all
 from tidemark.definition.windows.rows import END, START
 from tidemark.model.derived import Mode
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
@@ -86,7 +85,7 @@ class Groups:
         if grouped is None:
             return None
         parts = parts_of(grouped.aggregates, {name: arrow_type(of) for name, of in types.items()})
-        windows = most_of_all(self._placing.kind) if self._placing else 1
+        windows = self._placing.kind.windows_per_row if self._placing else 1
         most = (LEAST_TASK_ROWS if parts is None else MOST_BUILT) // windows
         return _Gathering(self.views, self.rule, grouped, parts, most)
 
@@ -105,7 +104,7 @@ class Groups:
             return None
         together = leading(computation, self.input, dict(zip(self.rule.held, grouped.keys, strict=True)))
         used = [name for name in needed(grouped) if name not in (START, END)]
-        windows, made = most_of_all(placing.kind), _of_windows(computation, self.rule, grouped, placing)
+        windows, made = placing.kind.windows_per_row, _of_windows(computation, self.rule, grouped, placing)
         return Ranged(self.input, together, placing.on, used, made, windows)
 
     def shuffled(self) -> Shuffled | None:
@@ -143,7 +142,7 @@ def _of_windows(
     """What makes windows of all rows of theirs, for executors."""
     collection, due, names = computation.collection, Due.of(computation), needed(grouped)
     order, called = [column.name for column in collection.key], _shown(rule, grouped)
-    windows = most_of_all(placing.kind)
+    windows = placing.kind.windows_per_row
 
     def made(rows: pa.Table) -> list[pa.RecordBatch]:
         if rows.nbytes * windows > MOST_BYTES:

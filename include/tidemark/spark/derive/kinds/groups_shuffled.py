@@ -28,7 +28,6 @@ from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import sort, starts
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import AggregateColumn, ByKey, GroupPlan, WindowAssignment, WindowedRows
-from tidemark.definition.windows.explained import most_of_all
 from tidemark.definition.windows.rows import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, ValueType
@@ -163,7 +162,7 @@ class _Groups:
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Rows in their windows, so many at a time as are grouped at once."""
-        most = max(1, self.at_once // (most_of_all(self.placing.kind) if self.placing else 1))
+        most = max(1, self.at_once // (self.placing.kind.windows_per_row if self.placing else 1))
         found: list[pa.RecordBatch] = []
         for batch in batches:
             some = repeated(batch, most_bytes=self.room) if MULTIPLICITY in batch.schema.names else batch

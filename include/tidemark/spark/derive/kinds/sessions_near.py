@@ -29,7 +29,7 @@ from tidemark.definition.recipe import AggregateColumn, SessionPlan
 from tidemark.definition.ways import Place
 from tidemark.definition.windows.rows import AT, END, START
 from tidemark.errors import InvalidUsage
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.plan.tasks import KeyRange, ReadTask
 from tidemark.spark import read
 from tidemark.spark.derive.executors.key_ranges import leading

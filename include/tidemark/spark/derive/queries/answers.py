@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from tidemark.definition.windows.explained import most_of_all
 from tidemark.model.derived import Mode
-from tidemark.model.window.kind import Sliding
+from tidemark.model.window.kinds import Sliding
 from tidemark.spark.derive import python
 from tidemark.spark.derive.analysis import analysed
 from tidemark.spark.derive.columns import check_fits, our_columns
@@ -45,7 +44,7 @@ def builds_few(views: Views) -> bool:
     computation, declared = views.computation, views.computation.definition.windows
     if declared is None or isinstance(declared.kind, Sliding) or computation.mode is not Mode.WHOLE:
         return False
-    rows = sum(views.rows_held(given.name) for given in computation.inputs) * most_of_all(declared.kind)
+    rows = sum(views.rows_held(given.name) for given in computation.inputs) * declared.kind.windows_per_row
     return rows <= LEAST_TASK_ROWS and holds_nothing(computation)
 
 

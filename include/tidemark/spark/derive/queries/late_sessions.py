@@ -19,7 +19,7 @@ from tidemark.arrow.kernels.windows.gaps import Gaps
 from tidemark.arrow.kernels.windows.late_sessions import LAST, LATE, STRETCH, Lasting, judged_updates
 from tidemark.definition.recipe import DIFF, LEARNED, SessionPlan
 from tidemark.definition.windows.rows import AT, END, START
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.lateness import NOT_LATE, Lateness
 from tidemark.model.window.statistics import UPDATES_LATE
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from tidemark.arrow.rows.columns import integers
 from tidemark.definition.recipe import DIFF, SessionPlan
 from tidemark.definition.windows.rows import AT
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.here.diff import Reached

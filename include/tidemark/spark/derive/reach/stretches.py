@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.windows.regions import Regions, in_regions, regions
 from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.definition.recipe import SessionPlan
-from tidemark.model.window.kind import Session
+from tidemark.model.window.kinds import Session
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.here.diff import match_keys, net_rows, own_touched
 from tidemark.spark.derive.reach.changed import changed_at
