@@ -110,17 +110,6 @@ KEPT = {
     "tidemark/cli/derived.py": r"\.untold\b",
 }
 """Names that are stored or printed, which therefore stay, by the file that has them."""
-STILL_TOLD = {
-    "tidemark/model/window/": r".*",
-    "tidemark/arrow/kernels/windows/": r".*",
-    "tidemark/config/windows": r".*",
-    "tidemark/definition/windows/": r".*",
-    "tidemark/api/picture.py": r".*",
-    "tidemark/api/windowed.py": r"\bTOLD\b",
-    "tidemark/spark/derive/queries/statistics.py": r"\bTOLD\b",
-    "tidemark/spark/derive/timeline.py": r"judging\.told_from\b",
-}
-"""Folders that are not rewritten yet, and the uses of their names elsewhere. Delete each line once it is."""
 
 
 def test_told_is_gone_from_code() -> None:
@@ -131,7 +120,7 @@ def test_told_is_gone_from_code() -> None:
     found = []
     for path in sources:
         name = path.relative_to(PROJECT).as_posix().removeprefix("include/")
-        kept = [pattern for begins, pattern in (KEPT | STILL_TOLD).items() if name.startswith(begins)]
+        kept = [pattern for begins, pattern in KEPT.items() if name.startswith(begins)]
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             rest = reduce(lambda text, pattern: re.sub(pattern, "", text), kept, line)
             found += [f"{name}:{number}: {line}"] if TOLD.search(rest) else []

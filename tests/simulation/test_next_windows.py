@@ -121,7 +121,7 @@ def test_a_window_that_is_open_keeps_the_late_rows_of_the_runs_before(days: Days
         days.merged()
     assert days.sea.worlds["tides"].state.since == 0
     assert days.sea.asked[-1].mode is Mode.BY_KEY
-    assert days.sea.asked[-1].inputs[0].judging.told_from == 3 * D, "no further back than for what is open"
+    assert days.sea.asked[-1].inputs[0].judging.known_from == 3 * D, "no further back than for what is open"
     assert days.sea.held("w", 6 * D - 1) == {(0, 3 * D, 0): 1, (3 * D, 6 * D, HOUR): 1}
     assert check(days) == 6
 

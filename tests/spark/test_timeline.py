@@ -19,7 +19,7 @@ TIMES = [-1, *range(0, 500, 7), 2**61]
 @pytest.mark.parametrize("count", [0, 1, 32, 33])
 def test_few_and_many_bounds_tell_the_same_as_the_law(spark: Any, count: int) -> None:
     bounds = tuple(range(10, 10 + 10 * count, 10))
-    judging = Judging(told_from=15 if count else 0, ends=bounds)
+    judging = Judging(known_from=15 if count else 0, ends=bounds)
     rows = spark.createDataFrame([(time,) for time in TIMES], f"{TIME} long").repartition(2)
     found = rows.select(TIME, learned(judging).alias("learned"), passed(F.col(TIME), bounds).alias("passed")).collect()
     assert {row[TIME]: (row["learned"], row["passed"]) for row in found} == {

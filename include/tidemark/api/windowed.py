@@ -22,7 +22,7 @@ from tidemark.model.condition.tree import Condition
 from tidemark.model.derived import Derived
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.model.window.lateness import Lateness
-from tidemark.model.window.statistics import FIRST, FIRST_ARRIVAL, LAST, LAST_ARRIVAL, MEAN_BYTES, TOLD
+from tidemark.model.window.statistics import FIRST, FIRST_ARRIVAL, LAST, LAST_ARRIVAL, MEAN_BYTES, STATISTICS
 from tidemark.model.window.windows import Windows
 from tidemark.plan.read import plan_as_of, plan_updates
 from tidemark.plan.tasks import ReadTask
@@ -196,4 +196,4 @@ def _schema(windows: pa.Schema, given: Collection, on: str) -> pa.Schema:
     arrived = pa.timestamp("us", "UTC")
     happened = next((arrow_type(column.type) for column in given.columns if column.name == on), arrived)
     types = {MEAN_BYTES: pa.float64(), FIRST: happened, LAST: happened, FIRST_ARRIVAL: arrived, LAST_ARRIVAL: arrived}
-    return pa.schema([*windows, *(pa.field(name, types.get(name, pa.int64())) for name in TOLD)])
+    return pa.schema([*windows, *(pa.field(name, types.get(name, pa.int64())) for name in STATISTICS)])

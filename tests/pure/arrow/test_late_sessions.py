@@ -125,7 +125,7 @@ def test_updates_are_judged_as_the_law_does_whatever_batches_they_come_in(
     bounds = stretches(history, kind)
     assert all((row[STRETCH], row[LAST]) in bounds[row["key"]] for row in rows)
     # What is new alone: only stretches in which something is, and by how much more was late.
-    new = Lasting(lasting.gaps, lasting.after, ENDS, lasting.same, changed_from=before, told_before=before)
+    new = Lasting(lasting.gaps, lasting.after, ENDS, lasting.same, changed_from=before, known_before=before)
     some = told(new, history, each)
     touched = {
         (key, span)

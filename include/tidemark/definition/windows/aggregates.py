@@ -18,10 +18,10 @@ def check_type(aggregate: Aggregate, of: RowExpression) -> None:
     """Raise InvalidUsage for a function that cannot take values of that type."""
     if aggregate.function not in _OF_NUMBERS or is_number(of.type):
         return
-    told = f"aggregates.{aggregate.name}: {aggregate.function} takes numbers, and "
+    message = f"aggregates.{aggregate.name}: {aggregate.function} takes numbers, and "
     if of.type == UNKNOWN:
-        raise InvalidUsage(f"{told}the type of {aggregate.of} is not known; write CAST({aggregate.of} AS double)")
-    raise InvalidUsage(f"{told}{aggregate.of} is {of.type}; use min, max, count or count_distinct, or CAST it")
+        raise InvalidUsage(f"{message}the type of {aggregate.of} is not known; write CAST({aggregate.of} AS double)")
+    raise InvalidUsage(f"{message}{aggregate.of} is {of.type}; use min, max, count or count_distinct, or CAST it")
 
 
 def aggregate_sql(aggregate: Aggregate, of: RowExpression | None, where: RowExpression | None) -> str:
@@ -29,7 +29,7 @@ def aggregate_sql(aggregate: Aggregate, of: RowExpression | None, where: RowExpr
     conditions = [f"({where.sql})"] if where else []
     value = of.sql if of else "*"
     timed = f"named_struct('at', {AT}, 'value', {value})"
-    told = {
+    call = {
         Function.COUNT: f"count({value})",
         Function.SUM: f"sum({value})",
         Function.MIN: f"min({value})",
@@ -44,7 +44,7 @@ def aggregate_sql(aggregate: Aggregate, of: RowExpression | None, where: RowExpr
     }[aggregate.function]
     if aggregate.function in (Function.FIRST, Function.LAST, Function.COLLECT):
         conditions.append(f"({value}) IS NOT NULL")
-    called = f"{told} FILTER (WHERE {' AND '.join(conditions)})" if conditions else told
+    called = f"{call} FILTER (WHERE {' AND '.join(conditions)})" if conditions else call
     if aggregate.function in (Function.FIRST, Function.LAST):
         return f"({called}).value"
     if aggregate.function is Function.COLLECT:

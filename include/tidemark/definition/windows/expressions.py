@@ -36,7 +36,7 @@ class RowExpression:
 
 def check_expression(text: str, called: str) -> None:
     """Raise InvalidUsage, beginning with what the expression is `called`, unless it is one of a single row that gives
-    the same every time, as far as that can be told without the input's columns."""
+    the same every time, as far as that can be known without the input's columns."""
     _read(text, called, _ANY)
 
 

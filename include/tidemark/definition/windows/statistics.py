@@ -2,7 +2,7 @@
 
 The statistics are aggregates of the same windows: so they are computed as the windows are, of whatever kind these are,
 and of the same rows. Where windows take late rows for a while only, which rows these are differs from window to window,
-so rows are told in their windows (sliding ones: in the bands of these), and counted there.
+so rows are placed in their windows (sliding ones: in the bands of these), and counted there.
 """
 
 from __future__ import annotations

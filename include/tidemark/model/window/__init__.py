@@ -1,1 +1,1 @@
-"""Windows: which rows belong together by when they happened, and what is told of them."""
+"""Windows: which rows belong together by when they happened, and what is computed of them."""

@@ -1,4 +1,4 @@
-"""What is told of the rows in a window."""
+"""What is computed of the rows in a window."""
 
 from __future__ import annotations
 

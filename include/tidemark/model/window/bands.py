@@ -1,4 +1,4 @@
-"""Sliding windows that take late rows for a while only, told by bands of starts.
+"""Sliding windows that take late rows for a while only, by bands of starts.
 
 From which start on a row counts follows from when it came (`sliding.first_start`), and rows came at ends of intervals.
 So between two of these starts, in a *band*, every window holds what had come by one time: within a band windows are

@@ -6,8 +6,8 @@ row counts as learned at the last end of an interval that is not after its time:
 schedule alone, whatever runs there were.
 
 An example, with daily intervals. A row of the file of the 3rd says the time 3rd 17:00 and happened at 12:30. The hour
-that holds it closes with the day, so the row was in time. Told by a file of the 4th, or late after the 3rd was
-complete, its time is the 4th or later, and the hour had closed.
+that holds it closes with the day, so the row was in time. In a file of the 4th, or late after the 3rd was complete, its
+time is the 4th or later, and the hour had closed.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from tidemark.model.window.windows import Windows
 class Judging:
     """How late the rows of an input came.
 
-    Rows with times below `told_from` came before whatever is judged: they were merged to later times, or were consumed
-    before, and count wherever they lie. `ends` are the ends of intervals from the last one not after `told_from` on,
+    Rows with times below `known_from` came before whatever is judged: they were merged to later times, or were consumed
+    before, and count wherever they lie. `ends` are the ends of intervals from the last one not after `known_from` on,
     ascending. Windows that were frozen at `standing` stay as they are held: no row that is new counts in them, and
     which of the old ones do is not known any more (None: all windows are computed).
     """
 
-    told_from: int
+    known_from: int
     ends: tuple[int, ...]
     standing: int | None = None
 
     def learned(self, time: int) -> int | None:
         """Up to where the input was complete when a row of that time came; None: before whatever is judged."""
         at = bisect_right(self.ends, time)
-        return self.ends[at - 1] if time >= self.told_from and at else None
+        return self.ends[at - 1] if time >= self.known_from and at else None
 
     def stands(self, frozen: int | None) -> bool:
         """Whether a window that is frozen from that time on (None: never) stays as it is held."""
@@ -65,21 +65,21 @@ def judging_of(
     are computed for what is new since then; for these rows are judged that came from `judged_from` on, where that is
     another time. `ends` reach from the last one not after the least of these.
 
-    Where sliding windows start depends on who came before the end up to which what is held was told, and who came just
-    then: so rows from that end on are judged, though they were consumed. And a window that was frozen by the instant
-    after an end, below which rows are merged, may start where such a row was: it stays, too.
+    Where sliding windows start depends on who came before the end up to which what is held was computed, and who came
+    just then: so rows from that end on are judged, though they were consumed. And a window that was frozen by the
+    instant after an end, below which rows are merged, may start where such a row was: it stays, too.
     """
-    told_from = since + 1 if merged else 0
+    known_from = since + 1 if merged else 0
     known = Judging(0, ends)
-    untold = known.learned(since) if merged else None
+    unknown_upto = known.learned(since) if merged else None
     before = None if consumed is None else known.learned(consumed)
     if only_new and before is not None:
-        told_from = max(told_from, before if judged_from is None else judged_from)
+        known_from = max(known_from, before if judged_from is None else judged_from)
     standing = (
         before
         if only_new
         else None
-        if consumed is None or untold is None or before is None
-        else min(untold + 1, before)
+        if consumed is None or unknown_upto is None or before is None
+        else min(unknown_upto + 1, before)
     )
-    return Judging(told_from, ends[max(0, bisect_right(ends, told_from) - 1) :], standing)
+    return Judging(known_from, ends[max(0, bisect_right(ends, known_from) - 1) :], standing)

@@ -1,4 +1,4 @@
-"""What came late, in three numbers that are kept apart: rows late for all their windows, rows late for some of them,
+"""What came late, in three separate numbers: rows late for all their windows, rows late for some of them,
 and how often a row was late for a window."""
 
 from __future__ import annotations

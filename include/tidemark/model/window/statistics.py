@@ -1,4 +1,4 @@
-"""What is told of a window besides its row, of what the input has in it: the columns, by name."""
+"""What is known of a window besides its row, of what the input has in it: the columns, by name."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ ROWS_LATE_FOR_ALL, ROWS_LATE_FOR_SOME, UPDATES_LATE = (
 """Of the rows that came too late for a window: those that were late for all their windows; those that another one took;
 and all of them, as often as they are there."""
 LATE = (ROWS_LATE_FOR_ALL, ROWS_LATE_FOR_SOME, UPDATES_LATE)
-TOLD = (ROWS, KEYS, NET, BYTES, MEAN_BYTES, FIRST, LAST, FIRST_ARRIVAL, LAST_ARRIVAL, *LATE)
+STATISTICS = (ROWS, KEYS, NET, BYTES, MEAN_BYTES, FIRST, LAST, FIRST_ARRIVAL, LAST_ARRIVAL, *LATE)
 """The columns of statistics, in their order."""

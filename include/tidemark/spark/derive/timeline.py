@@ -45,7 +45,7 @@ def learned(judging: Judging) -> SparkColumn:
     if len(judging.ends) <= _FEW:
         found = F.lit(None).cast("long")
         for end in judging.ends:
-            found = F.when(time >= F.lit(max(judging.told_from, end)), F.lit(end).cast("long")).otherwise(found)
+            found = F.when(time >= F.lit(max(judging.known_from, end)), F.lit(end).cast("long")).otherwise(found)
         return found
 
     def learned_at(times: pa.Array) -> pa.Array:

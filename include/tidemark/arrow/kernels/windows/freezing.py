@@ -52,7 +52,7 @@ def reach(gaps: Gaps) -> int:
 
 
 def spans(instants: Ints, live: Ints, gaps: Gaps, apart: Bools | None = None) -> tuple[Ints, Ints]:
-    """The first and the last of each session of instants, which are told by their places `live`; `apart` says of each
+    """The first and the last of each session of instants, which are given by their places `live`; `apart` says of each
     but the first whether it begins a session whatever the gap is."""
     times = instants[live]
     begins = np.ones(len(live), bool)

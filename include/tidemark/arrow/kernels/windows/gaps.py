@@ -1,7 +1,7 @@
 """At which instant the session of each cell begins: cells that follow one another within a gap are one session, which
 may be cut where it gets too long.
 
-Cells come in order of group and instant, and are told by their first and their last instant: what is certainly in one
+Cells come in order of group and instant, and are given by their first and their last instant: what is certainly in one
 session may be one cell. No more is carried from one batch to the next than the last cell.
 """
 
@@ -45,9 +45,9 @@ def in_sessions(batches: Iterable[pa.RecordBatch], gaps: Gaps) -> Iterator[pa.Re
             continue
         cells = batch if before is None else pa.concat_batches([before.select(batch.schema.names), batch])
         begins = _starts(cells, gaps, None if before is None else int(integers(before, START)[0]))
-        told = cells.append_column(START, pa.array(begins))
-        yield told if before is None else told.slice(1)
-        before = told.take(pa.array([len(told) - 1]))
+        begun = cells.append_column(START, pa.array(begins))
+        yield begun if before is None else begun.slice(1)
+        before = begun.take(pa.array([len(begun) - 1]))
 
 
 def check_near(instants: Ints) -> None:

@@ -35,10 +35,10 @@ def learned(judging: Judging, times: pa.Array) -> pa.Array:
     """`judging.learned` of each of some times, whole numbers without nulls; null where that is None."""
     ends, at = np.asarray(judging.ends, np.int64), values(times)
     number = np.searchsorted(ends, at, "right")
-    untold = (at < judging.told_from) | (number == 0)
-    if untold.all():
+    unknown = (at < judging.known_from) | (number == 0)
+    if unknown.all():
         return pa.nulls(len(times), pa.int64())
-    return pa.array(ends[np.maximum(number, 1) - 1], pa.int64(), mask=untold)
+    return pa.array(ends[np.maximum(number, 1) - 1], pa.int64(), mask=unknown)
 
 
 def counting(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> pa.RecordBatch:

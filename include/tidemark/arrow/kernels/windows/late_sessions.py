@@ -37,8 +37,8 @@ _BEFORE_ALL = -(1 << 62)
 class Lasting:
     """Sessions that a row may join for a while: one that ends at e takes no row that was learned at e + `after` or
     later. A row counts as learned at the last of `ends` that is not after its time; before all of them where none is.
-    Updates are of equal rows if they are equal in the columns `same`. With `changed_from` only stretches are told in
-    which something was learned from then on. With `told_before` LATE says how many more rows were late than were of
+    Updates are of equal rows if they are equal in the columns `same`. With `changed_from` only stretches are given in
+    which something was learned from then on. With `known_before` LATE says how many more rows were late than were of
     the updates below that time alone."""
 
     gaps: Gaps
@@ -46,7 +46,7 @@ class Lasting:
     ends: tuple[int, ...]
     same: tuple[str, ...]
     changed_from: int | None = None
-    told_before: int | None = None
+    known_before: int | None = None
 
     def __post_init__(self) -> None:
         if self.gaps.gap > FAR:
@@ -62,7 +62,7 @@ class Lasting:
 
 
 def judged_updates(batches: Iterable[pa.RecordBatch], rule: Lasting, shown: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The updates, in their columns `shown`, AT, and what is told of each. Raises InvalidUsage for an instant beyond
+    """The updates, in their columns `shown`, AT, and what is known of each. Raises InvalidUsage for an instant beyond
     2^61."""
     held: list[pa.RecordBatch] = []
     begun: list[Bools] = []
@@ -72,12 +72,12 @@ def judged_updates(batches: Iterable[pa.RecordBatch], rule: Lasting, shown: Sequ
         begins = _begins(held[-1] if held else None, batch, rule.gaps)
         whole = int(np.flatnonzero(begins)[-1]) if begins.any() else 0
         if whole or (begins[0] and held):
-            yield from _told([*held, batch.slice(0, whole)], np.concatenate([*begun, begins[:whole]]), rule, shown)
+            yield from _given([*held, batch.slice(0, whole)], np.concatenate([*begun, begins[:whole]]), rule, shown)
             held, begun = [], []
         held.append(batch.slice(whole))
         begun.append(begins[whole:])
     if held:
-        yield from _told(held, np.concatenate(begun), rule, shown)
+        yield from _given(held, np.concatenate(begun), rule, shown)
 
 
 def _begins(before: pa.RecordBatch | None, batch: pa.RecordBatch, gaps: Gaps) -> Bools:
@@ -94,25 +94,25 @@ def _begins(before: pa.RecordBatch | None, batch: pa.RecordBatch, gaps: Gaps) ->
     return begins if before is None else begins[1:]
 
 
-def _told(
+def _given(
     batches: Sequence[pa.RecordBatch], begins: Bools, rule: Lasting, shown: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """What is told of the updates of whole stretches."""
+    """The updates of whole stretches, judged."""
     batches = [batch for batch in batches if batch.num_rows]
     at, time, diff = (np.concatenate([integers(batch, name) for batch in batches]) for name in (AT, TIME, DIFF))
     first = np.flatnonzero(begins)
     lengths = np.diff(np.append(first, len(at)))
-    told = np.ones(len(at), bool)
+    given = np.ones(len(at), bool)
     if rule.changed_from is not None:
-        told = np.repeat(np.maximum.reduceat(time, first) >= rule.changed_from, lengths)
-    if not told.any():
+        given = np.repeat(np.maximum.reduceat(time, first) >= rule.changed_from, lengths)
+    if not given.any():
         return
-    stretch = np.repeat(np.arange(len(first)), lengths)[told]
-    updates = _Updates(at[told], _learned(time[told], rule.ends), diff[told], stretch)
-    same = _same(batches, told, updates, rule.same)
+    stretch = np.repeat(np.arange(len(first)), lengths)[given]
+    updates = _Updates(at[given], _learned(time[given], rule.ends), diff[given], stretch)
+    same = _same(batches, given, updates, rule.same)
     found = _judged(updates, same, rule)
-    if rule.told_before is not None:
-        old = time[told] < rule.told_before
+    if rule.known_before is not None:
+        old = time[given] < rule.known_before
         if old.any():
             found.late[old] -= _judged(updates.of(old), same[old], rule).late
     numbers = {
@@ -120,12 +120,12 @@ def _told(
         END: pa.array(found.end, mask=~found.placed),
         DIFF: pa.array(found.diff),
         LATE: pa.array(found.late),
-        STRETCH: pa.array(np.repeat(at[first], lengths)[told]),
-        LAST: pa.array(np.repeat(at[first + lengths - 1], lengths)[told]),
+        STRETCH: pa.array(np.repeat(at[first], lengths)[given]),
+        LAST: pa.array(np.repeat(at[first + lengths - 1], lengths)[given]),
     }
     read = answered = 0
     for batch in batches:
-        some = told[read : read + batch.num_rows]
+        some = given[read : read + batch.num_rows]
         read += batch.num_rows
         rows = batch.select([*shown, AT]).filter(pa.array(some))
         for name, column in numbers.items():
@@ -159,7 +159,7 @@ def _learned(time: Ints, ends: tuple[int, ...]) -> Ints:
     return bounds[np.searchsorted(bounds[1:], time, "right")]
 
 
-def _same(batches: Sequence[pa.RecordBatch], told: Bools, updates: _Updates, names: Sequence[str]) -> Ints:
+def _same(batches: Sequence[pa.RecordBatch], given: Bools, updates: _Updates, names: Sequence[str]) -> Ints:
     """Numbers that are equal for updates of equal rows; looked at only where something is taken back: where rows only
     come, one is as good as another."""
     instant = updates.instant
@@ -168,8 +168,8 @@ def _same(batches: Sequence[pa.RecordBatch], told: Bools, updates: _Updates, nam
     some = back[instant]
     found = np.zeros(len(instant), np.int64)
     if some.any():
-        looked = told.copy()
-        looked[told] = some
+        looked = given.copy()
+        looked[given] = some
         read, rows = 0, []
         for batch in batches:
             rows.append(batch.select(list(names)).filter(pa.array(looked[read : read + batch.num_rows])))

@@ -87,8 +87,8 @@ def can_be_merged(kind: Session, aggregates: Sequence[AggregateColumn]) -> bool:
 
 
 def merged_sessions(parts: pa.Table, kind: Session, aggregates: Sequence[AggregateColumn]) -> pa.RecordBatch:
-    """The sessions of rows, of some parts of which `sessions_of` told these; where they `can_be_merged`. In the same
-    columns and order. Raises Overflowed as that does."""
+    """The sessions of rows, of some parts of which `sessions_of` computed these; where they `can_be_merged`. In the
+    same columns and order. Raises Overflowed as that does."""
     numbers, start, end = (integers(parts, name) for name in (GROUP, START, END))
     order = np.lexsort((start, numbers))
     numbers, start, end, batch = numbers[order], start[order], end[order], one_batch(parts).take(pa.array(order))

@@ -40,7 +40,7 @@ CHUNK = "_chunk"
 """The column of rows that says for which chunk of starts, if windows are computed by chunks."""
 ROWS = 16_384
 ROOM = 32 << 20
-"""Windows of a batch that is told, and about how many bytes of what grows with a window."""
+"""Windows of a batch, and about how many bytes of what grows with a window."""
 _SLICE = 65_536
 """Rows of a table that go through the kernel at once: what it needs besides them grows with these."""
 _FAR = 1 << 61
@@ -50,8 +50,8 @@ _FAR = 1 << 61
 class Slide:
     """How to slide: rows are together where they are equal in `group`; the windows' `size`; whether none starts below 0
     (then rows below 0 are in none). With a `width` rows have the column CHUNK, are together by it too, and of chunk c
-    the windows that start in [c * width, (c + 1) * width) are told: it must hold all rows from one before these starts
-    to `size` after them. With `bounds`, which ascend, the same holds of the column BAND: of band b those are told that
+    the windows that start in [c * width, (c + 1) * width) are given: it must hold all rows from one before these starts
+    to `size` after them. With `bounds`, which ascend, the same holds of the column BAND: of band b those are given that
     start at bounds[b - 1] or later, and before bounds[b]. Windows have the `aggregates` of their rows."""
 
     group: tuple[str, ...]
@@ -80,7 +80,7 @@ def sliding(
     """
     some = _Together.of(batches, slide)
     for block in _blocks(some.rows, some.slide):
-        yield from map(some.shown, _told(block, block.windows(), rows, room))
+        yield from map(some.shown, _batches_of(block, block.windows(), rows, room))
 
 
 def sliding_in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[pa.RecordBatch]:
@@ -136,11 +136,11 @@ def _in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[pa.Re
         windows, groups = block.windows(), np.cumsum(starts(block.rows, slide.together))
         windows = windows.where(np.lexsort((windows.start, groups[windows.lo])))
         of, held = groups[windows.lo], sum(map(len, waiting))
-        told = [*waiting, *_told(block, windows, len(windows) + 1, ROOM)]
+        ready = [*waiting, *_batches_of(block, windows, len(windows) + 1, ROOM)]
         waiting = []
-        if not told:
+        if not ready:
             continue
-        found = pa.concat_batches(told)
+        found = pa.concat_batches(ready)
         if held:  # they are of the group that the block begins with, as the rows are that were carried
             begun = held + int(np.searchsorted(of, groups[0], "right"))
             first = np.argsort(integers(found, START)[:begun], kind="stable")
@@ -184,8 +184,8 @@ def _at_an_instant(waiting: list[pa.RecordBatch], slide: Slide) -> tuple[list[pa
 def _schema_of(rows: pa.Schema, slide: Slide) -> pa.Schema:
     """The columns of windows over rows with these columns."""
     bounds = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
-    told = [pa.field(one.name, arrow_type(one.type)) for one in slide.aggregates]
-    return pa.schema([*(rows.field(name) for name in slide.group), *bounds, *told])
+    aggregates = [pa.field(one.name, arrow_type(one.type)) for one in slide.aggregates]
+    return pa.schema([*(rows.field(name) for name in slide.group), *bounds, *aggregates])
 
 
 def _countable(batch: pa.RecordBatch, slide: Slide) -> pa.RecordBatch:
@@ -246,7 +246,7 @@ class _Block:
         return cls(pa.concat_batches([carried, *waiting]), slide, len(carried), before, ends)
 
     def reached(self) -> pa.RecordBatch:
-        """The rows that windows to come hold, or are told by: those of the last group, from one before the start of the
+        """The rows that windows to come hold, or start by: those of the last group, from one before the start of the
         window that ends with its last row."""
         at = integers(self.rows, AT)
         begins = int(np.flatnonzero(starts(self.rows, self.slide.together))[-1])
@@ -311,7 +311,7 @@ def _windows(at: Ints, begins: Bools, slide: Slide, carried: int, before: int, e
     return _together([left, right, _Ranges(np.zeros(len(early), np.int64), early, upto).where(is_closed)])
 
 
-def _told(block: _Block, windows: _Ranges, rows: int, room: int) -> Iterator[pa.RecordBatch]:
+def _batches_of(block: _Block, windows: _Ranges, rows: int, room: int) -> Iterator[pa.RecordBatch]:
     """Windows of a block, some at a time."""
     if not len(windows):
         return
@@ -321,42 +321,42 @@ def _told(block: _Block, windows: _Ranges, rows: int, room: int) -> Iterator[pa.
         start = windows.start[first:last]
         group = [held.column(name).take(pa.array(windows.lo[first:last])) for name in slide.group]
         bounds = [pa.array(start), pa.array(start + slide.size)]
-        told = [column.between(first, last) for column in columns]
-        yield pa.RecordBatch.from_arrays([*group, *bounds, *told], schema=schema)
+        found = [column.between(first, last) for column in columns]
+        yield pa.RecordBatch.from_arrays([*group, *bounds, *found], schema=schema)
 
 
 @dataclass(frozen=True)
-class _Told:
-    """What is told of windows in a column: the values of those in [first, last), made when they are asked for, and the
+class _WindowColumn:
+    """A column of windows: the values of those in [first, last), made when they are asked for, and the
     `sizes` of values in memory where these are not all alike."""
 
     between: Callable[[int, int], pa.Array]
     sizes: Ints | None = None
 
     @classmethod
-    def of_array(cls, values: pa.Array) -> _Told:
+    def of_array(cls, values: pa.Array) -> _WindowColumn:
         return cls(lambda first, last: values.slice(first, last - first))
 
     @classmethod
-    def of_lists(cls, column: Collected, windows: _Ranges) -> _Told:
+    def of_lists(cls, column: Collected, windows: _Ranges) -> _WindowColumn:
         """What grows with a window."""
         lo, hi = windows.lo, windows.hi
         return cls(lambda first, last: column.of(lo[first:last], hi[first:last]), column.bytes_of(lo, hi))
 
 
-def _of_rows(block: _Block, windows: _Ranges) -> list[_Told]:
+def _of_rows(block: _Block, windows: _Ranges) -> list[_WindowColumn]:
     """The aggregates of windows."""
     ranges = Ranges(windows.lo, windows.hi, integers(block.rows, AT), starts(block.rows, block.slide.together))
     return [_aggregate(one, block.rows, ranges, windows) for one in block.slide.aggregates]
 
 
-def _aggregate(one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges, windows: _Ranges) -> _Told:
+def _aggregate(one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges, windows: _Ranges) -> _WindowColumn:
     if one.of is None or one.type is not ColumnType.STRING:
-        return _Told.of_array(aggregated(one, rows, ranges))
+        return _WindowColumn.of_array(aggregated(one, rows, ranges))
     column = contiguous(rows.column(one.of))
     if one.function is Function.COLLECT:
-        return _Told.of_lists(Collected.of_rows(one, rows, ranges), windows)
-    # A long value may be that of many windows, so it is chosen by its number, and copied when it is told.
+        return _WindowColumn.of_lists(Collected.of_rows(one, rows, ranges), windows)
+    # A long value may be that of many windows, so it is chosen by its number, and copied when it is asked for.
     numbers, again = ordered(column)
     numbered = pa.array(numbers, mask=pc.is_null(column).to_numpy(zero_copy_only=False))
     chosen = aggregated(one, pa.record_batch([numbered], [one.of]), ranges)
@@ -364,10 +364,12 @@ def _aggregate(one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges, windo
     places = np.where(none, 0, values(chosen))
     lengths = np.zeros(len(column), np.int64)
     lengths[numbers] = pc.fill_null(pc.binary_length(column), 0).to_numpy()
-    return _Told(lambda first, last: again(places[first:last], none[first:last]), np.where(none, 0, lengths[places]))
+    return _WindowColumn(
+        lambda first, last: again(places[first:last], none[first:last]), np.where(none, 0, lengths[places])
+    )
 
 
-def _slices(columns: Sequence[_Told], count: int, rows: int, room: int) -> Iterator[tuple[int, int]]:
+def _slices(columns: Sequence[_WindowColumn], count: int, rows: int, room: int) -> Iterator[tuple[int, int]]:
     """Windows by batches: as many as there is room for, and one at least."""
     sizes = np.zeros(count + 1, np.int64)
     for column in columns:

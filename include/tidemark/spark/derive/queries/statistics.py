@@ -24,7 +24,7 @@ from tidemark.model.window.statistics import (
     ROWS,
     ROWS_LATE_FOR_ALL,
     ROWS_LATE_FOR_SOME,
-    TOLD,
+    STATISTICS,
     UPDATES_LATE,
 )
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
@@ -113,7 +113,7 @@ def with_statistics(
         shown[name] = F.timestamp_micros(shown[name])
     shown |= {name: F.lit(0).cast("long") if late is None else found[name] for name in LATE}
     own = [windows[f"`{name}`"] for name in windows.columns]
-    return windows.join(found, same, "left").select(*own, *(shown[name].alias(name) for name in TOLD))
+    return windows.join(found, same, "left").select(*own, *(shown[name].alias(name) for name in STATISTICS))
 
 
 def _of_windows(views: Counted, statistics: Statistics, windows: DataFrame) -> tuple[DataFrame, DataFrame | None]:
