@@ -7,14 +7,14 @@ from typing import ClassVar, Literal
 
 from tidemark.model.window.calendar import Unit, unit_of
 from tidemark.model.window.kinds.fields import ZoneName
-from tidemark.model.window.kinds.kind import AlignedKind, Window
+from tidemark.model.window.kinds.kind import SideBySide, Window
 from tidemark.model.window.zone import zone_named
 
 _LONGEST_UNIT = 367 * 86_400_000_000
 
 
 @dataclass(frozen=True)
-class Calendar(AlignedKind):
+class Calendar(SideBySide):
     """Days, weeks (from Monday), months, quarters or years, as clocks in a zone show them. `calendar: day` is short for
     `{unit: day}`."""
 
@@ -29,18 +29,8 @@ class Calendar(AlignedKind):
     def __post_init__(self) -> None:
         zone_named(self.zone)
 
-    def windows_at(self, at: int) -> tuple[Window, ...]:
-        return (self.earliest_after(at),)
-
     def earliest_after(self, at: int) -> Window:
         return Window(*unit_of(self.unit, self.zone, at))
-
-    def earliest_from(self, window: Window) -> int:
-        return window.start
-
-    @property
-    def most_windows(self) -> int:
-        return 1
 
     @property
     def reach(self) -> int:

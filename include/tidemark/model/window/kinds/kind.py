@@ -117,6 +117,20 @@ class AlignedKind(Kind):
         return self.most_windows, self.called
 
 
+class SideBySide(AlignedKind):
+    """An aligned kind whose windows lie side by side, without a gap: each instant is in exactly one."""
+
+    def windows_at(self, at: int) -> tuple[Window, ...]:
+        return (self.earliest_after(at),)
+
+    def earliest_from(self, window: Window) -> int:
+        return window.start
+
+    @property
+    def most_windows(self) -> int:
+        return 1
+
+
 def grid(at: int, step: int, offset: int) -> int:
     """The last of the instants n * step + offset that is not after `at`."""
     return (at - offset) // step * step + offset

@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 
 from tidemark.model.instant import format_duration
 from tidemark.model.window.kinds.fields import Length, Offset, check_positive
-from tidemark.model.window.kinds.kind import AlignedKind, Window, grid
+from tidemark.model.window.kinds.kind import SideBySide, Window, grid
 
 
 @dataclass(frozen=True)
-class Tumbling(AlignedKind):
+class Tumbling(SideBySide):
     """Windows of one size side by side: a row is in one of them. `tumbling: 1h` is short for `{size: 1h}`."""
 
     size: Length
@@ -25,19 +25,9 @@ class Tumbling(AlignedKind):
     def __post_init__(self) -> None:
         check_positive("the size of a tumbling window", self.size)
 
-    def windows_at(self, at: int) -> tuple[Window, ...]:
-        return (self.earliest_after(at),)
-
     def earliest_after(self, at: int) -> Window:
         start = grid(at, self.size, self.offset)
         return Window(start, start + self.size)
-
-    def earliest_from(self, window: Window) -> int:
-        return window.start
-
-    @property
-    def most_windows(self) -> int:
-        return 1
 
     @property
     def reach(self) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 
 from tidemark.arrow.kernels.aggregates.instants import DAY
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
-from tidemark.arrow.kernels.windows.aligned.kernel import AlignedKernel, Placed, beyond
+from tidemark.arrow.kernels.windows.aligned.kernel import SideBySideKernel, beyond
 from tidemark.arrow.rows.columns import Ints
 from tidemark.model.window.calendar import unit_of
 from tidemark.model.window.kinds import Calendar
@@ -17,13 +17,10 @@ _MOST_DAYS = 2**14
 """Days that have instants of one batch: a unit of the calendar is looked for day by day, in some microseconds."""
 
 
-class CalendarKernel(AlignedKernel[Calendar]):
+class CalendarKernel(SideBySideKernel[Calendar]):
     @property
     def most_rows(self) -> int:
         return _MOST_DAYS
-
-    def windows_at(self, at: Ints) -> Placed:
-        return Placed(None, *self.earliest_after(at))
 
     def earliest_after(self, at: Ints) -> tuple[Ints, Ints]:
         days = np.unique(at // DAY)

@@ -50,6 +50,13 @@ class AlignedKernel(ABC, Generic[KindT]):
         return max(1, MOST_ROWS // self.kind.most_windows)
 
 
+class SideBySideKernel(AlignedKernel[KindT]):
+    """The windows of a kind of which each instant is in exactly one: the first that ends after it."""
+
+    def windows_at(self, at: Ints) -> Placed:
+        return Placed(None, *self.earliest_after(at))
+
+
 def repeated(many: Ints) -> tuple[Ints, Ints]:
     """Each place as often as it says, and which time it is, from 0."""
     if len(many) and int(many.max()) * len(many) > MOST_ROWS:

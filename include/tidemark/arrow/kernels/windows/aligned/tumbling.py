@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from tidemark.arrow.kernels.windows.aligned.kernel import AlignedKernel, Placed, grid, plus
+from tidemark.arrow.kernels.windows.aligned.kernel import SideBySideKernel, grid, plus
 from tidemark.arrow.rows.columns import Ints
 from tidemark.model.window.kinds import Tumbling
 
 
-class TumblingKernel(AlignedKernel[Tumbling]):
-    def windows_at(self, at: Ints) -> Placed:
-        return Placed(None, *self.earliest_after(at))
-
+class TumblingKernel(SideBySideKernel[Tumbling]):
     def earliest_after(self, at: Ints) -> tuple[Ints, Ints]:
         start = grid(at, self.kind.size, self.kind.offset)
         return start, plus(start, self.kind.size)
