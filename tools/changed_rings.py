@@ -72,8 +72,8 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/s3/": ("s3",),
     "tests/simulation/": ("simulation", "s3", "quality", "compat"),
     "tests/simulation/sea.py": ("simulation", "s3", "quality", "compat", "spark"),
-    "tests/spark/": ("spark", "e2e"),
-    "tests/spark/support.py": ("pure", "spark", "e2e", "deep"),
+    "tests/spark/": ("spark", "launch"),
+    "tests/spark/support.py": ("pure", "spark", "launch", "deep"),
 }
 
 

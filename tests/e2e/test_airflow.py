@@ -1,6 +1,6 @@
 """Days through a real Airflow scheduler: in order, again, out of order, with a killed worker, with a gate that fails.
 
-One instance for all. The tests run in the order they are written, and each brings a collection of its own.
+The tests run in the order they are written, and each brings a collection of its own.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -16,7 +15,7 @@ import psutil
 import pytest
 
 from demo import answers, independent, layout
-from tests.e2e.instance import PROJECT, Airflow, running
+from tests.e2e.instance import PROJECT, Airflow
 from tests.e2e.orders import HEADER, held, orders, seal_of, sound
 from tests.launch.support import is_dead
 from tidemark.airflow.question import Answer
@@ -28,12 +27,6 @@ FIRST, LAST = date(2012, 12, 31), date(2013, 1, 1)
 STEPS = ("ingest", "seal", "drain", "compact")
 GATES = ("gate_unsealed", "gate_frontier", "gate_trace", "gate_compaction")
 TASKS = {*STEPS, *GATES, "published"}
-
-
-@pytest.fixture(scope="module")
-def airflow() -> Iterator[Airflow]:
-    with running() as instance:
-        yield instance
 
 
 def content(airflow: Airflow, name: str) -> Any:

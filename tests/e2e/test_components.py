@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterator
 from datetime import date, timedelta
 from itertools import chain
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.e2e.instance import Airflow, running
+from tests.e2e.instance import Airflow
 from tests.e2e.orders import HEADER, held, orders, seal_of, sound
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
@@ -21,12 +20,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 KILLED = (("scheduler", "triggerer"), ("postgres", "dag-processor", "api-server"))
 """What dies on each day of the backfill."""
 FIRST = date(2024, 3, 1)
-
-
-@pytest.fixture(scope="module")
-def airflow() -> Iterator[Airflow]:
-    with running() as instance:
-        yield instance
 
 
 def pid_of(airflow: Airflow, component: str) -> int:

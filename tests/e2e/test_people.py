@@ -3,12 +3,11 @@ with what a run published."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.instance import Airflow, running
+from tests.e2e.instance import Airflow
 from tests.e2e.orders import HEADER, held, orders
 from tidemark.airflow.question import Answer
 
@@ -46,12 +45,6 @@ airflow:
 """
 DAY = "[2024-03-01T00:00:00Z, 2024-03-02T00:00:00Z)"
 AT = "2024-03-01T10:00:00Z"
-
-
-@pytest.fixture(scope="module")
-def airflow() -> Iterator[Airflow]:
-    with running() as instance:
-        yield instance
 
 
 def lines(file: Path) -> list[str]:

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.killing import Killing
 from tidemark.resident.client import Resident
 from tidemark.resident.server_folder import PACKAGE, ServerFolder, Settings
 
+PROJECT = Path(__file__).resolve().parents[2]
 LIGHT = Settings(first=("pyspark.sql.functions", "pyspark.sql.pandas.types", "pyarrow"), later=())
 """What the toy apps need: Great Expectations would only cost the tests time."""
 
@@ -62,3 +64,33 @@ def on_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: ServerFol
     monkeypatch.setattr(ServerFolder, "default", classmethod(lambda cls, environ: place))
     monkeypatch.setattr(Settings, "from_environ", classmethod(lambda cls, environ, *, master: LIGHT))
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def killing() -> Iterator[Killing]:
+    """The environment of a worker for the length of a module; its folder's name is short, as a socket's must be."""
+    from tools.build_zip import build
+
+    folder = Path(tempfile.mkdtemp(prefix="tm-"))
+    made = Killing.made(folder / "home")
+    build(target=folder / "tidemark.zip")
+    before = dict(os.environ)
+    os.environ |= {
+        "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+        "TIDEMARK_HOME": str(made.home),
+        "TIDEMARK_KILLING": str(made.folder),
+        "TIDEMARK_DOCS": str(folder / "docs"),
+        "TIDEMARK_ZIP": str(folder / "tidemark.zip"),
+        "TIDEMARK_RESIDENT_DIR": str(folder / "r"),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(PROJECT / "include"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    os.environ.pop("SPARK_HOME", None)
+    try:
+        yield made
+        Resident(Settings.from_environ(os.environ, master="local[2]")).stop(now=True)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        shutil.rmtree(folder, ignore_errors=True)

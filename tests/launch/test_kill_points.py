@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from tests.e2e.conftest import PROJECT
+from tests.launch.conftest import PROJECT
 from tests.launch.support import context, eventually, is_dead
 from tests.spark.support import DAY, HOUR, START, UPSERT, Made, day_of
 from tests.support.killing import Killing
@@ -35,7 +35,7 @@ from tidemark.resident.client import Resident
 from tidemark.resident.server_folder import Settings
 from tidemark.storage.sidecars import ledger, parts_table
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.spark
 
 TASKS = ("ingest", "unsealed", "seal", "frontier", "drain", "trace", "compact", "compaction")
 """A run's tasks in order; those that are no step are gates."""
@@ -59,6 +59,16 @@ class Undisturbed:
     before: dict[str, Path]
     landing: Path
     end: dict[str, Any]
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes to be ended with the test, whatever became of it."""
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture(scope="module")
