@@ -20,6 +20,9 @@ SPARK = SCRATCH / "spark"
 JVM = "-XX:-UsePerfData -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """No counters in the system's temporary folder; and the compiler and collector that suit a JVM of a few seconds. With
 Java's own choice two files of spark's ring took 62 CPU seconds in the JVM, with these 30."""
+CLASSES = Path(__file__).resolve().parents[2] / "build" / "spark-classes.jsa"
+if CLASSES.exists() and " " not in str(CLASSES):
+    JVM += f" -XX:SharedArchiveFile={CLASSES} -Xlog:cds*=off"
 
 
 def settle() -> None:

@@ -18,6 +18,8 @@ from typing import Any, Self
 
 import pyspark
 
+from tests.support.scratch import JVM
+
 CORES = 1
 MEMORY_MIB = 1024
 PATIENCE_S = 120.0
@@ -118,6 +120,7 @@ class Cluster:
     def _start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
         env = {**os.environ, "SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable}
         env["SPARK_LOCAL_IP"] = words[words.index("--host") + 1]  # pages too
+        env["JDK_JAVA_OPTIONS"] = JVM  # of executors, too: the launcher of Java reads it
         env.pop("PYTHONPATH", None)
         with self.log.open("ab") as log:
             command = [str(SPARK_HOME / "bin" / "spark-class"), name, *words]
