@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tidemark
+from support.budget import budget
 from support.world import DAY, World, collection, interval
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.parts.writer import PartWriter
@@ -31,7 +32,8 @@ from tidemark.storage.stores.memory import MemoryStore
 from tidemark.storage.stores.store import ObjectStore
 
 pytestmark = [pytest.mark.simulation, pytest.mark.usefixtures("nothing_is_small")]
-READERS, DAYS, KEYS = 8, 10, 60
+READERS, DAYS = budget(ci=(4, 6), deep=(8, 10))
+KEYS = 60
 _roots = count(1)
 Held = Counter[tuple[int, str, int]]
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import tidemark
-from support.typed import BAD, CASES, GOOD, TYPES, Typed, TypedWorld, held
+from support.budget import budget
+from support.typed import BAD, CASES, GOOD, IN_TURN, TYPES, Typed, TypedWorld, held
 from support.world import interval
 from tidemark.airflow.web import overview
 from tidemark.airflow.web.page import collection_page
@@ -24,6 +25,8 @@ from tidemark.model.collection import ColumnType, Envelope, Format, Late
 
 pytestmark = pytest.mark.simulation
 EVERY = pytest.mark.parametrize("case", CASES, ids=str)
+SOME = pytest.mark.parametrize("case", budget(ci=IN_TURN, deep=CASES), ids=str)
+"""Each type in each role; all envelopes with each of them in make test-deep."""
 FORMATS = pytest.mark.parametrize("file_format", list(Format))
 APPENDED = [case for case in CASES if case.envelope is Envelope.APPEND]
 
@@ -60,7 +63,7 @@ def test_good_rows(tmp_path: Path, case: Typed, file_format: Format) -> None:
 
 
 @FORMATS
-@EVERY
+@SOME
 def test_a_bad_value_stops_its_interval(tmp_path: Path, case: Typed, file_format: Format) -> None:
     """In one line, as often as it is tried, whatever came before; the mended file is taken."""
     world = TypedWorld(tmp_path, case, file_format)
@@ -77,7 +80,7 @@ def test_a_bad_value_stops_its_interval(tmp_path: Path, case: Typed, file_format
 
 
 @FORMATS
-@EVERY
+@SOME
 def test_a_bad_file_is_set_aside(tmp_path: Path, case: Typed, file_format: Format) -> None:
     """Once; the other files of the interval count."""
     world = TypedWorld(tmp_path, case, file_format, bad_files="quarantine")
@@ -91,7 +94,7 @@ def test_a_bad_file_is_set_aside(tmp_path: Path, case: Typed, file_format: Forma
     answers(world)
 
 
-@EVERY
+@SOME
 def test_a_null_key_is_refused_and_a_null_value_is_none(tmp_path: Path, case: Typed) -> None:
     world = TypedWorld(tmp_path, case)
     world.put(0, "a", [{**case.row(0), "k" if case.role == "key" else "v": None}])
@@ -129,7 +132,7 @@ def test_late_rows_are_listed_and_replayed(tmp_path: Path, case: Typed) -> None:
 
 
 @pytest.mark.parametrize("policy", ["next_window", "reemit"])
-@EVERY
+@SOME
 def test_late_rows_that_count(tmp_path: Path, case: Typed, policy: str) -> None:
     world = TypedWorld(tmp_path, case, late=Late(policy))
     world.put(0, "a", case.rows()[:1])
@@ -142,7 +145,7 @@ def test_late_rows_that_count(tmp_path: Path, case: Typed, policy: str) -> None:
     answers(world)
 
 
-@EVERY
+@SOME
 def test_files_that_are_run_again(tmp_path: Path, case: Typed) -> None:
     """Changed, added and removed ones; and a batch that corrects is taken out, and put back."""
     world = TypedWorld(tmp_path, case, reprocess_for=1000)
@@ -170,7 +173,7 @@ def test_files_that_are_run_again(tmp_path: Path, case: Typed) -> None:
     answers(world)
 
 
-@EVERY
+@SOME
 def test_a_bad_file_in_place_of_a_good_one(tmp_path: Path, case: Typed) -> None:
     """What it said before stays."""
     for bad_files in ("stop", "quarantine"):
@@ -189,7 +192,7 @@ def test_a_bad_file_in_place_of_a_good_one(tmp_path: Path, case: Typed) -> None:
         answers(world)
 
 
-@EVERY
+@SOME
 def test_a_batch_is_taken_out_and_put_back(tmp_path: Path, case: Typed) -> None:
     world = TypedWorld(tmp_path, case)
     world.put(0, "a", case.rows())

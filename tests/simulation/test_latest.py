@@ -4,6 +4,7 @@ of `as_of` finds, and to each probe what that finds of what was known then."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from simulation.plain_definitions import COUNTS, OFFERED, derived, windows_of
 from simulation.script import row as landed_row
 from simulation.sea import Sea
+from support.budget import DEEP, budget
 from support.world import DAY, World, certify, collection, interval
 from tidemark.api.answer import Answer
 from tidemark.api.opened import OpenCollection
@@ -37,6 +39,8 @@ from tidemark.model.window.windows import Windows
 pytestmark = pytest.mark.simulation
 VALUE = (Column("v", ColumnType.STRING), Column("at", ColumnType.INT))
 STEPS = ("ingest", "seal", "drain", "compact")
+KEYS = (1, 2, 3)
+EXAMPLES, KEYS_A_QUESTION = budget(ci=(6, 1), deep=(24, len(KEYS)))
 Named = dict[str, Any]
 
 
@@ -74,12 +78,14 @@ def latest(rows: Iterable[Named], t: int, within: int | None = None, value: str 
 
 
 def check(collection: OpenCollection, times: Sequence[int | None], event_times: Sequence[int | None] = (None,)) -> None:
+    """The latest rows of all keys, and of one key after another."""
+    keys = cycle(KEYS)
     for time in times:
         for event_time in event_times:
             rows = collection.as_of(time, event_time).to_arrow().to_pylist()
             for t, within in ((2, None), (5, 2), (9, None)):
                 asked = {"within": within, "time": time, "event_time": event_time}
-                for key in (None, 1, 2, 3):
+                for key in (None, *(next(keys) for _ in range(KEYS_A_QUESTION))):
                     of_key = rows if key is None else [row for row in rows if row["k"] == key]
                     where = None if key is None else {"k": key}
                     for each in (False, True):
@@ -175,7 +181,7 @@ def test_at_every_step_of_a_random_history(
 ) -> None:
     days = st.tuples(*(st.tuples(rows_of(day, envelope), st.sampled_from(STEPS)) for day in range(4)))
 
-    @settings(deadline=None, max_examples=12)
+    @settings(deadline=None, max_examples=EXAMPLES, derandomize=not DEEP)
     @given(days, st.sampled_from(KEPT), st.sampled_from([(), ("at",)]))
     def walk(some: Sequence[tuple[list[Named], str]], kept: Retention, timelines: tuple[str, ...]) -> None:
         named = ("at",) if layout else timelines

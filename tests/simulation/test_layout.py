@@ -14,6 +14,7 @@ import pytest
 
 from simulation.correcting import run, sealed, sound
 from simulation.test_latest import opened, readable
+from support.budget import budget
 from support.world import World, collection, interval
 from tidemark.arrow.kernels import lateness, merge
 from tidemark.arrow.parts.writer import PartWriter
@@ -28,6 +29,7 @@ from tidemark.model.retention import Retention, Step
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.simulation
+SEEDS = budget(ci=2, deep=8)
 VALUE = (Column("v", ColumnType.STRING), Column("at", ColumnType.INT))
 LADDER = Retention("ladder", steps=(Step(None, 15), Step(5, None)))
 DAYS = 4
@@ -98,7 +100,7 @@ def rows(answer: Any) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES, Envelope.SNAPSHOT])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_days_that_are_corrected_and_merged(tmp_path: Path, envelope: Envelope, seed: int) -> None:
     kept = Retention() if envelope is Envelope.SNAPSHOT or seed % 2 else LADDER
     late = {} if envelope is Envelope.SNAPSHOT else {"late": Late("reemit", 9)}

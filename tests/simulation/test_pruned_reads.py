@@ -12,6 +12,7 @@ import pytest
 
 import tidemark
 from simulation.random_days import ENVELOPES, History
+from support.budget import budget
 from support.world import interval
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.parts.writer import PartWriter
@@ -22,6 +23,7 @@ from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Envelope, Layout
 
 pytestmark = pytest.mark.simulation
+SEEDS, QUESTIONS = budget(ci=(2, 4), deep=(8, 6))
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +65,7 @@ def text(question: tuple[str, Any, Any]) -> str:
     ],
     ids=lambda each: each.name if isinstance(each, Envelope) else f"by {each.by}" if each else "by key",
 )
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_version_answers_as_if_all_were_read(
     envelope: Envelope, layout: Layout | None, seed: int, tmp_path: Path
 ) -> None:
@@ -73,7 +75,7 @@ def test_every_version_answers_as_if_all_were_read(
         names = opened.schema.names
         whole = rows(opened.as_of())
         learned = {net: rows(opened.changes(net=net)) for net in (True, False) if not opened.state.since}
-        for _ in range(6):
+        for _ in range(QUESTIONS):
             question = history.question()
             wanted = within(whole, names, question)
             answer = opened.range(*question)

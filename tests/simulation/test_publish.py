@@ -78,18 +78,20 @@ def ways(world: World, numbers: int, rows: Any) -> list[str]:
 def test_after_every_step_the_table_holds_what_the_collection_holds(
     tmp_path: Path, envelope: Envelope, destination: Destination
 ) -> None:
-    world, outcomes = scripted(tmp_path, envelope, destination), Counter[str]()
+    world, outcomes, trace = scripted(tmp_path, envelope, destination), Counter[str](), None
     for step in steps(world.landing):
         world.run(step)
         done = published(world)
         if world.state.trace_upper == 0:
             assert done["outcome"] == "waits"
             continue
-        agree(world)
         outcomes[done["outcome"]] += 1
-        version = world.log().newest_version()
-        assert published(world)["outcome"] == "nothing to do", "once per seal"
-        assert world.log().newest_version() == version
+        if done["outcome"] == "applied" or world.state.trace != trace:
+            agree(world)
+            version = world.log().newest_version()
+            assert published(world)["outcome"] == "nothing to do", "once per seal"
+            assert world.log().newest_version() == version
+        trace = world.state.trace
     assert outcomes["applied"] == 4, "of each drain"
     if destination.format is TableFormat.ICEBERG:
         names_no_lost_file(world)
