@@ -27,7 +27,8 @@ from tidemark.spark.runner import SparkRunner
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
-DAYS = 4
+DAYS = 3
+"""On the last of which batches are compacted."""
 PER_KIND = Derived(("people",), Definition("SELECT kind, count(*) AS n, max(since) AS last FROM people GROUP BY kind"))
 
 
@@ -78,6 +79,7 @@ def test_days_of_few_rows_are_kept_as_spark_keeps_them(spark: Any, tmp_path: Pat
         found.append((outcomes, kept(made.job())))
     assert found[0] == found[1]
     assert len(found[0][1]["rows"]) > 20
+    assert ("compact", "applied") in {one[:2] for one in found[0][0][-1]}
 
 
 def test_plain_groups_are_computed_and_gated_here_as_by_spark(spark: Any, tmp_path: Path) -> None:

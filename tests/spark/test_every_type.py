@@ -144,13 +144,14 @@ def test_derived_collections_of_every_type(spark: Any, events: Made) -> None:
     made = {kind: Deriving(events, spark, kind, select(query), (key,)) for kind, (query, key, _) in QUERIES.items()}
     for kind, one in made.items():
         one.declared()
-        assert one.corrected()["outcome"] == "applied"
+        assert one.ungated()["outcome"] == "applied"
         assert one.held() == QUERIES[kind][2](rows_of([1])), kind
     land(events, 2)
     for kind, one in made.items():
-        one.corrected()
+        one.corrected()  # through its gate, too, which asks by keys
         assert one.held() == QUERIES[kind][2](rows_of([1, 2])), kind
-        assert verify_definition(one.job(), every=True).sound
+    for kind in ("row", "of_key", "whole"):  # whatever the key is, all columns are compared as these are
+        assert verify_definition(made[kind].job(), every=True).sound, kind
 
 
 def test_a_float_is_no_key(spark: Any, events: Made) -> None:
@@ -188,12 +189,14 @@ def test_windows_by_every_type_and_of_it(spark: Any, events: Made, kind: str) ->
     }
     for one in made.values():
         one.declared()
-        one.corrected()
+        one.ungated()
     land(events, 2)
     found = {}
     for name, one in made.items():
-        one.corrected()
-        assert verify_definition(one.job(), every=True).sound, name
+        # Lists of values that are no JSON are beyond the law: Spark computes these again, once by keys.
+        by_law = name == "by_them"
+        one.corrected() if by_law or kind == "tumbling" else one.ungated()
+        assert verify_definition(one.job(), every=by_law).sound, name
         found[name] = tidemark.open(str(events.root), name).windows().to_arrow().to_pylist()
     landed = rows_of([1, 2])
     assert {tuple(row[name] for name in keys) for row in found["by_them"]} == {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +16,11 @@ from tidemark.spark.derive.raised import is_about_rows
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-@pytest.fixture
-def events(tmp_path: Path) -> Made:
-    made = Made(tmp_path, APPEND)
-    made.land(1, 300, keys=30)
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Of which every test derives a collection of its own: few rows, as the one that raises is searched by halves."""
+    made = Made(tmp_path_factory.mktemp("faults"), APPEND)
+    made.land(1, 40, keys=30)
     made.moved(1)
     made.step("trace", 1)
     return made
@@ -39,9 +39,10 @@ BY_ROW = {
 
 @pytest.mark.parametrize("expression", BY_ROW)
 def test_what_a_row_brings_about_is_one_line_with_the_row(spark: Any, events: Made, expression: str) -> None:
-    made = Deriving(events, spark, "d", select(f"SELECT id, {expression} AS x FROM events"), ("id",))
+    name = f"d{list(BY_ROW).index(expression)}"
+    made = Deriving(events, spark, name, select(f"SELECT id, {expression} AS x FROM events"), ("id",))
     made.declared()
-    with pytest.raises(InvalidUsage, match=rf"d raises.*{BY_ROW[expression]}.* for the row id ") as refusal:
+    with pytest.raises(InvalidUsage, match=rf"{name} raises.*{BY_ROW[expression]}.* for the row id ") as refusal:
         made.corrected()
     assert "\n" not in str(refusal.value)
     assert len(str(refusal.value)) < 800
@@ -49,9 +50,9 @@ def test_what_a_row_brings_about_is_one_line_with_the_row(spark: Any, events: Ma
 
 def test_so_it_is_of_groups(spark: Any, events: Made) -> None:
     text = "SELECT kind, max(xpath_string(kind, 'a')) AS x FROM events GROUP BY kind"
-    made = Deriving(events, spark, "d", select(text), ("kind",))
+    made = Deriving(events, spark, "groups", select(text), ("kind",))
     made.declared()
-    with pytest.raises(InvalidUsage, match=r"d raises Error loading expression 'a': .*; filter such rows"):
+    with pytest.raises(InvalidUsage, match=r"groups raises Error loading expression 'a': .*; filter such rows"):
         made.corrected()
 
 
@@ -66,7 +67,8 @@ CORRELATED = [
 
 @pytest.mark.parametrize("text", CORRELATED)
 def test_a_subquery_of_each_row_is_computed_or_refused_in_one_line(spark: Any, events: Made, text: str) -> None:
-    made = Deriving(events, spark, "d", select(text), ("kind",) if "GROUP BY" in text else ("id", "kind"))
+    name = f"correlated{CORRELATED.index(text)}"
+    made = Deriving(events, spark, name, select(text), ("kind",) if "GROUP BY" in text else ("id", "kind"))
     try:
         made.declared()
         made.corrected()

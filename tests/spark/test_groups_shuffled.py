@@ -77,8 +77,7 @@ BUILT = {
 }
 
 
-@pytest.mark.parametrize("at_once", [6, 2**17])
-@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize(("name", "at_once"), [*((name, 6) for name in BUILT), ("windows", 2**17), ("rows", 2**17)])
 def test_they_are_those_that_the_driver_builds_and_queries(spark: Any, tmp_path: Path, name: str, at_once: int) -> None:
     text, definition = BUILT[name]
     made, chance = Made(tmp_path, text), random.Random(name)

@@ -11,8 +11,17 @@ import pytest
 
 from tests.spark.support import Made
 from tests.spark.test_derived import Deriving
-from tests.spark.test_grouped_here import UPDATES, UPSERT, Row, at_rest, drawn, land, refreshed, taken_back
-from tests.spark.ways import by_queries
+from tests.spark.test_grouped_here import (
+    UPDATES,
+    UPSERT,
+    Row,
+    at_rest,
+    built_by_spark,
+    drawn,
+    land,
+    refreshed,
+    taken_back,
+)
 from tidemark.definition.ways import Place
 from tidemark.model.derived import Definition, Derived, Refresh
 from tidemark.spark.derive.kinds import joins as joined_here
@@ -62,37 +71,36 @@ class Sides:
             self.there[name] = new or self.there[name]
 
 
-@pytest.mark.parametrize("way", [Place.HERE, Place.QUERIES])
 @pytest.mark.parametrize("name", JOINS)
 def test_they_hold_what_is_computed_whole(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way: Place
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """After changes of one side, of the other, of both, and of neither."""
     for module in (joins, joined_here):
         monkeypatch.setattr(module, "SHARE", 1)
-    if way is Place.QUERIES:
-        by_queries(monkeypatch)
     asked, joined = list[bool](), joins.joined_by_changes
     monkeypatch.setattr(by_key, "joined_by_changes", lambda views, of: (asked.append(True), joined(views, of))[1])
     inputs = Sides(tmp_path, TWO_INPUTS, name)
-    each = {
-        refresh: Deriving(
-            inputs.made["sales"], spark, refresh, Derived(TWO_INPUTS, Definition(JOINS[name]), refresh=refresh), KEY
-        )
-        for refresh in (Refresh.AUTO, Refresh.WHOLE)
-    }
+    whole, here, queries = (
+        Deriving(inputs.made["sales"], spark, one, Derived(TWO_INPUTS, Definition(JOINS[name]), refresh=refresh), KEY)
+        for one, refresh in (("whole", Refresh.WHOLE), ("here", Refresh.AUTO), ("queries", Refresh.AUTO))
+    )
     for day, changed in enumerate((TWO_INPUTS, ("sales",), ("moves",), TWO_INPUTS, ()), 1):
         inputs.next_day(day, changed)
         if day == 1:
-            for one in each.values():
+            for one in (whole, here, queries):
                 one.declared()
-        told = {refresh: refreshed(one, here=False) for refresh, one in each.items()}
-        assert told[Refresh.AUTO]["mode"] == ("whole" if day == 1 else "by_key")
+        before = len(asked)
+        told = {Place.HERE: refreshed(here, here=False)}
+        assert len(asked) == before
+        told[Place.QUERIES] = built_by_spark(queries)
+        assert len(asked) == before + (day > 1 and changed != ())
+        assert {one["mode"] for one in told.values()} == {"by_key" if day > 1 else "whole"}
         if day > 1 and changed:
-            assert told[Refresh.AUTO]["way"]["place"] == way
-        assert at_rest(each[Refresh.AUTO]) == at_rest(each[Refresh.WHOLE]), (day, changed)
-    assert at_rest(each[Refresh.AUTO])
-    assert len(asked) == (3 if way is Place.QUERIES else 0), "of the days on which something changed"
+            assert {way: one["way"]["place"] for way, one in told.items()} == {way: way for way in told}
+        if changed:  # else it stays as it is
+            refreshed(whole, here=False)
+        assert at_rest(here) == at_rest(queries) == at_rest(whole) != [], (day, changed)
 
 
 def test_three_inputs_are_joined_from_whichever_changed(

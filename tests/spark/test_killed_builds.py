@@ -21,6 +21,7 @@ from tests.spark.test_grouped_here import UPSERT, Row, land, row
 from tests.spark.test_growth import into_the_trace
 from tests.spark.test_sessions import deriving
 from tests.spark.ways import by_executors
+from tests.support.budget import budget
 from tidemark.jobs.questions.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.correct import correct
@@ -41,6 +42,8 @@ BUILDS = {
 """By who is killed: by the input's key, or through a shuffle."""
 ENDS = {"worker": 75, "jvm": 75, "driver": -9}
 """How the driver ends: told that it may be run again, or killed itself."""
+FIRST, REFRESHED = budget(ci=({"worker", "jvm"}, {"driver"}), deep=(set(BUILDS), {"worker", "driver"}))
+"""Whose first builds are killed, and whose refreshes, where executors make these, too."""
 
 
 def sales() -> list[Row]:
@@ -120,13 +123,16 @@ def files(made: Made, name: str) -> set[Path]:
 
 @pytest.mark.parametrize("who", BUILDS)
 def test_what_was_killed_is_made_by_the_next_one(spark: Any, tmp_path: Path, who: str) -> None:
-    """A first build, and what changes reach where that is made by executors, too."""
+    """A first build, or what changes reach."""
     windows, made, rows = BUILDS[who], Made(tmp_path, UPSERT), sales()
     land(made, 1, rows)
     one = deriving(made, spark, who, windows)
-    killed_and_made(one, made, who, tmp_path / "built")
+    if who in FIRST:
+        killed_and_made(one, made, who, tmp_path / "built")
+    else:
+        one.ungated()
     assert held(one) == expected(rows, windows)
-    if windows.by == ("shop",):
+    if who in REFRESHED:
         changed = {n: rows[n] | {"whole": 1000 - n, "sold": rows[-n]["sold"]} for n in range(5, 300, 7)}
         land(made, 2, [{**told, "at": day_of(2).lower} for told in changed.values()])
         killed_and_made(one, made, who, tmp_path / "refreshed")

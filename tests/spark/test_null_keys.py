@@ -49,41 +49,52 @@ def by_kind(rows: list[Row]) -> Counter[Any]:
     return Counter((*key, len(some), sum(row["id"] for row in some)) for key, some in groups(rows, "kind").items())
 
 
-@pytest.mark.parametrize("queried", [False, True])
-def test_null_is_a_group(spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch, queried: bool) -> None:
+def as_texts(one: Deriving) -> Counter[str]:
+    """What is held: a NaN is then equal to itself."""
+    return Counter({repr(row): many for row, many in one.held().items()})
+
+
+OF_MODES = {
+    "grown": (BY_KIND, ("kind",), "by_key"),
+    "anew": (
+        "SELECT kind, id % 3 AS third, max(amount) AS most, count(*) AS n FROM events GROUP BY kind, id % 3",
+        ("kind", "third"),
+        "by_key",
+    ),
+    "rows": ("SELECT kind, id FROM events", ("kind",), "by_row"),
+    "all": (
+        "SELECT kind, count(*) AS n, rank() OVER (ORDER BY count(*)) AS place FROM events GROUP BY kind",
+        ("kind",),
+        "whole",
+    ),
+}
+
+
+def test_null_is_a_group(spark: Any, events: Made) -> None:
     """Of sums that grow, of groups computed anew, of several columns, by row and whole; computed here or by queries."""
-    if queried:
-        by_queries(monkeypatch)
-    texts = {
-        "grown": (BY_KIND, ("kind",), "by_key", by_kind),
-        "anew": (
-            "SELECT kind, id % 3 AS third, max(amount) AS most, count(*) AS n FROM events GROUP BY kind, id % 3",
-            ("kind", "third"),
-            "by_key",
-            None,
-        ),
-        "rows": ("SELECT kind, id FROM events", ("kind",), "by_row", None),
-        "all": (
-            "SELECT kind, count(*) AS n, rank() OVER (ORDER BY count(*)) AS place FROM events GROUP BY kind",
-            ("kind",),
-            "whole",
-            None,
-        ),
+    made = {
+        (name, way): Deriving(events, spark, f"{name}_{way}", select(text), key)
+        for name, (text, key, _) in OF_MODES.items()
+        for way in ("here", "queries")
     }
-    made = {name: Deriving(events, spark, name, select(text), key) for name, (text, key, _, _) in texts.items()}
-    for one in made.values():
-        one.declared()
-        one.corrected()
-    for day in (2, 3):
-        next_day(events, day)
-        for name, one in made.items():
-            told = one.corrected()
-            assert (told["mode"], told["outcome"]) == (texts[name][2], "applied"), name
-            expected = texts[name][3]
-            assert expected is None or one.held() == expected(rows_of(events))
-            assert any(row[0] is None for row in one.held()), name
-            assert verify_definition(one.job(), every=True).sound, name
-            assert verify(one.job(), data=True).sound, name
+    for day in (1, 2):
+        if day == 2:
+            next_day(events)
+        for (name, way), one in made.items():
+            with pytest.MonkeyPatch.context() as patch:
+                if way == "queries":
+                    by_queries(patch)
+                if day == 1:
+                    one.declared()
+                told = one.ungated() if day == 1 else one.corrected()
+            assert day == 1 or (told["mode"], told["outcome"]) == (OF_MODES[name][2], "applied"), name
+    for (name, way), one in made.items():
+        assert verify(one.job(), data=True).sound, (name, way)
+        assert any(row[0] is None for row in one.held()), (name, way)
+        assert as_texts(one) == as_texts(made[name, "queries"]), name
+        if way == "here" or name == "grown":  # behind sums something may be hidden
+            assert verify_definition(one.job(), every=True).sound, (name, way)
+    assert made["grown", "here"].held() == by_kind(rows_of(events))
 
 
 def test_null_keys_are_found_through_every_door(spark: Any, events: Made) -> None:
@@ -165,15 +176,16 @@ def test_collections_of_collections_with_null_keys(spark: Any, events: Made) -> 
         inputs = ("events", "kinds") if "events" in text else ("kinds",)
         made[name] = Deriving(events, spark, name, select(text, *inputs), ("kind",))
         made[name].declared()
-    for day in (1, 2, 3):
+    for day in (1, 2):
         if day > 1:
             next_day(events, day)
-            kinds.corrected()
+            kinds.ungated()
         for name, one in made.items():
-            one.corrected()
+            one.ungated() if day == 1 else one.corrected()
             assert one.held() == chained(name, rows_of(events)), (name, day)
-    for one in made.values():
-        assert verify_definition(one.job(), every=True).sound
+    for name, one in made.items():
+        # Of one input and without a join verification is the same as of any collection with a null group.
+        assert "JOIN" not in CHAINED[name] or verify_definition(one.job()).sound
         assert verify(one.job(), data=True).sound
 
 

@@ -19,6 +19,7 @@ from tests.spark.test_grouped_here import UPDATES, UPSERT, Row, bits, land, next
 from tests.spark.test_growth import into_the_trace
 from tests.spark.test_sessions import ALL, COUNT, SAME, SOME, deriving, sale, sold_on
 from tests.spark.ways import refused
+from tests.support.budget import budget
 from tidemark.definition.ways import Place
 from tidemark.errors import TidemarkError
 from tidemark.jobs.steps.correct import correct
@@ -67,7 +68,7 @@ def many(**limits: int) -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
-@pytest.mark.parametrize("seed", [7, 2**17])
+@pytest.mark.parametrize("seed", budget(ci=[7], deep=[7, 2**17]))
 @pytest.mark.parametrize("name", [*PARTS, *SHUFFLED])
 def test_what_executors_tell_is_what_the_driver_does(spark: Any, tmp_path: Path, name: str, seed: int) -> None:
     """Of four days, each by what it changes: rows that come, go, and move to other sessions."""

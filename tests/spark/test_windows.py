@@ -18,7 +18,9 @@ from tests.spark.ways import by_queries
 from tests.spark.window_statistics import check_statistics
 from tests.support.reading import as_of
 from tests.support.world import certify
+from tidemark.arrow.read import updates_of
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.job import Job
 from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.seal import seal
@@ -35,8 +37,8 @@ from tidemark.model.window.happened import Happened
 from tidemark.model.window.kinds import AlignedKind, Calendar, Cumulate, Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.lateness import judge, lateness
 from tidemark.model.window.windows import Late, Windows
-from tidemark.plan.read import plan_updates
-from tidemark.spark.read import updates
+from tidemark.plan.read import plan_updates, read_tasks
+from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
 
@@ -249,7 +251,7 @@ def followed(spark: Any, events: Made, declared: dict[str, Windows], *, here: bo
             events.land(2, 60, keys=12)
             events.moved(2)
             events.step("trace", 2)
-        known, rows = rows, learned(spark, events)
+        known, rows = rows, learned(events)
         for name, windows in declared.items():
             if day == 1:
                 made[name].declared()
@@ -258,7 +260,7 @@ def followed(spark: Any, events: Made, declared: dict[str, Windows], *, here: bo
             if here:
                 aligned = isinstance(windows.kind, AlignedKind)
                 assert (told["way"]["place"] == "here") is aligned, (name, told["way"])
-            assert standing(spark, made[name], START + day * DAY) == law(windows, rows, START + day * DAY), (name, day)
+            assert standing(made[name], START + day * DAY) == law(windows, rows, START + day * DAY), (name, day)
             was, now = (lateness(judge(Rule.of(windows), happened(windows, some))) for some in (known, rows))
             assert told["late"] == asdict(now - was), (name, day)
             assert any(told["late"].values()) == (day == 2)
@@ -319,20 +321,27 @@ def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, e
         assert "\n" not in str(caught.value)
 
 
-def learned(spark: Any, events: Made) -> list[dict[str, Any]]:
+def learned(events: Made) -> list[dict[str, Any]]:
     """The updates of the events, of which nothing is merged yet."""
-    state = events.log.load().state
-    assert state.since == 0
-    return [row.asDict() for row in updates(spark, events.store, plan_updates(state)).collect()]
+    job = events.job()
+    assert job.log.load().state.since == 0
+    return at_rest(job)
 
 
-def standing(spark: Any, one: Deriving, close: int) -> Counter[tuple[Any, ...]]:
-    """What a collection holds before a time, also what is not sealed."""
-    job = one.job()
+def at_rest(job: Job) -> list[dict[str, Any]]:
+    """All updates of a collection, sealed or not."""
     state = job.log.load().state
     names = [column.name for column in state.collection.columns]
+    tasks = read_tasks(*parts_table.opened_read(job.store, plan_updates(state)))
+    return [row for task in tasks for rows in updates_of(job.store, task, names) for row in rows.to_pylist()]
+
+
+def standing(one: Deriving, close: int) -> Counter[tuple[Any, ...]]:
+    """What a collection holds before a time, also what is not sealed."""
     found: Counter[tuple[Any, ...]] = Counter()
-    for row in updates(spark, job.store, plan_updates(state)).where(f"_time < {close}").collect():
-        cells = [from_datetime(row[name]) if name.startswith("window_") else plain(row[name]) for name in names]
-        found[tuple(cells)] += row["_diff"]
+    for row in at_rest(one.job()):
+        if row["_time"] < close:
+            cells = {name: cell for name, cell in row.items() if name not in ("_time", "_event_time", "_diff")}
+            told = (from_datetime(cell) if name.startswith("window_") else plain(cell) for name, cell in cells.items())
+            found[tuple(told)] += row["_diff"]
     return Counter({row: many for row, many in found.items() if many})

@@ -1,5 +1,8 @@
 """Windows that an older version wrote are gone on with: computed anew they change no row, and where one row of their
-input changes only those rows are written that the SQL oracle says differ."""
+input changes only those rows are written that the SQL oracle says differ.
+
+The oracle is asked once about each: after the change about those that follow it. What is wrong in them before it is
+still wrong afterwards, or it is of a window that the change reaches, and then they are not what is computed anew."""
 
 from __future__ import annotations
 
@@ -28,6 +31,11 @@ REFRESHED = budget(
     deep={name for each in DEFINITIONS.values() for name in each},
 )
 """Those that follow a change."""
+ASKED_BEFORE = budget(
+    ci={name for each in DEFINITIONS.values() for name in each} - REFRESHED,
+    deep={name for each in DEFINITIONS.values() for name in each},
+)
+"""Those of which the oracle is asked before there is a change."""
 EACH = pytest.mark.parametrize("envelope", DEFINITIONS, ids=str)
 
 
@@ -66,10 +74,12 @@ def test_computed_anew_they_change_no_row_and_are_what_sql_says(
             assert told["outcome"] == "nothing to do", name
         assert correct(one.job(), whole=True)["outcome"] == "nothing to do", name
         assert files(one) == before, name
-        columns = one.job().log.load().state.collection.columns
-        ours, theirs = held(one, windows, oracle.close), oracle.rows(windows, columns)
-        assert ours == theirs, f"{name}\n{differences(ours[0], theirs[0], columns)}"
+        ours = held(one, windows, oracle.close)
         assert ours[0] != Counter(), name
+        if name in ASKED_BEFORE:
+            columns = one.job().log.load().state.collection.columns
+            theirs = oracle.rows(windows, columns)
+            assert ours == theirs, f"{name}\n{differences(ours[0], theirs[0], columns)}"
     oracle.done()
 
 
