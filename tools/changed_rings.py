@@ -63,6 +63,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/e2e/": ("e2e", "deep"),
     "tests/environment/": (),
     "tests/launch/": ("launch", "e2e", "deep"),
+    "tests/launch/support.py": ("launch", "e2e", "deep", "s3"),
     "tests/oracles/": ("conformance", "pure", "spark"),
     "tests/pure/definition/test_dated.py": ("pure", "spark"),
     "tests/pure/test_how_to_read.py": ("pure", "spark"),
