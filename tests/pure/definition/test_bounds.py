@@ -95,8 +95,8 @@ def test_what_is_too_large_or_too_deep_is_refused_in_one_short_line(case: str) -
 @pytest.mark.parametrize("case", [*REFUSED, *TAKEN])
 def test_no_text_takes_long(case: str) -> None:
     select = REFUSED[case][0] if case in REFUSED else TAKEN[case]
-    tries = [seconds_of(select), seconds_of(select)]
-    assert min(tries) < SECONDS, tries
+    first = seconds_of(select)
+    assert first < SECONDS or seconds_of(select) < SECONDS, first
 
 
 @pytest.mark.parametrize("case", TAKEN)
