@@ -129,7 +129,8 @@ QUERIES: dict[str, tuple[str, str, Expected]] = {
         lambda rows: Counter((row["id"], *cells(row), row["id"] + 1) for row in rows),
     ),
 }
-for of_key in (name for of, name in NAMES.items() if of is not ColumnType.FLOAT):
+KEYS = [name for of, name in NAMES.items() if of is not ColumnType.FLOAT]
+for of_key in KEYS:
     QUERIES[of_key] = (
         f"SELECT {of_key}, count(*) AS n, min(id) AS least FROM events GROUP BY {of_key}",
         of_key,
@@ -139,16 +140,32 @@ for of_key in (name for of, name in NAMES.items() if of is not ColumnType.FLOAT)
     )
 
 
+def of_all_keys(rows: list[Row]) -> Counter[Any]:
+    """Of the rows of each value of all keys how many they are."""
+    return Counter((*key, many) for key, many in Counter(tuple(row[name] for name in KEYS) for row in rows).items())
+
+
+QUERIES["all_keys"] = (
+    f"SELECT {', '.join(KEYS)}, count(*) AS n FROM events GROUP BY ALL",
+    ", ".join(KEYS),
+    of_all_keys,
+)
+
+
 def test_derived_collections_of_every_type(spark: Any, events: Made) -> None:
-    """By row and whole with all of them, of a key, and by a key of each, which may be null."""
-    made = {kind: Deriving(events, spark, kind, select(query), (key,)) for kind, (query, key, _) in QUERIES.items()}
+    """By row and whole with all of them, of a key, and by a key of each, and by all keys at once, which may be null."""
+    made = {
+        kind: Deriving(events, spark, kind, select(query), tuple(key.split(", ")))
+        for kind, (query, key, _) in QUERIES.items()
+    }
     for kind, one in made.items():
         one.declared()
         assert one.ungated()["outcome"] == "applied"
         assert one.held() == QUERIES[kind][2](rows_of([1])), kind
     land(events, 2)
     for kind, one in made.items():
-        one.corrected()  # through its gate, too, which asks by keys
+        # That of all keys goes through its gate, too, which asks by keys of every type.
+        assert (one.corrected() if kind in ("row", "all_keys") else one.ungated())["outcome"] == "applied"
         assert one.held() == QUERIES[kind][2](rows_of([1, 2])), kind
     for kind in ("row", "of_key", "whole"):  # whatever the key is, all columns are compared as these are
         assert verify_definition(made[kind].job(), every=True).sound, kind
@@ -175,7 +192,7 @@ OF_TYPE = (
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_windows_by_every_type_and_of_it(spark: Any, events: Made, kind: str) -> None:
     """Each is what its definition says, computed anew; and what windows are of is what was landed."""
-    keys = tuple(name for of, name in NAMES.items() if of is not ColumnType.FLOAT)
+    keys = tuple(KEYS)
     told = tuple(
         Aggregate(f"{column}_{name}", function, name) for name in NAMES.values() for function, column in OF_TYPE
     )

@@ -21,11 +21,12 @@ import pytest
 from tests.spark.support import DAY, INSTANT, Made, day_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_growth import into_the_trace, no_spark
-from tests.spark.ways import by_executors, by_queries, not_here, queried
+from tests.spark.ways import by_executors, by_queries, interpreted, not_here, queried
 from tests.support.reading import as_of
 from tidemark.arrow.read import updates_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.app import NeedsSpark
+from tidemark.jobs.questions.definition import Judge, verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived, Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -159,15 +160,17 @@ def built_by_spark(one: Deriving) -> dict[str, Any]:
     """The same by queries."""
     with pytest.MonkeyPatch.context() as patch:
         by_queries(patch)
+        interpreted(patch)
         return refreshed(one, here=False)
 
 
 def followed(made: Made, spark: Any, definition: Definition, key: tuple[str, ...], days: int) -> None:
     """A collection that the driver builds and refreshes holds what one holds that Spark computes whole: after the first
-    day, and after the last."""
+    day, and after the last. Windows are what their law says after the last."""
     chance = random.Random(f"{key} {made.name} {definition}")
     few = Deriving(made, spark, "few", Derived((made.name,), definition), key)
     whole = Deriving(made, spark, "whole", Derived((made.name,), definition, refresh=Refresh.WHOLE), key)
+    compared = (1, days) if definition.windows is None else (1,)
     there: list[Row] = []
     for day in range(1, days + 1):
         new = [drawn(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 12)]
@@ -178,10 +181,14 @@ def followed(made: Made, spark: Any, definition: Definition, key: tuple[str, ...
                 one.declared()
         told = refreshed(few, here=True)
         assert told["mode"] == ("by_key" if day > 1 else "whole")
-        if day in (1, days):
+        if day in compared:
             of_spark = built_by_spark(whole)
             assert day > 1 or [told.get(one) for one in SAME] == [of_spark.get(one) for one in SAME]
             assert bits(few) == bits(whole) != {}
+    if definition.windows is not None:
+        assert bits(few) != {}
+        (last,) = verify_definition(few.job()).frontiers
+        assert (last.differing, last.judged_by, last.left) == ((), Judge.LAW, "")
 
 
 @pytest.mark.parametrize(("text", "by"), [(UPSERT, "shop"), (UPSERT, "kind, shop"), (UPDATES, "kind")])

@@ -262,28 +262,34 @@ def refused(one: Deriving) -> None:
         correct(replace(one.job(), runner=no_spark))
 
 
-@pytest.mark.parametrize("limit", LIMITS)
-def test_what_is_not_little_is_left_to_spark(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
+def test_what_is_not_little_is_left_to_spark(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which does it under these limits, too."""
     made = Made(tmp_path, UPSERT)
     one = sold(made, spark, [row(1, sold=3), row(2, sold=14), row(3, sold=30)])
     refreshed(one, here=True)
     assert sessions(one) == {("a", 3): 1, ("a", 14): 1, ("a", 30): 1}
     next_rows(made, row(4, sold=12), row(3, sold=None))
-    monkeypatch.setattr(f"tidemark.spark.derive.{limit}", LIMITS[limit])
-    refused(one)
+    for limit, most in LIMITS.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(f"tidemark.spark.derive.{limit}", most)
+            refused(one)
+    for limit, most in LIMITS.items():
+        monkeypatch.setattr(f"tidemark.spark.derive.{limit}", most)
     assert refreshed(one, here=False)["mode"] == "by_key"
     assert sessions(one) == {("a", 3): 3}
 
 
-@pytest.mark.parametrize("limit", FIRST_LIMITS)
 def test_a_first_build_that_is_not_little_is_left_to_spark(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = sold(Made(tmp_path, UPDATES), spark, [row(1, sold=3, change=40), row(2, sold=14)])
-    monkeypatch.setattr(f"tidemark.spark.derive.here.rows.{limit}", 40 if limit == "MOST_BUILT" else 0)
-    refused(one)
+    limits = {f"tidemark.spark.derive.here.rows.{limit}": 40 * (limit == "MOST_BUILT") for limit in FIRST_LIMITS}
+    for limit, most in limits.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(limit, most)
+            refused(one)
+    for limit, most in limits.items():
+        monkeypatch.setattr(limit, most)
     assert refreshed(one, here=False)["mode"] == "whole"
     assert sessions(one) == {("a", 3): 40, ("a", 14): 1}
 

@@ -26,6 +26,7 @@ from tests.spark.test_grouped_here import (
     row,
 )
 from tests.spark.test_sessions import compared_by_executors, computed_both_ways, deriving, refused, sessions
+from tests.support.budget import budget
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
@@ -91,7 +92,7 @@ def told_on(made: Made, day: int, rows: list[Row]) -> None:
     made.step("trace", day)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", budget(ci=[0, 2, 5], deep=range(8)))
 def test_whatever_changes_windows_are_what_the_law_says(spark: Any, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     size = chance.choice([0, 1, 5, 40])
@@ -125,19 +126,21 @@ def sold(made: Made, spark: Any, rows: list[Row], *aggregates: Aggregate, on: st
     return deriving(made, spark, "few", windows)
 
 
-@pytest.mark.parametrize(("limit", "most"), LIMITS)
-def test_what_is_not_little_is_left_to_spark(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
-) -> None:
+def test_what_is_not_little_is_left_to_spark(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which does it under the limits that bound what it does, too."""
     made = Made(tmp_path, UPSERT)
     one = sold(made, spark, [row(number, sold=3) for number in range(40)])
     refreshed(one, here=True)
     assert sessions(one) == {("a", -7): 40}
     next_rows(made, row(41, sold=4))
-    with monkeypatch.context() as patch:
-        patch.setattr(f"tidemark.spark.derive.{limit}", most)
-        refused(one)
-        assert refreshed(one, here=False)["mode"] == "by_key"
+    for limit, most in LIMITS:
+        with monkeypatch.context() as patch:
+            patch.setattr(f"tidemark.spark.derive.{limit}", most)
+            refused(one)
+    for limit, most in LIMITS:
+        if most == 0:
+            monkeypatch.setattr(f"tidemark.spark.derive.{limit}", most)
+    assert refreshed(one, here=False)["mode"] == "by_key"
     assert sessions(one) == {("a", -7): 40, ("a", -6): 41, ("a", 4): 1}
 
 

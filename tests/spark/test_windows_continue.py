@@ -1,8 +1,9 @@
 """Windows that an older version wrote are gone on with: computed anew they change no row, and where one row of their
 input changes only those rows are written that the SQL oracle says differ.
 
-The oracle is asked once about each: after the change about those that follow it. What is wrong in them before it is
-still wrong afterwards, or it is of a window that the change reaches, and then they are not what is computed anew."""
+The oracle is asked at most once about each: after the change about those that follow it. What is wrong in them before
+it is still wrong afterwards, or it is of a window that the change reaches, and then they are not what is computed anew.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +33,11 @@ REFRESHED = budget(
 )
 """Those that follow a change."""
 ASKED_BEFORE = budget(
-    ci={name for each in DEFINITIONS.values() for name in each} - REFRESHED,
+    ci={"adding_up", "slides_clamped", "visits_cut", "happened", "moved_days", "kept_visits"},
     deep={name for each in DEFINITIONS.values() for name in each},
 )
-"""Those of which the oracle is asked before there is a change."""
+"""Those of which the oracle is asked before there is a change: what it says of these files is always the same, so in CI
+of those that are otherwise than all that follow one."""
 EACH = pytest.mark.parametrize("envelope", DEFINITIONS, ids=str)
 
 
@@ -72,7 +74,7 @@ def test_computed_anew_they_change_no_row_and_are_what_sql_says(
             assert (told["added"], told["retracted"]) == (0, 0), "of so few values the sketch was exact, too"
         else:
             assert told["outcome"] == "nothing to do", name
-        assert correct(one.job(), whole=True)["outcome"] == "nothing to do", name
+            assert correct(one.job(), whole=True)["outcome"] == "nothing to do", name
         assert files(one) == before, name
         ours = held(one, windows, oracle.close)
         assert ours[0] != Counter(), name

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tidemark.spark.derive import place
+from tests.support.budget import budget
+from tidemark.spark.derive import place, settings
 from tidemark.spark.derive.executors import key_ranges
 from tidemark.spark.derive.kinds import groups_shuffled
 
@@ -21,6 +22,14 @@ def refused(*_: Any) -> NoReturn:
 def by_queries(patch: pytest.MonkeyPatch) -> None:
     """Nothing is computed without a query."""
     patch.setattr(place, "PLACES", ())
+
+
+def interpreted(patch: pytest.MonkeyPatch) -> None:
+    """Queries are not compiled, which takes longer than they do over so few rows; in `make test-deep` they are. For
+    those that others are held against: compiled ones are what tests of queries look at."""
+    not_compiled = {name: value for name, value in settings.AS_IT_IS.items() if "codegen" in name}
+    for name, value in budget(ci=not_compiled, deep={}).items():
+        patch.setitem(settings.OWN_SETTINGS, name, value)
 
 
 @contextmanager
