@@ -69,4 +69,26 @@ def test_they_are_kept_anew_only_for_other_packages(tmp_path: Path, monkeypatch:
     assert archive.read_text() == "pyspark==2"
     pins, fails = "pyspark==3", True
     prepare.prepare_class_archive()  # set-up goes on
-    assert not archive.exists(), "classes of other packages would end the JVM that maps them"
+    assert not archive.exists(), "no JVM can use the classes of other packages"
+
+
+def test_they_are_kept_anew_for_another_java_which_may_be_at_java_home_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tools import prepare
+
+    made: list[str] = []
+    archive = tmp_path / "spark-classes.jsa"
+    monkeypatch.setattr(prepare, "CLASS_ARCHIVE", archive)
+    monkeypatch.setattr(prepare, "KEPT_FOR", archive.with_suffix(".txt"))
+    monkeypatch.setattr(prepare, "run", lambda step, command: made.append(step))
+    monkeypatch.setattr(prepare, "pins", lambda: "pyspark==1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    for version, times in (("17", 1), ("17", 1), ("21", 2)):
+        java.write_text(f"#!/bin/sh\necho openjdk {version} >&2\n")
+        java.chmod(0o755)
+        prepare.prepare_class_archive()
+        assert len(made) == times, version
