@@ -17,6 +17,7 @@ import tidemark
 from support.typed import GOOD, TYPES, held
 from tests.spark.support import DAY, HOUR, INSTANT, START, Made
 from tests.spark.test_derived import Deriving, select
+from tests.spark.ways import interpreted
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.questions.definition import verify_definition
@@ -190,8 +191,9 @@ OF_TYPE = (
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_windows_by_every_type_and_of_it(spark: Any, events: Made, kind: str) -> None:
+def test_windows_by_every_type_and_of_it(spark: Any, events: Made, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is what its definition says, computed anew; and what windows are of is what was landed."""
+    interpreted(monkeypatch)
     keys = tuple(KEYS)
     told = tuple(
         Aggregate(f"{column}_{name}", function, name) for name in NAMES.values() for function, column in OF_TYPE
