@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
+
 import pytest
 
 from simulation.script import DAYS
 from support.budget import budget
 from support.stores import Stores, stores_in_memory, stores_on_disk
+from tidemark.storage.log import log, versions
+from tidemark.storage.log.head import Head
+from tidemark.storage.log.versions import Version
 
 
 @pytest.fixture(scope="module", params=["memory", "local"])
@@ -31,3 +37,19 @@ def writes(stores: Stores) -> int:
 def looks(stores: Stores) -> int:
     """Of the calls that only look, one in so many is made to fail: in memory all, by death and by an answer in turn."""
     return budget(ci=2 if stores is stores_in_memory() else 5, deep=1)
+
+
+@pytest.fixture(autouse=True)
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the bytes of a version say, and what comes of it after another, is worked out once in a test. The bytes are
+    read each time. Whatever looks on loads the state anew, which took a third of the machines' time."""
+    monkeypatch.setattr(versions, "_decoded", lru_cache(4096)(versions._decoded))
+    folded, known = log._folded, dict[tuple[str, str], Head]()
+
+    def once(head: Head, version: Version, seen_at: float) -> Head:
+        chain = head.sha256, version.sha256
+        if chain not in known:
+            known[chain] = folded(head, version, seen_at)
+        return replace(known[chain], seen_at=seen_at)
+
+    monkeypatch.setattr(log, "_folded", once)
