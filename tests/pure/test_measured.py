@@ -33,19 +33,10 @@ def tried(folder: Path, code: str) -> tuple[str, int]:
     file.write_text(HEAD + code)
     config = folder / "pytest.ini"
     config.write_text("[pytest]\nmarkers = measured\n")
-    words = [
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "tests.support.measured",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        str(config),
-        str(file),
-    ]
-    env = os.environ | {"PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"}
+    plugins = ["-p", "tests.support.measured", "-p", "timeout", "-p", "no:cacheprovider"]
+    words = ["-m", "pytest", "-q", *plugins, "-c", str(config), str(file)]
+    paths = {"PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = os.environ | paths | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # of which loading takes longer than a test here
     done = subprocess.run([sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True, check=False)
     tries = folder / "tries"
     return done.stdout, len(tries.read_text()) if tries.exists() else 0

@@ -62,8 +62,8 @@ def days() -> int:
 
 @pytest.fixture
 def writes() -> int:
-    """Of the calls that write, one in so many is made to fail: one half by refusal, the other by death."""
-    return budget(ci=2, deep=1)
+    """Of the calls that write, one in so many is made to fail: by refusal another one than by death. In memory all are."""
+    return budget(ci=4, deep=1)
 
 
 @pytest.fixture
