@@ -62,7 +62,7 @@ def days() -> int:
 
 @pytest.fixture
 def writes() -> int:
-    """Of the calls that write, one in so many is made to fail: by refusal another one than by death. In memory all are."""
+    """Of the calls that write, one in so many is made to fail. In memory all of them are."""
     return budget(ci=4, deep=1)
 
 
