@@ -37,7 +37,7 @@ down: ## Stop the local Airflow and everything it started
 status: setup ## Say whether the local Airflow is up, and where
 	@$(RUN) python tools/local_airflow.py status
 
-test: setup build/duckdb-iceberg/.installed ## All tests, as CI runs them: two lanes of rings side by side, then what measures, alone
+test: setup build/duckdb-iceberg/.installed ## All tests, as CI runs them: three lanes of rings side by side, then what measures, alone
 	@$(RUN) python -m tools.run_tests
 
 # Without it published tables are read back by other readers only.

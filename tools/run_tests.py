@@ -1,13 +1,13 @@
-"""Rings of tests, as CI runs them: two lanes side by side, one for each core, each ring in a process of its own.
+"""Rings of tests, as CI runs them: three lanes side by side on two cores, each ring in a process of its own.
 
     tools/run python -m tools.run_tests                   # make test
     tools/run python -m tools.run_tests --changed main    # make test-changed: rings that a change since main touches
     tools/run python -m tools.run_tests --measured        # make test-measured: what measures, and nothing else
 
 The rings lie in one row. The first lane takes them from its head, where tests wait most of the time for Airflow, Spark
-and the processes they have started; the second from its end, where tests wait for nothing but the processor. They
-meet in the middle, where the short ones are, so that neither is done long before the other, whatever the machine. What
-the second lane says is in build/test-lane.log, and shown at the end.
+and the processes they have started; the others from its end, where tests wait for nothing but the processor. They
+meet in the middle, where the short ones are, so that none is done long before the others, whatever the machine. What
+the others say is in build/test-lane-2.log and build/test-lane-3.log, and shown at the end.
 
 What measures (`measured`: memory, seconds, races of processes) comes after the others, alone, ring by ring. At the end
 are the slowest tests of all rings. Exit code 1 if any failed.
@@ -25,6 +25,7 @@ from argparse import ArgumentParser
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -38,7 +39,7 @@ ROW = (
     *("conformance", "compat", "pure", "simulation", "spark"),
 )
 MIDDLE = "conformance"
-LOG = PROJECT / "build" / "test-lane.log"
+LOGS = (PROJECT / "build" / "test-lane-2.log", PROJECT / "build" / "test-lane-3.log")
 REPORTS = PROJECT / "build" / "test-reports"
 SLOWEST = 20
 NOTHING_CHOSEN = 5
@@ -105,19 +106,22 @@ class Lane:
 
 
 def side_by_side(row: Sequence[str]) -> list[Lane]:
-    """Two lanes that have run a row of rings."""
+    """Three lanes that have run a row of rings."""
     left = deque(row)
-    with LOG.open("wb") as log, ThreadPoolExecutor(1) as pool:
-        lane, beside = Lane(), Lane(log)
-        done = pool.submit(beside.take, left.pop)
+    with ExitStack() as stack:
+        first, *others = lanes = [Lane(), *(Lane(stack.enter_context(log.open("wb"))) for log in LOGS)]
+        pool = stack.enter_context(ThreadPoolExecutor(len(others)))
+        done = [pool.submit(lane.take, left.pop) for lane in others]
         try:
-            lane.take(left.popleft)
-            done.result()
+            first.take(left.popleft)
+            for one in done:
+                one.result()
         finally:
-            lane.stop()
-            beside.stop()
-    sys.stdout.buffer.write(LOG.read_bytes())
-    return [lane, beside]
+            for lane in lanes:
+                lane.stop()
+    for log in LOGS:
+        sys.stdout.buffer.write(log.read_bytes())
+    return lanes
 
 
 def alone(row: Sequence[str]) -> Lane:
@@ -179,7 +183,7 @@ def main() -> int:
     REPORTS.mkdir(parents=True)
     lanes = []
     if not given.measured:
-        print(f"rings: {' '.join(row)}; those from the end are told in {LOG.relative_to(PROJECT)}", flush=True)
+        print(f"rings: {' '.join(row)}; those from the end are in build/test-lane-*.log", flush=True)
         lanes = side_by_side(row)
     return summary([*lanes, alone(row)], began)
 

@@ -24,7 +24,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "tests" / ring / f"test_{ring}.py").write_text(text)
     (tmp_path / "build" / "test-reports").mkdir(parents=True)
     monkeypatch.setattr(run_tests, "PROJECT", tmp_path)
-    monkeypatch.setattr(run_tests, "LOG", tmp_path / "build" / "test-lane.log")
+    monkeypatch.setattr(
+        run_tests, "LOGS", (tmp_path / "build" / "test-lane-2.log", tmp_path / "build" / "test-lane-3.log")
+    )
     monkeypatch.setattr(run_tests, "REPORTS", tmp_path / "build" / "test-reports")
     return tmp_path
 
