@@ -56,21 +56,28 @@ def _own_jvm() -> Any:
     return gateway.jvm if own else None
 
 
+def _log4j(jvm: Any, name: str) -> Any:
+    """A class of the JVM's logging, asked for by its whole name: of each package on the way to it the JVM would look
+    for a class of that name in all jars of Spark."""
+    return getattr(jvm, f"org.apache.logging.log4j.{name}")
+
+
 class _Held:
     """Loggers of a JVM whose words are kept. One that somebody configured by its name is left alone."""
 
     def __init__(self, jvm: Any) -> None:
-        log4j = jvm.org.apache.logging.log4j
-        self.context = log4j.LogManager.getContext(False)
+        self.context = _log4j(jvm, "LogManager").getContext(False)
         self.config = self.context.getConfiguration()
         self.writer = jvm.java.io.StringWriter()
-        layout = log4j.core.layout.PatternLayout.newBuilder().withPattern(_LINES).build()
-        appender = log4j.core.appender.WriterAppender.createAppender(layout, None, self.writer, "hushed", False, True)
+        layout = _log4j(jvm, "core.layout.PatternLayout").newBuilder().withPattern(_LINES).build()
+        writes = _log4j(jvm, "core.appender.WriterAppender")
+        appender = writes.createAppender(layout, None, self.writer, "muted", False, True)
         appender.start()
         known = self.config.getLoggers()
         self.names = [name for name in LOGGERS if not known.containsKey(name)]
+        level, configured = _log4j(jvm, "Level").WARN, _log4j(jvm, "core.config.LoggerConfig")
         for name in self.names:
-            logger = log4j.core.config.LoggerConfig(name, log4j.Level.WARN, False)
+            logger = configured(name, level, False)
             logger.addAppender(appender, None, None)
             self.config.addLogger(name, logger)
         self.context.updateLoggers()
