@@ -67,6 +67,7 @@ def pandas_rows(store: ObjectStore, parts: Sequence[Part], collection: Collectio
 def spark_rows(spark: Any, url: str, parts: Sequence[Part], collection: Collection) -> Any:
     """The same rows of a large batch as a Spark DataFrame, one task per part, read by Arrow in the executors
     so that any store will do. `url` opens the collection's store."""
+    from tidemark.spark.workers import in_workers
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = open_store(url)
@@ -76,7 +77,7 @@ def spark_rows(spark: Any, url: str, parts: Sequence[Part], collection: Collecti
                     yield from table.to_batches()
 
     schema = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in collection.columns)
-    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(read, schema)
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(in_workers(read), schema)
 
 
 def _spark_type(of: ValueType) -> str:

@@ -28,6 +28,7 @@ from tidemark.plan.read import ReadRequest
 from tidemark.plan.tasks import ReadTask
 from tidemark.spark import scattered
 from tidemark.spark.read import cores, tasks_of
+from tidemark.spark.workers import in_workers
 from tidemark.storage import ObjectStore, open_store
 from tidemark.storage.documents.codec import decode, encode
 from tidemark.storage.sidecars import parts_table
@@ -78,7 +79,7 @@ def joined_frame(
         return pa.Table.from_batches(answer, schema)
 
     with_number = StructType([*frame.schema.fields, StructField(number, LongType(), False)])
-    grouped = frame.mapInArrow(numbered, with_number).groupBy(number)
+    grouped = frame.mapInArrow(in_workers(numbered), with_number).groupBy(number)
     return grouped.applyInArrow(answered, from_arrow_schema(schema, prefer_timestamp_ntz=True))
 
 

@@ -36,6 +36,7 @@ from tidemark.plan.read import ReadRequest, at_rest, read_tasks, read_tasks_with
 from tidemark.plan.tasks import AtRest, KeyRange, ReadTask
 from tidemark.plan.unmerged import unmerged
 from tidemark.plan.unsealed import PartsOf
+from tidemark.spark.workers import in_workers
 from tidemark.storage import ObjectStore, open_store
 from tidemark.storage.documents.codec import decode, encode
 from tidemark.storage.sidecars import parts_table
@@ -319,4 +320,4 @@ def mapped(
                         yield from pieces(rows, BATCH_BYTES)
 
     numbers = spark.range(0, len(tasks), 1, len(tasks))
-    return numbers.mapInArrow(run, from_arrow_schema(schema, prefer_timestamp_ntz=False))
+    return numbers.mapInArrow(in_workers(run), from_arrow_schema(schema, prefer_timestamp_ntz=False))

@@ -17,6 +17,7 @@ from tidemark.errors import Corruption, TidemarkError
 from tidemark.plan.task_size import Size, size_of
 from tidemark.spark.lost import worker_loss_as_unavailable
 from tidemark.spark.watch import reading
+from tidemark.spark.workers import in_workers
 from tidemark.storage import open_store
 from tidemark.storage.documents.codec import decode, encode
 
@@ -77,7 +78,7 @@ def in_waves(tasks: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 def _mapped(spark: SparkSession, url: str, name: str, tasks: list[bytes]) -> DataFrame:
     numbers = spark.range(0, len(tasks), 1, len(tasks))
-    return numbers.mapInArrow(_executor(url, name, tasks), "id long, answer binary, error binary")
+    return numbers.mapInArrow(in_workers(_executor(url, name, tasks)), "id long, answer binary, error binary")
 
 
 def _executor(

@@ -23,6 +23,7 @@ from tidemark.plan.ranges import TASK_ROWS
 from tidemark.plan.read import ReadRequest
 from tidemark.plan.tasks import ReadTask
 from tidemark.spark.read import LEAST_TASK_ROWS, cores, merged_rows
+from tidemark.spark.workers import in_workers
 from tidemark.storage.stores.store import ObjectStore
 
 
@@ -39,7 +40,9 @@ def latest_frame(spark: SparkSession, store: ObjectStore, request: ReadRequest, 
     read = some_of(schema, [*ask.read(collection), DIFF])
     frame = merged_rows(spark, store, request, read, found)
     by_key = frame.repartition(*(F.col(f"`{column.name}`") for column in collection.key))
-    return by_key.mapInArrow(latest, from_arrow_schema(latest_schema(collection, ask), prefer_timestamp_ntz=False))
+    return by_key.mapInArrow(
+        in_workers(latest), from_arrow_schema(latest_schema(collection, ask), prefer_timestamp_ntz=False)
+    )
 
 
 def joined_frame(
@@ -78,7 +81,7 @@ def joined_frame(
     updates = pa.schema([updates_schema(collection).field(name) for name in names])
     rows = merged_rows(spark, store, request, updates.append(pa.field(number, pa.int64(), False)), read)
     with_number = StructType([*probes.schema.fields, StructField(number, LongType(), False)])
-    asked = probes.mapInArrow(numbered, with_number).groupBy(number)
+    asked = probes.mapInArrow(in_workers(numbered), with_number).groupBy(number)
     found = rows.groupBy(number).cogroup(asked)
     return found.applyInArrow(answered, from_arrow_schema(schema, prefer_timestamp_ntz=True))
 

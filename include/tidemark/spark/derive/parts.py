@@ -31,6 +31,7 @@ from tidemark.plan.ahead import MOST_PARTS, Cut, bucket_starts
 from tidemark.spark.derive.columns import order
 from tidemark.spark.derive.difference import stored
 from tidemark.spark.runner import revived, travelling
+from tidemark.spark.workers import in_workers
 from tidemark.storage import open_store
 from tidemark.storage.documents.codec import decode, encode
 
@@ -55,7 +56,7 @@ def written_in_order(
     def run(batches: Batches) -> Batches:
         return write(batches if kernel is None else _exactly(kernel(batches)))
 
-    answers = frame.mapInArrow(run, "answer binary, error binary").collect()
+    answers = frame.mapInArrow(in_workers(run), "answer binary, error binary").collect()
     for row in answers:
         if row["error"] is not None:
             raise revived(bytes(row["error"]))

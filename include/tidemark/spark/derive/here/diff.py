@@ -26,6 +26,7 @@ from tidemark.spark.derive.parts import at_rest
 from tidemark.spark.derive.settings import IN_ONE_TASK, with_settings
 from tidemark.spark.derive.touched import FEW, MOST_BYTES, Touched, held_of, named, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
+from tidemark.spark.workers import in_workers
 
 Updates = DataFrame | list[pa.RecordBatch]
 """Updates of a computation: a frame, or few enough to be here, in the columns and the order they are to be at rest."""
@@ -156,7 +157,7 @@ def bounded(collection: Collection, desired: DataFrame, columns: Sequence[str]) 
             yield rows
 
     nullable = T.StructType([T.StructField(of.name, of.dataType) for of in desired.schema])
-    return desired.limit(many).mapInArrow(run, nullable)
+    return desired.limit(many).mapInArrow(in_workers(run), nullable)
 
 
 def desired_of(views: Views, desired: DataFrame) -> DataFrame:

@@ -44,6 +44,7 @@ from tidemark.spark.derive.queries.in_windows import in_any
 from tidemark.spark.derive.queries.values import values_of
 from tidemark.spark.derive.touched import MOST_BYTES
 from tidemark.spark.derive.views import Views
+from tidemark.spark.workers import in_workers
 from tidemark.storage import ObjectStore
 
 _MISFIT = "_misfit"
@@ -92,7 +93,7 @@ def values_shuffled(views: Views, rule: ByKey, rows: WindowedRows) -> Shuffled |
     def of_values(batches: Batches) -> Batches:
         return groups.sent(batches, schema)
 
-    found = values.mapInArrow(of_values, from_arrow_schema(schema, prefer_timestamp_ntz=False))
+    found = values.mapInArrow(in_workers(of_values), from_arrow_schema(schema, prefer_timestamp_ntz=False))
     partitions = int(views.spark.conf.get("spark.sql.shuffle.partitions") or 1)
     return _shuffled(found, partitions, groups, rule, computation.collection)
 

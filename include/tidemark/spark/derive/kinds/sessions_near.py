@@ -43,6 +43,7 @@ from tidemark.spark.derive.reach.changed import changed_here
 from tidemark.spark.derive.reach.stretches import NearHere, near_here
 from tidemark.spark.derive.touched import MOST_BYTES, named, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, RangeReads, Views
+from tidemark.spark.workers import in_workers
 from tidemark.storage import ObjectStore
 
 MISFIT = -1
@@ -152,7 +153,8 @@ def _through_a_shuffle(views: Views, rule: SessionPlan, near: NearHere, there: R
     rows = read.mapped(views.spark, there.url, schema, there.tasks, rows_near)
     ordered = rows.repartition(tasks, GROUP).sortWithinPartitions(GROUP, AT)
     return _fitting(
-        ordered.mapInArrow(sessions, from_arrow_schema(sessions_schema, prefer_timestamp_ntz=False)), sessions_schema
+        ordered.mapInArrow(in_workers(sessions), from_arrow_schema(sessions_schema, prefer_timestamp_ntz=False)),
+        sessions_schema,
     )
 
 

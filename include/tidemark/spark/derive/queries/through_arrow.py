@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidemark.errors import InvalidUsage
+from tidemark.spark.workers import in_workers
 
 Batches = Iterator[pa.RecordBatch]
 _ERROR = "_error"
@@ -33,7 +34,7 @@ def through(frame: DataFrame, kernel: Callable[[Batches], Batches], schema: T.St
 
     # A row that tells an error has no more than that.
     fields = [T.StructField(field.name, field.dataType) for field in schema.fields]
-    made = frame.mapInArrow(run, T.StructType([*fields, T.StructField(_ERROR, T.StringType())]))
+    made = frame.mapInArrow(in_workers(run), T.StructType([*fields, T.StructField(_ERROR, T.StringType())]))
     error = F.col(_ERROR)
     raised = F.when(error.isNull(), F.lit(True)).otherwise(F.raise_error(error).cast("boolean"))
     return made.where(raised).drop(_ERROR)
