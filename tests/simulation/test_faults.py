@@ -90,6 +90,7 @@ def test_any_single_fault_then_the_step_again_changes_nothing(
         restore(made, contents, then)
     assert answers(made) == expected
     written = {"create versions", "close_output data"}
+    assert written <= set(fired)
     written |= {"create ledger", "create data"} if envelope is not Envelope.APPEND else set()
     looked = {"read versions", "keys versions", "open_input data", "open_output data"}
     assert writes > 1 or written <= set(fired)
