@@ -58,6 +58,13 @@ def day_figures(
     }
 
 
+def times_mended(flights: tidemark.OpenCollection) -> int:
+    """How often the files of a run were others than it had read before: once by each demo, that lays out the first
+    ones again and mends one, and once more by each that follows in the same folder."""
+    changed = [record.change for record in flights.log.history()]
+    return sum(isinstance(change, Ingested) and change.corrected > 0 for change in changed)
+
+
 def summary(held: pa.Table) -> dict[str, Any]:
     """How many flights are held, by status, and their delays: sum of minutes, flights with one, mean."""
     counted = held.group_by("status").aggregate([("_multiplicity", "sum")])

@@ -173,14 +173,17 @@ def followed(
 
 
 def revised(
-    before: independent.Known, after: independent.Known, first: date, days: int
+    before: independent.Known, after: independent.Known, first: date, days: int, mended: int
 ) -> Iterator[tuple[str, int, int, int]]:
-    """What each collection of windows says became of them, once the file was mended: its name, how many there are, how
-    many of them were corrected after they were there, and of how many the number of corrections differs."""
+    """What each collection of windows says became of them, once the file was `mended` so often, each second time back
+    to what it was: its name, how many there are, how many of them were corrected after they were there, and of how many
+    the number of corrections differs."""
     times = [(independent.as_of(before, time=known_at), at) for _, at, known_at in day_ends(first, days)]
+    was, now = independent.as_of(before), independent.as_of(after)
     for name in WINDOWED:
-        stages = [calculated(name, held, at) for held, at in [*times, (independent.as_of(after), None)]]
-        theirs = windows.revisions(stages)
+        days_of = [calculated(name, held, at) for held, at in times]
+        turns = [calculated(name, held, None) for held in (now, was)]
+        theirs = windows.revisions([*days_of, *(turns[turn % 2] for turn in range(mended))])
         ours = {
             tuple(row.values())[: windows.KEY_COLUMNS]: row["_revision"]
             for row in opened(name).windows().to_arrow().to_pylist()

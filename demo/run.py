@@ -263,7 +263,8 @@ def revised(before: independent.Known, after: independent.Known) -> int:
     """Say how many windows were corrected after they were there, and check of each how often; return how many
     differ."""
     wrong = total = 0
-    for name, count, corrected, differing in derived.revised(before, after, FIRST, (LAST - FIRST).days + 1):
+    mended = answers.times_mended(tidemark.open(os.environ["TIDEMARK_ROOT"], COLLECTION))
+    for name, count, corrected, differing in derived.revised(before, after, FIRST, (LAST - FIRST).days + 1, mended):
         console.print(f"  {name}: {corrected:,} of {count:,} windows were corrected after they were there")
         wrong, total = wrong + differing, total + count
     return told(wrong, total, "counts of how often a window was corrected")
