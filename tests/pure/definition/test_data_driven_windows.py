@@ -39,6 +39,7 @@ def test_what_aggregates_are_of_is_asked_of_spark_and_null_where_it_is_not_for_t
         Aggregate("rows", Function.COUNT),
         Aggregate("late", Function.COUNT, where="Delay > 0"),
         Aggregate("known", Function.COUNT, "fare"),
+        Aggregate("told", Function.COUNT, "id > 2 OR Delay > 0"),
         Aggregate("nines", Function.APPROX_QUANTILE, "ln(Delay)", where="id > 2", at=0.9),
         Aggregate("different", Function.APPROX_DISTINCT, "id"),
     )
@@ -46,15 +47,17 @@ def test_what_aggregates_are_of_is_asked_of_spark_and_null_where_it_is_not_for_t
         ValueColumn("rows", Function.COUNT, None),
         ValueColumn("late", Function.COUNT, "_v1"),
         ValueColumn("known", Function.COUNT, "_v2"),
-        ValueColumn("nines", Function.APPROX_QUANTILE, "_v3", 0.9),
-        ValueColumn("different", Function.COUNT_DISTINCT, "_v4"),
+        ValueColumn("told", Function.COUNT, "_v3"),
+        ValueColumn("nines", Function.APPROX_QUANTILE, "_v4", 0.9),
+        ValueColumn("different", Function.COUNT_DISTINCT, "_v5"),
     )
     assert rule.valued == (
         "SELECT `flights`.`carrier` AS `carrier`, `flights`.`_at` AS `_at`, "
         "CASE WHEN (`flights`.`Delay` > 0) THEN true END AS `_v1`, "
-        "CASE WHEN (`flights`.`fare` IS NOT NULL) THEN true END AS `_v2`, "
-        "CASE WHEN `flights`.`id` > 2 THEN LN(`flights`.`Delay`) END AS `_v3`, "
-        "`flights`.`id` AS `_v4` FROM `flights`"
+        "CASE WHEN ((`flights`.`fare`) IS NOT NULL) THEN true END AS `_v2`, "
+        "CASE WHEN ((`flights`.`id` > 2 OR `flights`.`Delay` > 0) IS NOT NULL) THEN true END AS `_v3`, "
+        "CASE WHEN `flights`.`id` > 2 THEN LN(`flights`.`Delay`) END AS `_v4`, "
+        "`flights`.`id` AS `_v5` FROM `flights`"
     )
 
 
