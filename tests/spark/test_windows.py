@@ -322,6 +322,26 @@ def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, e
         assert "\n" not in str(caught.value)
 
 
+def test_late_rows_of_long_ago_count_in_the_window_that_is_open(spark: Any, events: Made) -> None:
+    """No part has a row that happened in this window: where its rows are is not told by when they happened."""
+    most = (Aggregate("most", Function.MAX, "id"),)
+    windows = Windows((), "id", Tumbling(HOUR), most, late=Late.NEXT_WINDOW, early=True)
+    one = Deriving(events, spark, "moved", Derived(("events",), Definition(windows=windows)))
+    one.declared()
+    one.corrected()
+    first = {row["id"] for row in rows_of(events)}
+    events.land(2, 60, keys=20)
+    events.moved(2)
+    events.step("trace", 2)
+    one.corrected()
+    second = [row["id"] for row in learned(events) if row["_time"] >= START + DAY]
+    found = as_of(one.job().store, one.job().log.load().state).to_pylist()
+    assert sorted(tuple(row.values())[:3] for row in found) == [
+        (0, HOUR, max(first)),
+        (START + DAY, START + DAY + HOUR, max(second)),
+    ]
+
+
 def learned(events: Made) -> list[dict[str, Any]]:
     """The updates of the events, of which nothing is merged yet."""
     job = events.job()

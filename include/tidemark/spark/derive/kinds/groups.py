@@ -42,6 +42,8 @@ from tidemark.spark.derive.touched import MOST_BYTES, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
+_LONG_AGO = -(1 << 62)
+
 
 @dataclass
 class Groups:
@@ -264,6 +266,8 @@ def _ranges_of_windows(views: Views, rule: ByKey, few: pa.Table) -> Sequence[Key
     if not placing or not few.num_rows or not {WINDOW_START, WINDOW_END} <= set(rule.held):
         return ()
     start, end = (in_micros(few.rename_columns(list(rule.held)), name) for name in (WINDOW_START, WINDOW_END))
+    if placing.grace_of_next is not None:  # a row that came late may have happened long before the one it counts in
+        start = np.full_like(start, _LONG_AGO)
     return ranges_when(given, placing.on, *spans_of(start, end - 1))
 
 
