@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.spark.support import DAY, HOUR, Made, day_of
@@ -26,6 +27,7 @@ from tidemark.jobs.steps.correct import correct
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kinds import Session
 from tidemark.model.window.windows import Windows
+from tidemark.spark.derive.here.diff import match_keys
 from tidemark.spark.derive.kinds import sessions_near
 from tidemark.spark.derive.queries import windows as windows_of
 
@@ -107,6 +109,16 @@ def test_sessions_without_rows_are_taken_back(spark: Any, tmp_path: Path, more: 
         into_the_trace(one.job)
         assert (told["mode"], told["added"], told["retracted"]) == ("by_key", 0, 1)
         assert list(counted(one).values()) == left
+
+
+def test_without_changes_and_sessions_none_are_the_same() -> None:
+    """Tables as they are where nothing was read, without a chunk: all that changed is in no session, and none is held
+    where it could be."""
+    nothing = pa.chunked_array([], pa.string())
+    few, own = match_keys(pa.table({"k0": nothing}), pa.table({"note": nothing}), ("note",)) or (None, None)
+    assert few is not None
+    assert own is not None
+    assert (few.tolist(), own.tolist()) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["of_goods", "many"])

@@ -106,7 +106,10 @@ def match_keys(few: pa.Table, own: pa.Table, columns: Sequence[str]) -> tuple[In
         values = [few.column(k).cast(own.column(name).type) for name, k in named(columns).items()]
     except pa.ArrowException:
         return None
-    both = [pa.concat_arrays([*of.chunks, *own.column(name).chunks]) for name, of in zip(columns, values, strict=True)]
+    both = [
+        pa.chunked_array([*of.chunks, *own.column(name).chunks], of.type)
+        for name, of in zip(columns, values, strict=True)
+    ]
     numbers = ranks(pa.table(both, list(columns)), columns)
     return numbers[: few.num_rows], numbers[few.num_rows :]
 
