@@ -15,7 +15,7 @@ from tidemark.definition.sizes import within_sizes
 from tidemark.definition.sums import exact
 from tidemark.model.collection import Column, ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kinds import Sliding
+from tidemark.model.window.kinds import Session, Sliding
 from tidemark.model.window.quantile import DIGITS
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 
@@ -33,7 +33,7 @@ def grouped(windows: Windows, shape: InputShape, on: Column, wide: Collection[st
     bounds = [key if on.type is ColumnType.INT else f"timestamp_micros({key})" for key in keys[-2:]]
     shown = [f"{key} AS `{by}`" for key, by in zip(keys, windows.by, strict=False)]
     shown += [f"{bounds[0]} AS {WINDOW_START}", f"{bounds[1]} AS {WINDOW_END}"]
-    exactly = isinstance(windows.kind, Sliding)
+    exactly = isinstance(windows.kind, (Sliding, Session))
     shown += [f"{aggregate_sql(one, exactly, one.name in wide)} AS `{one.name}`" for one in windows.aggregates]
     placed = shape.with_columns(*(Column(place, ColumnType.INT) for place in PLACES))
     return text_of(read(f"SELECT {', '.join(shown)} FROM `{name}` GROUP BY {', '.join(keys)}", placed))
@@ -58,10 +58,12 @@ def read(query: str, shape: InputShape) -> exp.Query:
 
 
 def aggregate_sql(aggregate: Aggregate, exactly: bool, wide: bool) -> str:
-    """An aggregate over rows that have AT. Of sliding windows `approx_distinct` is `exactly` what it estimates of
-    others (docs/decisions/0044-windows.md)."""
+    """An aggregate over rows that have AT, which is of values of the rows that it is for: others may raise. Of sliding
+    windows and sessions `approx_distinct` is `exactly` what it estimates of others (docs/decisions/0044-windows.md)."""
     conditions = [f"({aggregate.where})"] if aggregate.where else []
     value = f"({aggregate.of})" if aggregate.of else "*"
+    if aggregate.of and aggregate.where:
+        value = f"(CASE WHEN {aggregate.where} THEN {aggregate.of} END)"
     timed = f"named_struct('at', {AT}, 'value', {value})"
     if aggregate.function is Function.COLLECT:  # of what SQL takes for equal, -0.0 comes before 0.0
         timed = f"named_struct('at', {AT}, 'value', {value}, 'text', CAST({value} AS string))"

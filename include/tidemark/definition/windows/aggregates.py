@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
+
+from tidemark.definition.parse import parsed
 from tidemark.definition.types import UNKNOWN, is_number
 from tidemark.definition.windows.expressions import RowExpression
 from tidemark.definition.windows.rows import AT
@@ -27,7 +30,7 @@ def check_type(aggregate: Aggregate, of: RowExpression) -> None:
 def aggregate_sql(aggregate: Aggregate, of: RowExpression | None, where: RowExpression | None) -> str:
     """An aggregate over rows that have AT."""
     conditions = [f"({where.sql})"] if where else []
-    value = of.sql if of else "*"
+    value = _value(of, where) if of else "*"
     timed = f"named_struct('at', {AT}, 'value', {value})"
     call = {
         Function.COUNT: f"count({value})",
@@ -50,6 +53,14 @@ def aggregate_sql(aggregate: Aggregate, of: RowExpression | None, where: RowExpr
     if aggregate.function is Function.COLLECT:
         return f"to_json(sort_array({called}).value)"
     return called
+
+
+def _value(of: RowExpression, where: RowExpression | None) -> str:
+    """What an aggregate is of, evaluated only in rows that it is for, where it can raise: an aggregate that Spark gives
+    its rows sorted or distinct evaluates it in all rows, whatever FILTER says."""
+    if where is None or isinstance(parsed(f"SELECT {of.sql}").selects[0].unnest(), exp.Column):
+        return of.sql
+    return f"CASE WHEN {where.sql} THEN {of.sql} END"
 
 
 def on_a_grid(value: str) -> str:

@@ -98,8 +98,8 @@ class Views(Reading):
         return self._kept[-1]
 
     def held(self, name: str, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None) -> DataFrame:
-        """What an input holds, a row as often as its multiplicity says; with `ranges` of these keys only. Where it is
-        seen when rows happened, those `between` two instants, both included, are there, and of others some."""
+        """What an input holds, a row as often as its multiplicity says; with `ranges` of these keys only, and, where it
+        is seen when rows happened, only those `between` two instants, both included."""
         asked, happened = self.computation.input(name), self.sees_event_times
         request, collection = plan_as_of(asked.state, asked.upper - 1), asked.state.collection
         if happened:
@@ -111,6 +111,9 @@ class Views(Reading):
         columns = _in_order(collection, self.used(name)) if collection.kind.one_value and not happened else None
         store = self._opened(asked.url, request, ranges)
         frame = read.held_rows(self.spark, store, request, ranges, columns, event_times=happened)
+        if happened and between is not None:
+            # A part is read for what it has between them; what it takes back of others may lie in one that is not.
+            frame = frame.where(F.col(EVENT_TIME).between(*between))
         return repeated(_happening(frame).drop(EVENT_TIME) if happened else frame, name, _key(collection), MULTIPLICITY)
 
     def held_here(
