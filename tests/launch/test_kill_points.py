@@ -281,7 +281,6 @@ def waiting_client(
     return client, killing.hit()
 
 
-@pytest.mark.measured
 @pytest.mark.parametrize("victim", ["client", "server"])
 @pytest.mark.parametrize(("task", "point"), [("drain", "first file"), ("ingest", "uncommitted")])
 def test_a_killed_client_or_server_takes_the_driver_along_at_any_point(
@@ -301,9 +300,9 @@ def test_a_killed_client_or_server_takes_the_driver_along_at_any_point(
         client.kill()
     else:
         os.kill(server, signal.SIGKILL)
-    eventually("the driver is dead", lambda: is_dead(driver), within=5)
+    eventually("the driver is dead", lambda: is_dead(driver), within=60)
     killing.go()
-    assert client.wait(10) != 0
+    assert client.wait(60) != 0
     assert new_changes(made, version) == ["attempted"]
     run(made, undisturbed, task, launcher="resident")
     finished(made, undisturbed, task)

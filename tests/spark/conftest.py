@@ -1,4 +1,4 @@
-"""One Spark for all tests of this folder: two cores, and a task may fail twice before its job does. And one standalone
+"""One Spark for all tests of this folder: two cores, and a task may fail once before its job does. And one standalone
 cluster for those that need executors which are processes of their own."""
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 from tests.support.standalone import Cluster
 
 PROJECT = Path(__file__).resolve().parents[2]
+MASTER, DAEMON = "local[2,2]", "tests.support.loaded_daemon"
 
 
 @pytest.fixture(scope="session")
@@ -23,14 +24,14 @@ def spark() -> Iterator[Any]:
     # Workers find the package and the tests' own kernels as this process does: by its path.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(PROJECT / "include"), str(PROJECT)])
     os.environ.pop("SPARK_HOME", None)
-    os.environ["PYSPARK_SUBMIT_ARGS"] = "--master local[2,3] pyspark-shell"
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--master {MASTER} --conf spark.python.daemon.module={DAEMON} pyspark-shell"
     from tidemark.spark.session import session
 
     running = session("tidemark tests")
     running.sparkContext.setLogLevel("ERROR")
     running.conf.set("spark.sql.shuffle.partitions", "2")  # the tests' rows are few: a task costs more than its rows
     running.conf.set("spark.sql.adaptive.enabled", "false")
-    assert running.sparkContext.master == "local[2,3]"
+    assert running.sparkContext.master == MASTER
     yield running
     running.stop()
     os.environ.clear()

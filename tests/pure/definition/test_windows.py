@@ -54,6 +54,15 @@ def test_nothing_of_windows_that_a_kernel_computes_is_left_to_spark() -> None:
         assert recipe.left_to_spark == ""
 
 
+def test_what_an_aggregate_is_of_is_not_evaluated_in_rows_that_its_condition_excludes() -> None:
+    """Whatever Spark makes of FILTER. A column can be evaluated in all of them, which kernels know."""
+    guarded = Aggregate("mean", Function.AVG, "CAST(miles AS int)", "id > 2")
+    plain = Aggregate("most", Function.MAX, "miles", "id > 2")
+    whole = analysed_windows(replace(HOURLY, aggregates=(guarded, plain)), FLIGHTS).whole
+    assert "CASE WHEN `flights`.`id` > 2 THEN CAST(`flights`.`miles` AS INT) END" in whole
+    assert "MAX((`flights`.`miles`) + CAST('0.0' AS DOUBLE)) FILTER" in whole
+
+
 def test_windows_of_all_rows_have_their_bounds_as_key() -> None:
     recipe = analysed_windows(replace(HOURLY, by=()), FLIGHTS)
     assert recipe.key == ("window_start", "window_end")
