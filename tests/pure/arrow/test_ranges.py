@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
+from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated, means
 from tidemark.arrow.kernels.aggregates.sums import Overflowed, sums
 from tidemark.definition.recipe import AggregateColumn
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
@@ -82,6 +82,15 @@ def test_they_are_those_of_the_law(rows: list[tuple[Any, ...]], picks: list[tupl
             held = Counter({(place, 100 * (keys[place] == "b") + int(at[place])): 1 for place in range(a, b)})
             (wanted,) = evaluate((law,), held, lambda _, place, at=places[name]: rows[place][at], lambda *_: True)
             assert same(one, wanted), (function, name, rows[a:b])
+
+
+def test_a_mean_that_has_more_digits_than_its_type_is_told() -> None:
+    """As of 35 digits before the point where the type has room for 34."""
+    of = DecimalType(38, 4)
+    values = pa.array([Decimal(10**33), Decimal(10**34)])
+    assert means(of, values[:1], np.array([1])).to_pylist() == [Decimal(10**33)]
+    with pytest.raises(Overflowed, match=r"an average of decimals is beyond decimal\(38, ?4\)"):
+        means(of, values, np.array([1, 1]))
 
 
 def test_rows_are_counted_without_a_column() -> None:

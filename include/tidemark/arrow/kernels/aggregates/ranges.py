@@ -33,7 +33,7 @@ from tidemark.arrow.kernels.aggregates.float_sums import (
     sums_of_parts,
 )
 from tidemark.arrow.kernels.aggregates.ranked import different, kth
-from tidemark.arrow.kernels.aggregates.sums import counts, sums
+from tidemark.arrow.kernels.aggregates.sums import Overflowed, counts, sums
 from tidemark.arrow.kernels.aggregates.texts import Texts
 from tidemark.arrow.kernels.aggregates.values import ordered
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, valid, values
@@ -121,7 +121,8 @@ def _mean(one: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Arra
 
 def means(of: ValueType, totals: pa.Array, many: Ints) -> pa.Array:
     """Totals divided by how many values they are of: the floats next to them; of decimals quotients of the digits that
-    the type has behind the point, of two as near the one that is further from 0."""
+    the type has behind the point, of two as near the one that is further from 0. Raises Overflowed for a mean that has
+    more digits than its type."""
     if not isinstance(of, DecimalType):
         numbers = values(totals.fill_null(0)).astype(np.float64)
         return _floats(numbers / np.maximum(many, 1), many == 0)
@@ -132,8 +133,10 @@ def means(of: ValueType, totals: pa.Array, many: Ints) -> pa.Array:
                 found.append(None)
                 continue
             units = abs(int(total.scaleb(of.scale)))
-            mean = Decimal((2 * units + count) // (2 * count)).scaleb(-of.scale)
-            found.append(mean.copy_sign(total))
+            digits = (2 * units + count) // (2 * count)
+            if digits >= 10**of.precision:
+                raise Overflowed(f"an average of decimals is beyond {of}")
+            found.append(Decimal(digits).scaleb(-of.scale).copy_sign(total))
     return pa.array(found, arrow_type(of))
 
 
