@@ -28,6 +28,7 @@ def spark() -> Iterator[Any]:
     from tidemark.spark.session import session
 
     running = session("tidemark tests")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--master {MASTER} pyspark-shell"  # programs that tests start have no DAEMON
     running.sparkContext.setLogLevel("ERROR")
     running.conf.set("spark.sql.shuffle.partitions", "2")  # the tests' rows are few: a task costs more than its rows
     running.conf.set("spark.sql.adaptive.enabled", "false")

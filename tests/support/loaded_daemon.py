@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -24,5 +25,6 @@ if __name__ == "__main__":
     import tidemark.spark.derive.parts
     import tidemark.spark.runner  # noqa: F401
 
+    sys.modules["__main__"].__spec__ = pyspark.daemon.__spec__  # by which workers know that they are Spark's
     gc.freeze()
     pyspark.daemon.manager()
