@@ -2,7 +2,7 @@
 
 The oracle (tests/oracles/sql_windows) computes all windows from all rows, by one query each. Where a definition raises
 for a row, as ANSI has it, the two agree if both raise; so they do where the row is in no window, and where a sum of
-whole numbers fits and that of some of its rows does not, which Spark tells by the order they come in. `make test` takes
+whole numbers fits and that of some of its rows does not, which in Spark depends on their order. `make test` takes
 some definitions of each kind; in `make test-deep` there are 10,000, a quarter of which are refreshed, too.
 """
 

@@ -323,7 +323,7 @@ def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, e
 
 
 def test_late_rows_of_long_ago_count_in_the_window_that_is_open(spark: Any, events: Made) -> None:
-    """No part has a row that happened in this window: where its rows are is not told by when they happened."""
+    """No part has a row that happened in this window: when its rows happened does not say where they are."""
     most = (Aggregate("most", Function.MAX, "id"),)
     windows = Windows((), "id", Tumbling(HOUR), most, late=Late.NEXT_WINDOW, early=True)
     one = Deriving(events, spark, "moved", Derived(("events",), Definition(windows=windows)))

@@ -84,7 +84,7 @@ def test_they_are_those_of_the_law(rows: list[tuple[Any, ...]], picks: list[tupl
             assert same(one, wanted), (function, name, rows[a:b])
 
 
-def test_a_mean_that_has_more_digits_than_its_type_is_told() -> None:
+def test_a_mean_that_has_more_digits_than_its_type_is_refused() -> None:
     """As of 35 digits before the point where the type has room for 34."""
     of = DecimalType(38, 4)
     values = pa.array([Decimal(10**33), Decimal(10**34)])

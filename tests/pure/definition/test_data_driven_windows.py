@@ -39,7 +39,7 @@ def test_what_aggregates_are_of_is_asked_of_spark_and_null_where_it_is_not_for_t
         Aggregate("rows", Function.COUNT),
         Aggregate("late", Function.COUNT, where="Delay > 0"),
         Aggregate("known", Function.COUNT, "fare"),
-        Aggregate("told", Function.COUNT, "id > 2 OR Delay > 0"),
+        Aggregate("either", Function.COUNT, "id > 2 OR Delay > 0"),
         Aggregate("nines", Function.APPROX_QUANTILE, "ln(Delay)", where="id > 2", at=0.9),
         Aggregate("different", Function.APPROX_DISTINCT, "id"),
     )
@@ -47,7 +47,7 @@ def test_what_aggregates_are_of_is_asked_of_spark_and_null_where_it_is_not_for_t
         ValueColumn("rows", Function.COUNT, None),
         ValueColumn("late", Function.COUNT, "_v1"),
         ValueColumn("known", Function.COUNT, "_v2"),
-        ValueColumn("told", Function.COUNT, "_v3"),
+        ValueColumn("either", Function.COUNT, "_v3"),
         ValueColumn("nines", Function.APPROX_QUANTILE, "_v4", 0.9),
         ValueColumn("different", Function.COUNT_DISTINCT, "_v5"),
     )

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from tidemark.definition.parse import parsed
 from tidemark.definition.types import UNKNOWN, is_number
-from tidemark.definition.windows.expressions import RowExpression
+from tidemark.definition.windows.expressions import RowExpression, in_rows_that_count
 from tidemark.definition.windows.rows import AT
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -58,9 +58,8 @@ def aggregate_sql(aggregate: Aggregate, of: RowExpression | None, where: RowExpr
 def _value(of: RowExpression, where: RowExpression | None) -> str:
     """What an aggregate is of, evaluated only in rows that it is for, where it can raise: an aggregate that Spark gives
     its rows sorted or distinct evaluates it in all rows, whatever FILTER says."""
-    if where is None or isinstance(parsed(f"SELECT {of.sql}").selects[0].unnest(), exp.Column):
-        return of.sql
-    return f"CASE WHEN {where.sql} THEN {of.sql} END"
+    is_column = isinstance(parsed(f"SELECT {of.sql}").selects[0].unnest(), exp.Column)
+    return of.sql if is_column else in_rows_that_count(of, where)
 
 
 def on_a_grid(value: str) -> str:

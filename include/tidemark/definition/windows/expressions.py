@@ -34,6 +34,11 @@ class RowExpression:
     type: str
 
 
+def in_rows_that_count(of: RowExpression, where: RowExpression | None) -> str:
+    """An expression that is evaluated only in rows in which a condition holds, and is null in others."""
+    return of.sql if where is None else f"CASE WHEN {where.sql} THEN {of.sql} END"
+
+
 def check_expression(text: str, called: str) -> None:
     """Raise InvalidUsage, beginning with what the expression is `called`, unless it is one of a single row that gives
     the same every time, as far as that can be known without the input's columns."""

@@ -14,7 +14,7 @@ from tidemark.definition.parse import parsed
 from tidemark.definition.recipe import ValueColumn
 from tidemark.definition.steps import column_type
 from tidemark.definition.windows.checked import Checked
-from tidemark.definition.windows.expressions import RowExpression
+from tidemark.definition.windows.expressions import RowExpression, in_rows_that_count
 from tidemark.model.collection import Column
 from tidemark.model.window.aggregate import Aggregate, Function
 
@@ -66,7 +66,7 @@ def _value(one: Aggregate, of: RowExpression | None, where: RowExpression | None
     if of is None or one.function is Function.COUNT:
         given = [f"({held})" for held in (of and f"({of.sql}) IS NOT NULL", where and where.sql) if held]
         return f"CASE WHEN {' AND '.join(given)} THEN true END"
-    return of.sql if where is None else f"CASE WHEN {where.sql} THEN {of.sql} END"
+    return in_rows_that_count(of, where)
 
 
 def _text(of: RowExpression, where: RowExpression | None) -> str:
