@@ -182,9 +182,10 @@ def test_a_sum_is_refused_where_it_does_not_fit_and_not_where_a_part_of_it_does_
     rows = pa.table({"k": [1, 1, 1], "x": [MOST, 1, -1]})
     total = AggregateColumn("total", Function.SUM, "x", INT)
     assert groups_by(rows, ["k"], [total]).to_pylist() == [{"k": 1, "total": MOST}]
-    for function, of in ((Function.SUM, INT), (Function.AVG, FLOAT)):
-        with pytest.raises(Overflowed):
-            groups_by(rows.slice(0, 2), ["k"], [AggregateColumn("total", function, "x", of)])
+    with pytest.raises(Overflowed):
+        groups_by(rows.slice(0, 2), ["k"], [total])
+    mean = groups_by(rows.slice(0, 2), ["k"], [AggregateColumn("mean", Function.AVG, "x", FLOAT)])
+    assert mean.to_pylist() == [{"k": 1, "mean": 2.0**62}]
     most = groups_by(rows, ["k"], [AggregateColumn("most", Function.MAX, "x", INT)])
     assert most.to_pylist() == [{"k": 1, "most": MOST}]
 

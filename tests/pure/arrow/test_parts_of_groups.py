@@ -28,6 +28,7 @@ SCHEMA = pa.schema(
         ("x", pa.float64()),
         ("p", pa.decimal128(5, 2)),
         ("t", pa.string()),
+        ("far", pa.int64()),
     ]
 )
 MERGED = (
@@ -38,6 +39,7 @@ MERGED = (
     AggregateColumn("prices", Function.SUM, "p", DecimalType(15, 2)),
     AggregateColumn("floats", Function.SUM, "x", FLOAT),
     AggregateColumn("mean", Function.AVG, "n", FLOAT),
+    AggregateColumn("mean_far", Function.AVG, "far", FLOAT),
     AggregateColumn("mean_of_floats", Function.AVG, "x", FLOAT),
     AggregateColumn("mean_price", Function.AVG, "p", DecimalType(9, 6)),
     AggregateColumn("least", Function.MIN, "x", FLOAT),
@@ -51,6 +53,7 @@ ROW = st.tuples(
     st.sampled_from([None, 0.0, -0.0, float("nan"), float("inf"), 0.1, 0.7, -1e16, 1e16, 1e300, 5e-324]),
     st.sampled_from([None, Decimal("1.25"), Decimal("-999.99")]),
     st.sampled_from([None, "", "x", "ü"]),
+    st.sampled_from([None, 2**63 - 1, -(2**63), 2**62 + 511]),
 )
 
 
@@ -83,7 +86,7 @@ def test_what_depends_on_how_rows_are_parted_has_no_parts(one: AggregateColumn) 
 
 def test_a_sum_is_refused_only_where_its_own_group_may_be_beyond() -> None:
     total = (AggregateColumn("sum", Function.SUM, "n", INT),)
-    far = [(key, None, number, None, None, None) for key, number in (("a", 2**61), ("b", 2**61), ("c", -(2**61)))]
+    far = [(key, None, number, None, None, None, None) for key, number in (("a", 2**61), ("b", 2**61), ("c", -(2**61)))]
     assert groups_by(table(far), KEYS, total).column("sum").to_pylist() == [2**61, 2**61, -(2**61)]
     with pytest.raises(Overflowed):
         groups_by(table([far[0]] * 4), KEYS, total)

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.pure
 INT, FLOAT, TEXT, BOOL = ColumnType.INT, ColumnType.FLOAT, ColumnType.STRING, ColumnType.BOOL
 COLUMNS: dict[str, tuple[pa.DataType, ValueType, list[Any]]] = {
     "n": (pa.int64(), INT, [None, 0, 1, -7, 2**53 + 1, 5]),
+    "m": (pa.int64(), INT, [None, 2**63 - 1, -(2**63), 2**62, 2**62 + 511, -3]),
     "x": (pa.float64(), FLOAT, [None, 0.0, -0.0, 0.1, 1e16, -1e16, math.nan, math.inf, 5e-324, 2.5]),
     "p": (pa.decimal128(6, 2), DecimalType(6, 2), [None, Decimal("0.00"), Decimal("1.25"), Decimal("-9999.99")]),
     "t": (pa.string(), TEXT, [None, "", "a", "ü", 'say "x"', "\n", "\U0001f600"]),
@@ -41,6 +42,7 @@ ASKED = [
     (Function.SUM, "x", FLOAT),
     (Function.SUM, "p", DecimalType(16, 2)),
     (Function.AVG, "n", FLOAT),
+    (Function.AVG, "m", FLOAT),
     (Function.AVG, "x", FLOAT),
     (Function.AVG, "p", DecimalType(10, 6)),
     *((Function.APPROX_QUANTILE, name, FLOAT) for name in ("n", "x")),

@@ -18,11 +18,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidemark.arrow.kernels.aggregates.groups import groups_by
-from tidemark.arrow.kernels.aggregates.ranges import means
+from tidemark.arrow.kernels.aggregates.ranges import means, total_type
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import AggregateColumn
-from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType
+from tidemark.model.collection import ColumnType
 from tidemark.model.window.aggregate import Function
 
 MERGED = {
@@ -63,12 +63,9 @@ def parts_of(
 
 def _total(mean: AggregateColumn, of: pa.DataType) -> AggregateColumn:
     """What is divided for a mean."""
-    if pa.types.is_decimal(of):
-        return replace(mean, function=Function.SUM, type=DecimalType(MAX_PRECISION, of.scale))
-    floating = pa.types.is_floating(of)
-    return replace(
-        mean, function=Function.SUM, type=ColumnType.FLOAT if floating else ColumnType.INT, in_parts=floating
-    )
+    if pa.types.is_floating(of):
+        return replace(mean, function=Function.SUM, type=ColumnType.FLOAT, in_parts=True)
+    return replace(mean, function=Function.SUM, type=total_type(of))
 
 
 def merged_of(aggregates: Sequence[AggregateColumn], parts: Sequence[AggregateColumn]) -> tuple[AggregateColumn, ...]:

@@ -36,10 +36,10 @@ from tidemark.arrow.kernels.aggregates.ranked import different, kth
 from tidemark.arrow.kernels.aggregates.sums import Overflowed, counts, sums
 from tidemark.arrow.kernels.aggregates.texts import Texts
 from tidemark.arrow.kernels.aggregates.values import ordered
-from tidemark.arrow.rows.columns import Bools, Ints, contiguous, valid, values
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, valid, values, words
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import AggregateColumn
-from tidemark.model.collection import DecimalType, ValueType
+from tidemark.model.collection import MAX_PRECISION, DecimalType, ValueType
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.quantile import DIGITS
 
@@ -112,20 +112,24 @@ def _sum(one: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array
 
 def _mean(one: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     many = counts(valid(column), lo, hi)
-    if isinstance(one.type, DecimalType):
-        return means(one.type, sums(column.cast(pa.decimal128(38, column.type.scale)), lo, hi), many)
     if pa.types.is_floating(column.type):
         return means(one.type, pa.array(float_sums(column, lo, hi)), many)
-    return means(one.type, sums(column, lo, hi), many)
+    wide = arrow_type(total_type(column.type))
+    return means(one.type, sums(column.cast(wide), lo, hi), many)
+
+
+def total_type(of: pa.DataType) -> DecimalType:
+    """What the values of a mean add up to, that are no floats: the sum of whole numbers may be beyond 64 bits where
+    their mean is not."""
+    return DecimalType(MAX_PRECISION, of.scale if pa.types.is_decimal(of) else 0)
 
 
 def means(of: ValueType, totals: pa.Array, many: Ints) -> pa.Array:
-    """Totals divided by how many values they are of: the floats next to them; of decimals quotients of the digits that
-    the type has behind the point, of two as near the one that is further from 0. Raises Overflowed for a mean that has
-    more digits than its type."""
+    """Totals, floats or decimals, divided by how many values they are of: of floats and whole numbers the float next to
+    the total, divided; of decimals quotients of the digits that the type has behind the point, of two as near the one
+    that is further from 0. Raises Overflowed for a mean that has more digits than its type."""
     if not isinstance(of, DecimalType):
-        numbers = values(totals.fill_null(0)).astype(np.float64)
-        return _floats(numbers / np.maximum(many, 1), many == 0)
+        return _floats(_nearest_floats(totals) / np.maximum(many, 1), many == 0)
     found: list[Decimal | None] = []
     with localcontext(prec=_DIGITS):
         for total, count in zip(totals.to_pylist(), many.tolist(), strict=True):
@@ -138,6 +142,18 @@ def means(of: ValueType, totals: pa.Array, many: Ints) -> pa.Array:
                 raise Overflowed(f"an average of decimals is beyond {of}")
             found.append(Decimal(digits).scaleb(-of.scale).copy_sign(total))
     return pa.array(found, arrow_type(of))
+
+
+def _nearest_floats(totals: pa.Array) -> Floats:
+    """The floats next to totals, 0 where these are null; of decimals with nothing behind the point."""
+    if pa.types.is_floating(totals.type):
+        return values(totals.fill_null(0))
+    units = words(totals.fill_null(0)).view(np.int64)
+    low, high = units[:, 0], units[:, 1]
+    found = low.astype(np.float64)
+    for at in np.flatnonzero(high != low >> 63).tolist():
+        found[at] = float(int(totals[at].as_py()))
+    return found
 
 
 def _floats(found: Floats, none: Bools) -> pa.Array:

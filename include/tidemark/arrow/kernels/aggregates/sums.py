@@ -32,14 +32,18 @@ def sums(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     whole = values(column)
     if held is not None:
         whole = np.where(held, whole, 0)
-    most = max(abs(int(whole.min())), abs(int(whole.max()))) if len(whole) else 0
-    if most * len(whole) < 1 << 62:
+    if _any_fits(whole):
         totals = _of_ranges(whole, lo, hi)
     else:
         low, high = _carried([_of_ranges(limb, lo, hi) for limb in (whole & _MASK, whole >> _BITS)])
         _check_fits(high, none, "a sum of whole numbers is beyond 64 bits")
         totals = (high << _BITS) | low
     return pa.array(totals, column.type, mask=none)
+
+
+def _any_fits(whole: Ints) -> bool:
+    """Whether the sum of any of these fits 64 bits."""
+    return not len(whole) or max(abs(int(whole.min())), abs(int(whole.max()))) * len(whole) < 1 << 62
 
 
 def _of_ranges(column: np.typing.NDArray[np.generic], lo: Ints, hi: Ints) -> Ints:
@@ -52,17 +56,22 @@ def _decimals(column: pa.Array, held: Bools | None, lo: Ints, hi: Ints, none: Bo
     units = words(column)
     if held is not None:
         units = np.where(held[:, None], units, np.uint64(0))
-    low, high = units[:, 0], np.ascontiguousarray(units[:, 1]).view(np.int64)
-    limbs = [(low & np.uint64(_MASK)).astype(np.int64), (low >> np.uint64(_BITS)).astype(np.int64)]
-    totals = _carried([_of_ranges(limb, lo, hi) for limb in (*limbs, high & _MASK, high >> _BITS)])
-    says = f"a sum of decimals is beyond {column.type}"
-    _check_fits(totals[3], none, says)
-    beyond = 10**column.type.precision
-    if (~none & ~(_below(totals, beyond) & ~_below(totals, 1 - beyond))).any():
-        raise Overflowed(says)
-    summed = np.empty((len(lo), 2), np.int64)
-    summed[:, 0] = (totals[1] << _BITS) | totals[0]
-    summed[:, 1] = (totals[3] << _BITS) | totals[2]
+    low, high = np.ascontiguousarray(units[:, 0]), np.ascontiguousarray(units[:, 1]).view(np.int64)
+    says, beyond = f"a sum of decimals is beyond {column.type}", 10**column.type.precision
+    summed, whole = np.empty((len(lo), 2), np.int64), low.view(np.int64)
+    if np.array_equal(high, whole >> 63) and _any_fits(whole):  # as nearly all decimals that there are
+        summed[:, 0] = totals = _of_ranges(whole, lo, hi)
+        summed[:, 1] = totals >> 63
+        if beyond < 1 << 62 and (np.abs(totals) >= beyond).any():
+            raise Overflowed(says)
+    else:
+        limbs = [(low & np.uint64(_MASK)).astype(np.int64), (low >> np.uint64(_BITS)).astype(np.int64)]
+        parts = _carried([_of_ranges(limb, lo, hi) for limb in (*limbs, high & _MASK, high >> _BITS)])
+        _check_fits(parts[3], none, says)
+        if (~none & ~(_below(parts, beyond) & ~_below(parts, 1 - beyond))).any():
+            raise Overflowed(says)
+        summed[:, 0] = (parts[1] << _BITS) | parts[0]
+        summed[:, 1] = (parts[3] << _BITS) | parts[2]
     mask = pa.array(~none).buffers()[1] if none.any() else None
     return pa.Array.from_buffers(column.type, len(lo), [mask, pa.py_buffer(summed)])
 
