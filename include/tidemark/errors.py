@@ -54,9 +54,9 @@ def shortened(text: str, most: int = MAX_MESSAGE) -> str:
 
 def listed(names: Iterable[object], most: int = LISTED) -> str:
     """Names for a message: the first ones, and how many more there are."""
-    held = list(names)
-    shown = ", ".join(shortened(str(name), NAME_LENGTH) for name in held[:most])
-    return shown if len(held) <= most else f"{shown} … and {len(held) - most:,} more"
+    all_names = list(names)
+    shown = ", ".join(shortened(str(name), NAME_LENGTH) for name in all_names[:most])
+    return shown if len(all_names) <= most else f"{shown} … and {len(all_names) - most:,} more"
 
 
 def plain_line(text: str, most: int = MAX_REASON) -> str:

@@ -222,11 +222,11 @@ class AppOperator(SparkSubmitOperator):
 def _no_parsing_context() -> Iterator[None]:
     """The process's environment without what Airflow leaves in it of the DAG file's parsing. A child that parses DAG
     files, or asks for them, would make the DAGs of this task alone."""
-    held = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PARSING_CONTEXT)}
+    variables = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PARSING_CONTEXT)}
     try:
         yield
     finally:
-        os.environ.update(held)
+        os.environ.update(variables)
 
 
 @contextlib.contextmanager

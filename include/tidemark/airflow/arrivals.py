@@ -141,9 +141,9 @@ def cut_of_run(context: Mapping[str, Any], collection: Collection) -> tuple[Inte
         # Of several, which queued behind a run that took long, the newest is of the interval that goes on.
         newest = max(payloads, key=lambda payload: parse_instant(payload["upper"]))
         cuts = [_cut(payload) for payload in payloads if payload["upper"] == newest["upper"]]
-        held = {reason for cut in cuts for reason in (cut.reason, *cut.also)}
+        reasons = {reason for cut in cuts for reason in (cut.reason, *cut.also)}
         last = max(cuts, key=lambda cut: cut.at or 0)
-        cut = Cut.of(held, rate=last.rate, direction=last.direction, opened=cuts[0].opened, at=last.at)
+        cut = Cut.of(reasons, rate=last.rate, direction=last.direction, opened=cuts[0].opened, at=last.at)
         assert cut is not None  # each has a reason
         return Interval(parse_instant(newest["lower"]), parse_instant(newest["upper"])), cut
     now = from_datetime(context["dag_run"].run_after)

@@ -136,7 +136,7 @@ def _read(folder: str | Path | None) -> _Found:
     """The collections of a folder's files, and one line for each file that is wrong.
 
     Whatever a file brings about is that file's line: one that is wrong in a way nobody thought of is no worse. Inputs
-    of derived collections are held against all files, wrong ones too, as far as these say a name.
+    of derived collections are checked against all files, wrong ones too, as far as these say a name.
     """
     found = _Found()
     folder = collections_folder(folder)

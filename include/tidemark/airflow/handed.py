@@ -124,7 +124,7 @@ def _handing(
             context = get_current_context()
             try:
                 span = span_published(context, collection)
-                with _held(context, collection, span, root or settings.root()) as opened:
+                with _under_hold(context, collection, span, root or settings.root()) as opened:
                     return function(FORMS[form](asked(opened, span)), *args, **kwargs)
             except TidemarkError as error:
                 raise task_failure(error) from None
@@ -156,7 +156,7 @@ def span_published(context: Any, collection: str) -> Interval:
 
 
 @contextmanager
-def _held(context: Any, collection: str, span: Interval, root: str) -> Iterator[OpenCollection]:
+def _under_hold(context: Any, collection: str, span: Interval, root: str) -> Iterator[OpenCollection]:
     """The collection, opened under a hold of the span's beginning, or of what is left of it."""
     from tidemark.api.opening import open as opened
     from tidemark.jobs.app import open_job

@@ -71,7 +71,7 @@ def settle(app: str, code: int, signal: int, seen: ResultLine) -> dict[str, Any]
         message = f"{app}: {kind}: {error.get('message', '')}"
         if code == REFUSED:
             raise AppRefused(
-                message, kind, {name: held for name, held in (seen.value or {}).items() if name != "error"}
+                message, kind, {name: value for name, value in (seen.value or {}).items() if name != "error"}
             )
         if kind == NotReady.__name__:
             raise InputNotReady(message)

@@ -73,11 +73,11 @@ def _calls(file: Path) -> Iterator[Factory]:
         named = {keyword.arg: keyword.value for keyword in node.keywords}
         folder = node.args[0] if node.args else named.get("folder", ast.Constant(None))
         try:
-            held = ast.literal_eval(folder)
+            literal = ast.literal_eval(folder)
             exclude = ast.literal_eval(named.get("exclude", ast.Tuple([], ast.Load())))
         except ValueError:
             continue
-        yield Factory(file, collections_folder(held, file=file), frozenset(map(str, exclude)))
+        yield Factory(file, collections_folder(literal, file=file), frozenset(map(str, exclude)))
 
 
 def _makes(path: Path, name: str) -> bool:

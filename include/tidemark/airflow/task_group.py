@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PUBLISHED, TABLES, AFTER = "published", "publish_tables", "after"
 LOOKED_AT = 10
-"""Boundaries of a DAG's schedule that are held against those of the collection's."""
+"""Boundaries of a DAG's schedule that are compared with those of the collection's."""
 
 
 class TidemarkTaskGroup(TaskGroup):
@@ -136,7 +136,7 @@ def check_runs(dag: Any, location: Location) -> None:
         )
     expression = getattr(timetable, "expression", None)
     if expression is None or "UTC" not in str(getattr(timetable, "timezone", "UTC")):
-        return  # what its runs are about they say themselves, and each is held against the schedule
+        return  # what its runs are about they say themselves, and each is compared with the schedule
     start = location.collection.landed.start
     for time in islice(Schedule(expression).after(start), LOOKED_AT):
         if Schedule(needed).latest(time) != time:

@@ -193,8 +193,8 @@ def _from_events(context: Mapping[str, Any]) -> Interval | None:
     from tidemark.airflow.asset import SCHEME
 
     events = context.get("triggering_asset_events") or {}
-    ours = [held for asset, held in events.items() if str(getattr(asset, "uri", "")).startswith(SCHEME)]
-    extras = [event.extra for held in ours for event in held]
+    ours = [asset_events for asset, asset_events in events.items() if str(getattr(asset, "uri", "")).startswith(SCHEME)]
+    extras = [event.extra for asset_events in ours for event in asset_events]
     if not extras:
         return None
     return Interval(

@@ -172,14 +172,14 @@ def _counts_nan(options: pa.Scalar | None) -> bool:
 
 def _any_of(name: str, of: pa.DataType, options: pa.Scalar) -> Condition | None:
     values = options["value_set"] if "value_set" in options.keys() else None  # noqa: SIM118 (a scalar is no dict)
-    held = getattr(values, "values", None)
-    if held is None or len(held) > _MOST:
+    members = getattr(values, "values", None)
+    if members is None or len(members) > _MOST:
         return None
-    literals = [_plain(one, of) for one in held if one.is_valid]
+    literals = [_plain(one, of) for one in members if one.is_valid]
     if None in literals:
         return None
     known = In(name, tuple(one for one in literals if one is not None))
-    return Or((known, IsNull(name))) if held.null_count else known
+    return Or((known, IsNull(name))) if members.null_count else known
 
 
 def _compared(name: str, op: str, scalar: pa.Scalar, of: pa.DataType) -> Condition | None:
@@ -195,8 +195,8 @@ def _plain(scalar: pa.Scalar, of: pa.DataType) -> Literal | None:
     kind = next((kind for kind, is_one in _KINDS.items() if is_one(of) and is_one(scalar.type)), None)
     match kind:
         case "number":
-            held = scalar.as_py()
-            return held if isinstance(held, int | Decimal) else None
+            number = scalar.as_py()
+            return number if isinstance(number, int | Decimal) else None
         case "time" | "date":
             (plain,) = plain_scalars(pa.repeat(scalar.cast(of), 1))
             return plain if isinstance(plain, int) else None

@@ -110,12 +110,12 @@ def _condition(collection: Collection, text: str, beside: Mapping[str, ValueType
     types = _types(collection, beside)
     type_of = types.__getitem__
     check_types(condition, type_of, "where")
-    held = bound(condition, type_of)
+    typed = bound(condition, type_of)
     try:  # what no value can be compared with is refused now, not when the first row is read
-        holds(held, no_rows(pa.schema([(name, arrow_type(of)) for name, of in types.items()])))
+        holds(typed, no_rows(pa.schema([(name, arrow_type(of)) for name, of in types.items()])))
     except (ValueError, ArithmeticError, pa.ArrowInvalid) as error:
         raise InvalidUsage(f"where: {plain_line(text)!r} cannot be compared: {error}") from None
-    return held
+    return typed
 
 
 def _types(collection: Collection, beside: Mapping[str, ValueType]) -> dict[str, ValueType]:
@@ -142,5 +142,5 @@ def _literal(value: pa.Scalar) -> Literal:
         (plain,) = plain_scalars(pa.repeat(value, 1))
         assert isinstance(plain, int)
         return plain
-    held: Literal | float = value.as_py()
-    return Decimal(held) if isinstance(held, float) else held
+    literal: Literal | float = value.as_py()
+    return Decimal(literal) if isinstance(literal, float) else literal

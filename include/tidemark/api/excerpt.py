@@ -33,7 +33,7 @@ from tidemark.plan.unsealed import PartsOf
 from tidemark.storage.sidecars import parts_table
 
 ROUND = 4_096
-"""Windows that are held beside those that are wanted, before they are compared."""
+"""Windows that are kept in memory beside those that are wanted, before they are compared."""
 LONGEST = 200
 """Characters, or bytes, that are kept of a text that is shown of a window."""
 
@@ -226,13 +226,13 @@ def keys_between(opened: OpenCollection, gap: Gap, most: int, bound: Weight) -> 
     request, parts = parts_table.opened_read(opened.store, plan_as_of(opened.state, keys=keys))
     rest = _at_rest(request, parts)
     if weight_of(rest, keys).within(bound):
-        found, complete = _held_between(opened, request, parts, windows), True
+        found, complete = _read_keys(opened, request, parts, windows), True
     else:
         found, complete = landmarks(rest, keys, len(windows.by)), False
     return _with_gaps(found, gap, most, complete=complete)
 
 
-def _held_between(opened: OpenCollection, request: ReadRequest, parts: PartsOf, windows: Windows) -> list[Key]:
+def _read_keys(opened: OpenCollection, request: ReadRequest, parts: PartsOf, windows: Windows) -> list[Key]:
     found: list[Key] = []
     for task in read_tasks(request, parts):
         for rows in held_in(opened.store, task, View(windows.by)):

@@ -46,8 +46,8 @@ class InRange(AsOf):
         batches = super()._batches()
         if not self._in_order:
             return batches
-        held = list(batches)
-        return sorted_pieces(held, self._by(), most=PIECE_BYTES) if held else iter(())
+        rows = list(batches)
+        return sorted_pieces(rows, self._by(), most=PIECE_BYTES) if rows else iter(())
 
     def _framed(self, spark: Any) -> Any:
         frame = super()._framed(spark)

@@ -1,4 +1,4 @@
-"""The two questions: what a collection held as of a time, and what it learned between two."""
+"""The two questions: what rows a collection had as of a time, and what it learned between two."""
 
 from __future__ import annotations
 

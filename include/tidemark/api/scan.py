@@ -50,13 +50,13 @@ class Scan:
 
     def head(self, rows: int) -> pa.Table:
         """Some rows; no more is read than they need."""
-        held, left = list[pa.RecordBatch](), rows
+        batches, left = list[pa.RecordBatch](), rows
         for batch in self.to_batches():
-            held.append(batch.slice(0, left))
-            left -= held[-1].num_rows
+            batches.append(batch.slice(0, left))
+            left -= batches[-1].num_rows
             if left <= 0:
                 break
-        return pa.Table.from_batches(held, schema=self.projected_schema)
+        return pa.Table.from_batches(batches, schema=self.projected_schema)
 
     def take(self, indices: pa.Array | Sequence[int]) -> pa.Table:
         """The rows at some places, in the order in which this scan has them."""

@@ -48,13 +48,13 @@ class Tabular(ABC):
 
     def head(self, rows: int = 10) -> pa.Table:
         """The first rows as a table; no more is read than they need."""
-        held, left = [], rows
+        batches, left = [], rows
         for batch in self:
-            held.append(batch.slice(0, left))
-            left -= held[-1].num_rows
+            batches.append(batch.slice(0, left))
+            left -= batches[-1].num_rows
             if left <= 0:
                 break
-        return pa.Table.from_batches(held, schema=self.schema)
+        return pa.Table.from_batches(batches, schema=self.schema)
 
     def count(self) -> int:
         """How many rows there are; in an as-of each counts once, whatever its multiplicity."""

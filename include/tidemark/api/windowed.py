@@ -44,7 +44,9 @@ def windows_of(collection: Collection) -> Windows:
 
 def late_by(state: Arrangement, time: int) -> Lateness | None:
     """What had come too late for the windows of a collection, as known at a time; None where that is not kept."""
-    return next((held.late for held in reversed(state.consumptions) if held.upper <= time + 1), None)
+    return next(
+        (consumption.late for consumption in reversed(state.consumptions) if consumption.upper <= time + 1), None
+    )
 
 
 class WindowRows(Read):

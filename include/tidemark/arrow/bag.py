@@ -1,5 +1,5 @@
-"""The rows that a collection holds, in no order: for readers that want them as a table has them, each as often as it is
-held.
+"""The rows that a collection holds, in no order: for readers that want them as a table has them, each as often as its
+multiplicity says.
 
     parts of which nothing is taken back    plan/unmerged.py, `in_a_bag`; their row groups come as they are, read ahead
     all others                              merged as in any read (`held_by`), by whole keys
@@ -44,7 +44,7 @@ from tidemark.storage.stores.store import ObjectStore
 T = TypeVar("T")
 
 Counted = tuple[pa.RecordBatch, pa.Array | None]
-"""Rows, and how often each of them is held; None: all of them once."""
+"""Rows, and the multiplicity of each; None: that of all is 1."""
 PIECE_ROWS = 128 * 1024
 """Rows that are read at once, and come in one batch: of wide rows fewer."""
 MOST_THREADS = 8
@@ -64,7 +64,7 @@ class Bag:
         return as_of_schema(self.request.collection, self.names).remove(len(self.names))
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Each row as often as it is held. InvalidUsage for one that is held fewer than zero times."""
+        """Each row as often as its multiplicity says. InvalidUsage for a negative one."""
         for rows, counts in self._counted():
             if counts is None:
                 yield rows
@@ -116,7 +116,7 @@ class Bag:
             yield self._split(rows.rename_columns([*columns, DIFF]), counted=True)
 
     def _split(self, rows: pa.RecordBatch, *, counted: bool) -> Counted:
-        """The columns that are asked for, as the schema has them, and how often each row is held."""
+        """The columns that are asked for, as the schema has them, and the multiplicity of each row."""
         columns = [rows.column(name) for name in self.names]
         counts = rows.column(DIFF) if counted else None
         return pa.RecordBatch.from_arrays(columns, schema=self.schema), counts

@@ -31,7 +31,7 @@ def latest_of(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa.Re
     """The latest row of each key of a task, in order of the key: of the rows within its spans, one of which is of the
     timeline.
 
-    Raises InvalidUsage, naming the key, where a row that is not before the latest one is held fewer than zero times.
+    Raises InvalidUsage, naming the key, where a row that is not before the latest one has a negative multiplicity.
     """
     found = _of_one_key(store, task, ask)
     if found is None:
@@ -52,18 +52,18 @@ def _of_one_key(store: ObjectStore, task: ReadTask, ask: Latest) -> Found | None
 
 
 def _in_one_pass(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa.RecordBatch]:
-    collection, held = task.collection, _summed_rows(store, task, ask)
+    collection, batches = task.collection, _summed_rows(store, task, ask)
     if collection.layout:
-        yield from latest_among(held, collection, ask)
+        yield from latest_among(batches, collection, ask)
         return
     targets = ask.targets(collection)
-    for rows in whole_keys(held, [column.name for column in collection.key], _reducing(collection, ask)):
+    for rows in whole_keys(batches, [column.name for column in collection.key], _reducing(collection, ask)):
         yield winners_of(rows, collection, ask, targets).answer(collection, ask)
 
 
-def latest_among(held: Iterable[pa.RecordBatch], collection: Collection, ask: Latest) -> Iterator[pa.RecordBatch]:
+def latest_among(batches: Iterable[pa.RecordBatch], collection: Collection, ask: Latest) -> Iterator[pa.RecordBatch]:
     """The latest row of each key of some rows, each of which is there once, in any order. Raises as `latest_of`."""
-    for rows in gathered_keys(held, ask.read(collection), _reducing(collection, ask)):
+    for rows in gathered_keys(batches, ask.read(collection), _reducing(collection, ask)):
         yield winners_of(rows, collection, ask, ask.targets(collection)).answer(collection, ask)
 
 
@@ -91,5 +91,5 @@ def _summed_rows(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa
     together = ordered_by(task.collection, names)
     resort = together != names
     runs = runs_of(store, task, [*names, DIFF], together, ask.keep)
-    for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=resort))):
+    for batches in rounds_by(together, runs, lambda waiting: list(summed(waiting, names, resort=resort))):
         yield from summed(batches, names, resort=resort)

@@ -2,8 +2,8 @@
 
 The chunks that can hold the key are opened by falling bound: the last time that a chunk may have, but not above the
 time that is asked for. Rows above the bound of what is still shut are settled: no chunk that is still shut can add to
-them or take them back. The first of them that is held is the answer, and the rest stays shut. With `each` every column
-has such a search of its own, by the bounds of the rows with a value in it, over the same opened chunks.
+them or take them back. The first with a positive multiplicity is the answer, and the rest stays shut. With `each` every
+column has such a search of its own, by the bounds of the rows with a value in it, over the same opened chunks.
 
 An example: of one key chunk A has the times 0 to 40, B 30 to 60, C 50 to 90. At 70 the bounds are 40, 60 and 70. C is
 opened. If it holds a row at 65, that is the answer; if its greatest is 55, B may have a later one, or take it back, so
@@ -54,7 +54,7 @@ _Part = tuple[Part, int]
 
 @dataclass(frozen=True)
 class Found:
-    """The answer to a task of one key (None: no row is held), and the chunks that were opened for it."""
+    """The answer to a task of one key (None: the key has no row), and the chunks that were opened for it."""
 
     answer: pa.RecordBatch | None
     opened: frozenset[ChunkName]
@@ -67,7 +67,7 @@ class _TooMany(Exception):
 def search(store: ObjectStore, task: ReadTask, ask: Latest) -> Found | None:
     """The latest row of the only key of a task; None where too many rows would be in memory at once.
 
-    Raises InvalidUsage, naming the key, where a row that is not before the latest one is held fewer than zero times.
+    Raises InvalidUsage, naming the key, where a row that is not before the latest one has a negative multiplicity.
     """
     asked = Asked(store, task, [*ask.read(task.collection), DIFF], ask.keep)
     wanted = BUFFERED_ROWS * ROW_BYTES
@@ -177,7 +177,7 @@ class _Search:
             self._open(pending[nearest])
 
     def _settled(self, bounds: Mapping[Target, int | None]) -> dict[Target, pa.RecordBatch]:
-        """Of each target the latest row above its bound (None: of all rows), where one is held: nothing that is shut
+        """Of each target the latest row above its bound (None: of all rows), where there is one: nothing that is shut
         can add to these rows, or take them back."""
         collection = self.asked.task.collection
         above = {bound: self._summed_above(bound) for bound in set(bounds.values())}
@@ -237,5 +237,5 @@ class _Search:
             return None
         rows = joined(list(winners.values()))
         places = {target: place for place, target in enumerate(winners)}
-        held = {target: np.array([places.get(target, -1)]) for target in targets}
-        return Winners(rows, held, {}).answer(self.asked.task.collection, self.ask)
+        latest = {target: np.array([places.get(target, -1)]) for target in targets}
+        return Winners(rows, latest, {}).answer(self.asked.task.collection, self.ask)

@@ -116,9 +116,9 @@ class Found:
         there = places >= 0
         if not there.any():
             return [pa.nulls(len(places)) for _ in names]
-        held = gathered([rows.select(names) for rows in self._kept], places[there])
+        answers = gathered([rows.select(names) for rows in self._kept], places[there])
         at = of_numbers(np.cumsum(there) - 1, ~there)
-        return [held.column(name).take(at) for name in names]
+        return [answers.column(name).take(at) for name in names]
 
 
 def joined_to(
@@ -126,7 +126,7 @@ def joined_to(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a table, in its order, with the columns of `value_fields` behind its own: those of `schema`.
 
-    Raises InvalidUsage, naming the key, where a row that could answer a probe is held fewer than zero times.
+    Raises InvalidUsage, naming the key, where a row that could answer a probe has a negative multiplicity.
     """
     found: Found | None = None
     for task in tasks:
@@ -217,7 +217,7 @@ def updates_asked(store: ObjectStore, task: ReadTask, join: Join) -> Iterator[pa
     together = ordered_by(task.collection, names)
     resort = join.by_knowledge or together != names
     runs = runs_of(store, task, [*by, diff], together, join.ask.keep)
-    for batches in rounds_by(together, runs, lambda held: list(summed(held, by, resort=resort))):
+    for batches in rounds_by(together, runs, lambda waiting: list(summed(waiting, by, resort=resort))):
         yield joined(list(summed(batches, by, resort=resort)))
 
 
@@ -239,9 +239,9 @@ class _Asking:
 
     def answer(self, rows: pa.RecordBatch, found: Found) -> None:
         """Find what rows answer. Raises InvalidUsage where the answer to a probe cannot be said."""
-        first, end, held, below = self._chosen(rows)
-        check_below_zero(rows, self.join.ask.timeline, self.key, held, below)
-        found.add(rows, held, self.probes.number[first:end])
+        first, end, chosen, below = self._chosen(rows)
+        check_below_zero(rows, self.join.ask.timeline, self.key, chosen, below)
+        found.add(rows, chosen, self.probes.number[first:end])
 
     def probed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of keys that some probe has."""
@@ -256,15 +256,15 @@ class _Asking:
     def reduced(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that answer a probe, or refuse to, with all their updates: more rows of their key may come, and
         answer others."""
-        _, _, held, below = self._chosen(rows)
-        every = np.union1d(_every(held), _every(below))
+        _, _, chosen, below = self._chosen(rows)
+        every = np.union1d(_every(chosen), _every(below))
         begins = np.flatnonzero(starts(rows, self.names))
         row = np.repeat(begins, np.diff(begins, append=rows.num_rows))
         return rows.filter(of_bools(np.isin(row, every)))
 
     def _chosen(self, rows: pa.RecordBatch) -> tuple[int, int, dict[Target, Ints], dict[Target, Ints]]:
         """From which probe to which the keys of the rows are; by what is looked for the row of each of these, and the
-        latest row that is held fewer than zero times."""
+        latest row with a negative multiplicity."""
         probes, distinct = self.probes, self.probes.distinct
         low = rows_before(distinct, sort_key_at(rows, 0, self.key), self.key)
         high = rows_up_to(distinct, sort_key_at(rows, rows.num_rows - 1, self.key), self.key)
@@ -274,14 +274,14 @@ class _Asking:
             return first, first, none, none
         group, groups = self._groups(rows, distinct.slice(low, high - low))
         asked = self._asked(np.repeat(groups, np.diff(probes.firsts[low : high + 1])), first, end)
-        held = held_of(rows, self.names)
-        placed = Placed(held, group, plain_times(rows.column(self.join.ask.timeline)), self._ranks(rows))
+        periods = held_of(rows, self.names)
+        placed = Placed(periods, group, plain_times(rows.column(self.join.ask.timeline)), self._ranks(rows))
         are_asked = np.zeros(1 + max(int(group.max()), int(groups.max())), bool)
         are_asked[groups] = True
-        held = held if are_asked.all() else held.where(are_asked[group[held.row]])
+        periods = periods if are_asked.all() else periods.where(are_asked[group[periods.row]])
         chosen, below = dict[Target, Ints](), dict[Target, Ints]()
         for target in self.targets:
-            some = held if target is None else held.where(has_value(rows, target)[held.row])
+            some = periods if target is None else periods.where(has_value(rows, target)[periods.row])
             chosen[target] = replace(placed, held=some.where(some.sign > 0)).latest(asked)
             below[target] = replace(placed, held=some.where(some.sign < 0)).latest(asked)
         return first, end, chosen, below

@@ -60,7 +60,7 @@ def held_by(
     resort = together != names
     runs = runs_of(store, task, [*names, DIFF], together)
 
-    for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=resort))):
+    for batches in rounds_by(together, runs, lambda waiting: list(summed(waiting, names, resort=resort))):
         for rows in summed(batches, names, resort=resort):
             if rows.num_rows:
                 yield _as(rows, [*shown, DIFF], schema)
@@ -91,7 +91,7 @@ def changes_of(
         together = [*together, TIME]
     runs = runs_of(store, task, [*names, DIFF], together)
 
-    for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=True))):
+    for batches in rounds_by(together, runs, lambda waiting: list(summed(waiting, names, resort=True))):
         updates = (rows for rows in summed(batches, names, resort=True) if rows.num_rows)
         # Only where a key holds one value are rows compared with others: a round then has all rows of its keys.
         for some in [list(updates)] if images else ([rows] for rows in updates):
@@ -109,7 +109,7 @@ def updates_of(
     names = placed_names(collection, schema.names[:-1])
     together = ordered_by(collection, names)
     runs = runs_of(store, task, [*names, DIFF], together, keep)
-    for batches in rounds_by(together, runs, lambda held: list(summed(held, names, resort=True))):
+    for batches in rounds_by(together, runs, lambda waiting: list(summed(waiting, names, resort=True))):
         for rows in summed(batches, names, resort=True):
             if rows.num_rows:
                 yield _as(rows, schema.names, schema)
@@ -139,17 +139,17 @@ def rounds_by(together: Sequence[str], runs: Sequence[Run], shrink: Shrink) -> I
     if together:
         yield from rounds(runs, shrink)
         return
-    held: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     count, left = 0, 0
     for run in runs:
         while run.fill():
-            held.append(run.take_before(None))
-            count += held[-1].num_rows
+            batches.append(run.take_before(None))
+            count += batches[-1].num_rows
             if count > 2 * left + BUFFERED_ROWS:
-                held = shrink(held)
-                count = left = sum(rows.num_rows for rows in held)
-    if held:
-        yield held
+                batches = shrink(batches)
+                count = left = sum(rows.num_rows for rows in batches)
+    if batches:
+        yield batches
 
 
 def _as_changes(
@@ -213,12 +213,12 @@ def changes_schema(collection: Collection, *, net: bool, columns: Sequence[str] 
 def _fields(collection: Collection, columns: Sequence[str] | None) -> list[pa.Field]:
     """Raises InvalidUsage for columns that the collection does not have, or has twice. Hidden ones are there for who
     names them: a run that corrects a derived collection."""
-    schema, held = updates_schema(collection), [column.name for column in collection.columns]
+    schema, names = updates_schema(collection), [column.name for column in collection.columns]
     hidden = [column.name for column in collection.hidden]
-    asked = held if columns is None else list(columns)
+    asked = names if columns is None else list(columns)
     for name in asked:
-        if name not in held and name not in hidden:
-            raise InvalidUsage(f"collection {collection.name} has no column {name}; it has {', '.join(held)}")
+        if name not in names and name not in hidden:
+            raise InvalidUsage(f"collection {collection.name} has no column {name}; it has {', '.join(names)}")
     if len(set(asked)) < len(asked):
         raise InvalidUsage(f"columns {', '.join(asked)}: one is named twice; name each once")
     if not asked:

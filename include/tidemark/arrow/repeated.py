@@ -1,4 +1,4 @@
-"""Rows by how often they are held: a row of multiplicity m as m rows.
+"""Rows by their multiplicity: a row of multiplicity m as m rows.
 
     id  kind  _multiplicity           id  kind
      1  a                 1            1  a
@@ -6,8 +6,8 @@
                                        2  b
                                        2  b
 
-What it costs: nothing where every row is held once, as in a bag or where a key holds one value; else a copy of the rows
-in pieces, however often one of them is held.
+What it costs: nothing where every multiplicity is 1, as in a bag or where a key holds one value; else a copy of the
+rows in pieces, however great a multiplicity is.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_ROWS = 2**16
 def repeated(batches: Iterable[pa.RecordBatch], unshown: Names[str] = ()) -> Iterator[pa.RecordBatch]:
     """The rows of an as-of without the column of their multiplicity, each as often as that says.
 
-    Raises InvalidUsage for a row that is held fewer than zero times, without its values in the columns `unshown`."""
+    Raises InvalidUsage for a row with a negative multiplicity, without its values in the columns `unshown`."""
     for rows in batches:
         plain = rows.select([name for name in rows.schema.names if name != MULTIPLICITY])
         yield from each_time(plain, integers(rows, MULTIPLICITY), unshown)

@@ -9,7 +9,7 @@ An example: `(1, a, x)`, `(1, a, y)`, `(2, b, x)` in the columns k and v, where 
 `(2, b)` once.
 
 What it costs: rows come in order of key and value, so while the first key column is shown, equal rows are near each
-other and memory is bounded as in any read. Without it all distinct rows of the answer are held until the end.
+other and memory is bounded as in any read. Without it all distinct rows of the answer are kept until the end.
 """
 
 from __future__ import annotations
@@ -84,5 +84,5 @@ def _added_up(
     counted = [DIFF if name == count else name for name in names]
     columns = [name for name in names if name != count]
     run = Run(((rows.rename_columns(counted), True) for rows in batches), together, BUFFERED_ROWS)
-    for held in rounds_by(together, [run], lambda held: list(summed(held, columns, resort=True))):
-        yield from summed(held, columns, resort=True)
+    for round_ in rounds_by(together, [run], lambda waiting: list(summed(waiting, columns, resort=True))):
+        yield from summed(round_, columns, resort=True)

@@ -71,7 +71,7 @@ def known_windows(store: ObjectStore, task: ReadTask, query: WindowQuery) -> Ite
     key = [column.name for column in task.collection.key]
     schema, names = windows_schema(task.collection), [*shown, TIME]
     runs = runs_of(store, task, [*names, DIFF], key)
-    for batches in rounds(runs, lambda held: list(summed(held, names, resort=True))):
+    for batches in rounds(runs, lambda waiting: list(summed(waiting, names, resort=True))):
         rows = joined(list(summed(batches, names, resort=True)))
         if rows.num_rows:
             yield _of_round(rows, shown, key, query, schema)

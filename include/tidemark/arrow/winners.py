@@ -1,6 +1,6 @@
 """What is asked of the latest rows of keys, and which of some rows they are.
 
-A row that is held fewer than zero times refuses the read unless the latest row is later: then whatever is missing of it
+A row with a negative multiplicity refuses the read unless the latest row is later: then whatever is missing of it
 cannot be the latest. So the refusal depends on the rows at the answer's time and after it alone, and a read that does
 not open what is before them refuses the same.
 """
@@ -75,8 +75,8 @@ def latest_schema(collection: Collection, ask: Latest) -> pa.Schema:
 
 @dataclass(frozen=True)
 class Winners:
-    """Of some rows of whole keys, by what is looked for: the place of the latest row of each key that is held, and of
-    the latest one that is held fewer than zero times, if any row is; -1 where there is none."""
+    """Of some rows of whole keys, by what is looked for: the place of the latest row of each key with a positive
+    multiplicity, and of the latest one with a negative one, if any row has it; -1 where there is none."""
 
     rows: pa.RecordBatch
     held: dict[Target, Ints]
@@ -107,29 +107,29 @@ class Winners:
 
 
 def winners_of(rows: pa.RecordBatch, collection: Collection, ask: Latest, targets: Sequence[Target]) -> Winners:
-    """The winners of some rows of whole keys, all of which have a time, with how often each is held as `_diff`: never
-    0 times."""
+    """The winners of some rows of whole keys, all of which have a time, with the multiplicity of each as `_diff`:
+    never 0."""
     key = [column.name for column in collection.key]
     diffs = integers(rows, DIFF)
-    held, below = dict[Target, Ints](), dict[Target, Ints]()
+    latest, below = dict[Target, Ints](), dict[Target, Ints]()
     is_below = diffs < 0
     some_are = is_below.any()
     for target in targets:
         among = np.ones(rows.num_rows, bool) if target is None else has_value(rows, target)
-        held[target] = newest(rows, key, ask.timeline, ask.ties, among & ~is_below if some_are else among)
+        latest[target] = newest(rows, key, ask.timeline, ask.ties, among & ~is_below if some_are else among)
         if some_are:
             below[target] = newest(rows, key, ask.timeline, ask.ties, among & is_below)
-    return Winners(rows, held, below)
+    return Winners(rows, latest, below)
 
 
 def check_below_zero(
-    rows: pa.RecordBatch, timeline: str, key: Sequence[str], held: Mapping[Target, Ints], below: Mapping[Target, Ints]
+    rows: pa.RecordBatch, timeline: str, key: Sequence[str], latest: Mapping[Target, Ints], below: Mapping[Target, Ints]
 ) -> None:
-    """Raise InvalidUsage, naming the key, where a row that is `held` is not later than the one beside it that is held
-    fewer than zero times: by what is looked for, places of rows, -1 where there is none."""
+    """Raise InvalidUsage, naming the key, where a row of `latest` is not later than the one of `below` beside it,
+    whose multiplicity is negative: by what is looked for, places of rows, -1 where there is none."""
     times = plain_times(rows.column(timeline))
     for target, places in below.items():
-        wrong = places[(places >= 0) & ((held[target] < 0) | (times[places] >= times[held[target]]))]
+        wrong = places[(places >= 0) & ((latest[target] < 0) | (times[places] >= times[latest[target]]))]
         if len(wrong):
             row = int(wrong[0])
             named = ", ".join(f"{name}={plain_values(rows.column(name).slice(row, 1))[0]!r}" for name in key)

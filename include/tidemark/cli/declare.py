@@ -63,11 +63,11 @@ def check_inputs(call: Call, file: DerivedFile) -> None:
 
 
 def _frozen(job: Job) -> dict[str, ValueType]:
-    held = job.log.load().arrangement
-    if held is None:
+    current = job.log.load().arrangement
+    if current is None:
         return {}
-    read = () if held.collection.is_derived else held.collection.landed.inputs
-    return {column.name: column.type for column in (*read, *held.collection.columns)}
+    read = () if current.collection.is_derived else current.collection.landed.inputs
+    return {column.name: column.type for column in (*read, *current.collection.columns)}
 
 
 def first_landed(call: Call, file: CollectionFile) -> str:

@@ -77,8 +77,8 @@ def _of_file(call: Call, path: str) -> dict[str, Any]:
         raise InvalidUsage(f"{path}: {file.name} is not derived, its rows land as files; there is nothing to explain")
     job = call.job(file.name, step="explain", create=True)
     check_inputs(call, file)
-    held = job.log.load().arrangement
-    if held is not None and held.collection.is_derived and held.collection.derived == file.origin:
+    current = job.log.load().arrangement
+    if current is not None and current.collection.is_derived and current.collection.derived == file.origin:
         return question(job)
     return explain_declared(job, file)
 

@@ -264,7 +264,7 @@ def show(
         named = (dict(zip(names, row, strict=True)) for row in found)
         output.print_json_rows(about, named, lambda: found.count, call.out)
         return
-    held = [tuple(map(output.shortened, row)) for row in found]
-    left = found.count - len(held)
+    shown = [tuple(map(output.shortened, row)) for row in found]
+    left = found.count - len(shown)
     more = f"; {left:,} more, --limit 0 shows all" if left else ""
-    call.emit({}, output.table(names, held), f"{output.counted(found.count, of)} {said}{more}")
+    call.emit({}, output.table(names, shown), f"{output.counted(found.count, of)} {said}{more}")

@@ -184,9 +184,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         if odd := [name for name in value if not isinstance(name, str)]:
             raise InvalidUsage(f"quality: the name {shown(odd[0])} is no text; quote it")
-        return {name: _plain(held) for name, held in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_plain(held) for held in value]
+        return [_plain(item) for item in value]
     if isinstance(value, date | datetime):
         return value.isoformat()
     if value is None or isinstance(value, bool | str) or number(value):

@@ -162,14 +162,14 @@ class _Building:
                 raise self._refusal(event, f"field {name[:MAX_LITERAL]!r} is written twice")
             seen.add(name)
             self.lines[(*loc, name)] = line
-            held = self._node(next(self._events), (*loc, name), depth + 1)
-            deepest = max(deepest, held.depth)
+            built = self._node(next(self._events), (*loc, name), depth + 1)
+            deepest = max(deepest, built.depth)
             if merges:
-                merged += held.value if isinstance(held.value, list) else [held.value]
+                merged += built.value if isinstance(built.value, list) else [built.value]
                 if not all(isinstance(one, dict) for one in merged):
                     raise self._refusal(event, "<< takes over the fields of a mapping, and there is none")
             else:
-                content[key] = held.value
+                content[key] = built.value
         for one in merged:
             content |= {key: value for key, value in one.items() if key not in content}
         return _Built(content, self._values - before + 1, deepest + 1)
@@ -208,8 +208,8 @@ class _Building:
 
     def _key(self, event: Any) -> Any:
         """What a field is called. YAML 1.1 takes `on`, `off`, `yes` and `no` for truths, which no field is called."""
-        held = self._scalar(event)
-        return str(event.value) if isinstance(held, bool) else held
+        value = self._scalar(event)
+        return str(event.value) if isinstance(value, bool) else value
 
     def _text(self, event: Any) -> str:
         if wrong := _NEVER.search(event.value):

@@ -48,15 +48,15 @@ def refused(
 def _expected(problem: Any, fields: tuple[str, ...]) -> tuple[str, str]:
     """What should stand where pydantic found something else, and what to write instead, in words for whoever has never
     heard of pydantic. `fields` are those of the section that stands there, if one does."""
-    of, held, bounds = problem["type"], problem["input"], problem.get("ctx", {})
-    plain = isinstance(held, str | int | float) and not isinstance(held, bool)
+    of, found, bounds = problem["type"], problem["input"], problem.get("ctx", {})
+    plain = isinstance(found, str | int | float) and not isinstance(found, bool)
     match of:
         case "model_type" | "model_attributes_type" if fields:
             return f"a mapping of {', '.join(fields)} is expected", ""
         case "model_type" | "model_attributes_type":
             return "it holds nothing", f"; write {{{problem['loc'][-1]}: {{}}}}"
         case "list_type":
-            return "a list is expected", f"; write [{held}]" if plain and held != "" else ""
+            return "a list is expected", f"; write [{found}]" if plain and found != "" else ""
         case "dict_type":
             return "a mapping is expected", ""
         case "bool_type":
@@ -68,7 +68,7 @@ def _expected(problem: Any, fields: tuple[str, ...]) -> tuple[str, str]:
         case "string_type":
             return "a text is expected", "; quote it" if plain else ""
         case "too_short" | "string_too_short":
-            return "one or more are expected" if isinstance(held, list) else "a text is expected", ""
+            return "one or more are expected" if isinstance(found, list) else "a text is expected", ""
         case "greater_than_equal":
             return f"it must be {bounds['ge']} or more", ""
         case "less_than_equal":

@@ -1,6 +1,6 @@
 """A collection's schedule: the boundaries that cut time into the intervals its files arrive by.
 
-The one place where an interval is held against a schedule. Whatever takes an interval from a person, a run of Airflow
+The one place where an interval is compared with a schedule. Whatever takes an interval from a person, a run of Airflow
 or another program asks here: it is exactly one interval of the schedule, or is split into those it consists of, or
 refused. A source path is rendered once an interval, so a wider one would count as read what nobody looked for.
 """

@@ -102,7 +102,7 @@ class QuestionReader(DataSourceReader):
 
 
 def task_partitions(question: AsOf | Changes, *, each: bool = False) -> list[TaskPartition]:
-    """The read tasks of a question; with `each` a row that is held several times is as many rows."""
+    """The read tasks of a question; with `each` a row of multiplicity m is m rows."""
     from tidemark.spark.read import tasks_of
     from tidemark.storage.documents.codec import encode
     from tidemark.storage.sidecars import parts_table
@@ -113,7 +113,7 @@ def task_partitions(question: AsOf | Changes, *, each: bool = False) -> list[Tas
 
 
 def each_row(store: ObjectStore, task: ReadTask, *, kernel: Answered) -> Iterator[pa.RecordBatch]:
-    """The rows of an as-of, each as often as it is held."""
+    """The rows of an as-of, each repeated by its multiplicity."""
     from tidemark.arrow.repeated import repeated
 
     return repeated(kernel(store, task), task.collection.unshown)
@@ -143,10 +143,10 @@ def asked_schema(answered: pa.Schema, schema: StructType) -> pa.Schema:
         have = answered.field(field.name)
         alike = any(getattr(pa.types, name)(field.type) and getattr(pa.types, name)(have.type) for name in FAMILIES)
         if field.type != have.type and not alike:
-            held = from_arrow_type(have.type, prefer_timestamp_ntz=False).simpleString()
+            type_ = from_arrow_type(have.type, prefer_timestamp_ntz=False).simpleString()
             raise InvalidUsage(
-                f"tidemark: schema: column {field.name} is {held}, not {wanted.dataType.simpleString()}; ask for "
-                f"{held}, and cast it in the query"
+                f"tidemark: schema: column {field.name} is {type_}, not {wanted.dataType.simpleString()}; ask for "
+                f"{type_}, and cast it in the query"
             )
         if have.nullable and not field.nullable:
             raise InvalidUsage(f"tidemark: schema: column {field.name} may be null; leave NOT NULL out")

@@ -26,10 +26,10 @@ FORMAT = "tidemark"
 
 
 class TidemarkSource(DataSource):
-    """A collection: what it held as of a time, or what it learned between two; as a stream, what it learns.
+    """A collection: its rows as of a time, or what it learned between two; as a stream, what it learns.
 
     The options are in docs/how-to/read-from-spark.md. The rows have the columns of the same question asked from
-    Python, but that a row held m times is m rows, unless `multiplicity` is true: so `count(*)` counts rows.
+    Python, but that a row of multiplicity m is m rows, unless `multiplicity` is true: so `count(*)` counts rows.
     """
 
     def __init__(self, options: dict[str, str]) -> None:

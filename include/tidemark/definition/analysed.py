@@ -153,8 +153,8 @@ def _as_declared(rule: ByKey, shapes: Sequence[InputShape]) -> dict[str, tuple[t
     """The leading key columns that values are, as the inputs call them."""
     keys = {shape.name: shape.key for shape in shapes}
     return {
-        name: tuple((keys[name][at], value) for at, (_, value) in enumerate(held))
-        for name, held in rule.clustered.items()
+        name: tuple((keys[name][at], value) for at, (_, value) in enumerate(pairs))
+        for name, pairs in rule.clustered.items()
     }
 
 
@@ -162,7 +162,7 @@ def _columns_as_declared(
     used: Mapping[str, tuple[str, ...]], shapes: Sequence[InputShape]
 ) -> dict[str, tuple[str, ...]]:
     """The columns that are used, as the inputs call them."""
-    names = {name: {one.lower() for one in held} for name, held in used.items()}
+    names = {name: {one.lower() for one in columns} for name, columns in used.items()}
     return {
         shape.name: tuple(one.name for one in shape.columns if one.name.lower() in names[shape.name])
         for shape in shapes

@@ -107,7 +107,7 @@ class Computation:
         return self.recipe is not None and self.recipe.by_row is not None
 
     def input(self, name: str) -> Input:
-        return next(held for held in self.inputs if held.name == name)
+        return next(input_ for input_ in self.inputs if input_.name == name)
 
 
 @dataclass(frozen=True)

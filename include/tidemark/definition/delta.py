@@ -57,20 +57,22 @@ class Delta:
     delta_plan: DeltaPlan | None
 
 
-def delta_of(query: exp.Query, held: Sequence[str], shapes: Mapping[str, InputShape]) -> Delta:
-    """The delta of a resolved query, whose columns `held` tell its groups. Raises NoDelta."""
+def delta_of(query: exp.Query, grouped_by: Sequence[str], shapes: Mapping[str, InputShape]) -> Delta:
+    """The delta of a resolved query, whose groups are distinguished by its columns `grouped_by`. Raises NoDelta."""
     if not isinstance(query, exp.Select):
         raise NoDelta(f"{type(query).__name__.upper()} compares rows with all others")
     select = distinct_as_groups(query.copy())
     _check(select)
     shown = {one.alias_or_name: one.unalias() for one in select.selects}
-    keys = {text_of(shown[name]): f"k{at}" for at, name in enumerate(held)}
-    if clash := next((name for name in shown if name not in held and _KEY.fullmatch(name)), None):
+    keys = {text_of(shown[name]): f"k{at}" for at, name in enumerate(grouped_by)}
+    if clash := next((name for name in shown if name not in grouped_by and _KEY.fullmatch(name)), None):
         raise NoDelta(f"a column is called {clash}, as a group's keys are where sums are added up")
     missing = [key for key in select.args["group"].expressions if key.find(exp.Column) and text_of(key) not in keys]
     if missing:
         raise NoDelta(f"it groups by {missing[0].sql()}, which is none of its columns")
-    return _Growth(select, shown, keys, dict(zip(held, keys.values(), strict=True)), types_of(select, shapes)).delta()
+    return _Growth(
+        select, shown, keys, dict(zip(grouped_by, keys.values(), strict=True)), types_of(select, shapes)
+    ).delta()
 
 
 def distinct_as_groups(select: exp.Select) -> exp.Select:
@@ -116,7 +118,7 @@ class _Growth:
     def delta(self) -> Delta:
         finals = {name: self._final(node) for name, node in self.shown.items()}
         hidden = [name for name in self.names.values() if name.startswith("_")]
-        ordered = sorted(self.names.items(), key=lambda held: held[1].startswith("_"))
+        ordered = sorted(self.names.items(), key=lambda item: item[1].startswith("_"))
         query = self.select.copy()
         for text, name in ordered:
             if name in hidden:
@@ -162,8 +164,8 @@ class _Growth:
         of = node.expressions[0]
         if not isinstance(of, exp.Column):
             return None
-        held = type_of(of, self.types)
-        digits = None if held in WHOLE_NUMBERS else decimal_digits(held)
+        type_ = type_of(of, self.types)
+        digits = None if type_ in WHOLE_NUMBERS else decimal_digits(type_)
         total = self.names[text_of(_call("SUM", of.copy() if digits else exp.cast(of.copy(), BIG)))]
         result = DecimalType(digits[0] + 4, digits[1] + 4) if digits else ColumnType.FLOAT
         return MeanColumn(name, total, self.names[text_of(_call("COUNT", of.copy()))], result)
@@ -204,22 +206,22 @@ class _Growth:
         of, distinct = distinct_of(node)
         if distinct:
             raise NoDelta(f"{name} of distinct values cannot be computed from a group's changes")
-        held = type_of(of, self.types)
-        if held not in WHOLE_NUMBERS and not is_decimal(held):
+        type_ = type_of(of, self.types)
+        if type_ not in WHOLE_NUMBERS and not is_decimal(type_):
             raise NoDelta(f"{name} of floats is never subtracted")
         count = self._counted(node, of.copy().is_(exp.null()).not_(), as_count=of)
         if name == "sum":
-            return _unless_none(count, self._sum(node, of, held))
-        return self._average(node, of, held, count)
+            return _unless_none(count, self._sum(node, of, type_))
+        return self._average(node, of, type_, count)
 
     def _count(self, node: exp.Func) -> exp.Expr:
         if any(isinstance(one, exp.Distinct) for one in node.expressions):
             raise NoDelta("a count of distinct values cannot be computed from a group's changes")
         if all(isinstance(one, exp.Star | exp.Literal) for one in node.expressions):
             return self.rows if not isinstance(with_filter(node), exp.Filter) else self._counted(node, exp.true())
-        held = exp.and_(*(one.copy().is_(exp.null()).not_() for one in node.expressions))
+        known = exp.and_(*(one.copy().is_(exp.null()).not_() for one in node.expressions))
         return self._part(
-            with_filter(node), self._change(node, exp.case().when(held, _diff(self.select)).else_(_zero())), "bigint"
+            with_filter(node), self._change(node, exp.case().when(known, _diff(self.select)).else_(_zero())), "bigint"
         )
 
     def _counted(self, node: exp.Func, where: exp.Expr, as_count: exp.Expr | None = None) -> exp.Column:
@@ -229,11 +231,11 @@ class _Growth:
             whole, self._change(node, exp.case().when(where.copy(), _diff(self.select)).else_(_zero())), "bigint"
         )
 
-    def _sum(self, node: exp.Func, of: exp.Expr, held: str) -> exp.Expr:
-        if held in WHOLE_NUMBERS:
+    def _sum(self, node: exp.Func, of: exp.Expr, type_: str) -> exp.Expr:
+        if type_ in WHOLE_NUMBERS:
             change = exp.Mul(this=_diff(self.select), expression=exp.cast(of.copy(), "bigint"))
             return self._part(_again(node, _call("SUM", of.copy())), self._change(node, change), "bigint")
-        digits = decimal_digits(held)
+        digits = decimal_digits(type_)
         if digits is None or digits[0] > _MAX_PRECISION:
             raise NoDelta(f"the digits of {of.sql()} are not known to be few enough; CAST it as decimal(18, 2)")
         return self._decimal(node, of, digits, f"decimal({digits[0] + SUM_DIGITS}, {digits[1]})")
@@ -244,20 +246,20 @@ class _Growth:
         change = exp.Mul(this=diff, expression=of.copy())
         return self._part(_again(node, _call("SUM", of.copy())), self._change(node, change), total)
 
-    def _average(self, node: exp.Func, of: exp.Expr, held: str, count: exp.Expr) -> exp.Expr:
-        if held in WHOLE_NUMBERS:
+    def _average(self, node: exp.Func, of: exp.Expr, type_: str, count: exp.Expr) -> exp.Expr:
+        if type_ in WHOLE_NUMBERS:
             total = self._decimal(node, exp.cast(of.copy(), BIG), (20, 0), "decimal(30, 0)")
             return exp.Div(this=exp.cast(total.copy(), "double"), expression=_call("NULLIF", count.copy(), _zero()))
-        digits = decimal_digits(held)
+        digits = decimal_digits(type_)
         if digits is None or sum(digits) > _MAX_DIGITS:
             raise NoDelta(f"the digits of {of.sql()} are not known to be few enough; CAST it as decimal(18, 2)")
-        return _unless_none(count, quotient(self._sum(node, of, held), count, *digits))
+        return _unless_none(count, quotient(self._sum(node, of, type_), count, *digits))
 
     def _change(self, node: exp.Func, change: exp.Expr) -> exp.Expr:
-        held = with_filter(node)
-        if not isinstance(held, exp.Filter):
+        filtered = with_filter(node)
+        if not isinstance(filtered, exp.Filter):
             return change
-        return exp.case().when(held.expression.this.copy(), change)
+        return exp.case().when(filtered.expression.this.copy(), change)
 
     def _changes(self) -> str:
         """How much the groups of changed rows grew."""
@@ -322,8 +324,8 @@ def _diff(select: exp.Select) -> exp.Expr:
 
 def _again(node: exp.Func, new: exp.Expr) -> exp.Expr:
     """Another aggregate with the FILTER of this one."""
-    held = with_filter(node)
-    return exp.Filter(this=new, expression=held.expression.copy()) if isinstance(held, exp.Filter) else new
+    filtered = with_filter(node)
+    return exp.Filter(this=new, expression=filtered.expression.copy()) if isinstance(filtered, exp.Filter) else new
 
 
 def _unless_none(count: exp.Expr, value: exp.Expr) -> exp.Expr:

@@ -34,21 +34,22 @@ _NAMED = {
 
 def grouped_of(
     query: exp.Query,
-    held: Sequence[str],
+    grouped_by: Sequence[str],
     shapes: Mapping[str, InputShape],
     hidden: Sequence[tuple[Column, exp.Expr]] = (),
 ) -> GroupPlan:
-    """What a resolved query says of projected rows, whose columns `held` tell its groups; `hidden` are further columns,
-    each with the aggregate that it is. Raises LeftToSpark where that is more than is plain."""
+    """What a resolved query says of projected rows, whose groups are distinguished by its columns `grouped_by`;
+    `hidden` are further columns, each with the aggregate that it is. Raises LeftToSpark where that is more than is
+    plain."""
     assert isinstance(query, exp.Select)  # as rows were projected for it
     shape = shapes[query.args["from_"].this.name]
     types: dict[str, ValueType] = {column.name: column.type for column in shape.columns}
     shown = {one.alias_or_name: one.unalias() for one in query.selects}
-    keys = [_key(name, shown[name], types) for name in held]
+    keys = [_key(name, shown[name], types) for name in grouped_by]
     if set(keys) != {one.name for one in query.args["group"].expressions}:
         raise LeftToSpark("it does not show all that it groups by")
     kept = {column.name: _kept(column, node, types) for column, node in hidden}
-    others = {name: node for name, node in shown.items() if name not in held}
+    others = {name: node for name, node in shown.items() if name not in grouped_by}
     aggregates = [kept[name] if name in kept else _aggregated(name, node, types) for name, node in others.items()]
     return GroupPlan(tuple(keys), tuple(aggregates))
 

@@ -1,7 +1,7 @@
 """Inner joins, computed for what changed by what changed: as a join is linear in each of its sides.
 
-Let A and B be what two inputs hold now, dA and dB what changed of them, as rows with a diff each, and A - dA what was
-held before. Then
+Let A and B be what two inputs hold now, dA and dB what changed of them, as rows with a diff each, and A - dA what A
+was before. Then
 
     A JOIN B  -  (A - dA) JOIN (B - dB)   =   dA JOIN (B - dB)  +  A JOIN dB
 

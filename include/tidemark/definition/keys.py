@@ -20,8 +20,8 @@ def by_key(whole: exp.Query, columns: Sequence[str], shapes: Mapping[str, InputS
     tree = wrapped(whole, shapes)
     found = located(tree, shapes)
     named = {_text(keys): name for name, keys in reversed(list(found.columns.items())) if name in columns}
-    held = [name for name in names_of(whole) if name in set(named.values())]
-    expressions = [found.columns[name] for name in held]
+    names = [name for name in names_of(whole) if name in set(named.values())]
+    expressions = [found.columns[name] for name in names]
     inputs = dict.fromkeys(block.input for block in found.blocks)
     blocks = {name: [block for block in found.blocks if block.input == name] for name in inputs}
     touched = {
@@ -33,7 +33,7 @@ def by_key(whole: exp.Query, columns: Sequence[str], shapes: Mapping[str, InputS
     for block in found.blocks:
         _restrict(block, [keys[block] for keys in expressions])
     named_only = {name: found for name, found in plain.items() if found}
-    return ByKey(touched, text_of(tree), tuple(held), clustered, columns=named_only)
+    return ByKey(touched, text_of(tree), tuple(names), clustered, columns=named_only)
 
 
 def _text(keys: Keys) -> tuple[str, ...]:
@@ -44,9 +44,9 @@ def _touched(block: Block, expressions: Sequence[exp.Expr]) -> str:
     """The values that a block's changed rows have."""
     changed = exp.Select(expressions=[exp.alias_(one.copy(), f"k{at}") for at, one in enumerate(expressions)])
     for part in ("from_", "joins", "laterals", "where"):
-        held = block.select.args.get(part)
-        if held is not None:
-            changed.set(part, [one.copy() for one in held] if isinstance(held, list) else held.copy())
+        clause = block.select.args.get(part)
+        if clause is not None:
+            changed.set(part, [one.copy() for one in clause] if isinstance(clause, list) else clause.copy())
     source_of_changes(changed.args["from_"].this, ())
     return text_of(changed.distinct(copy=False))
 
@@ -82,12 +82,12 @@ def _clustered(shape: InputShape, blocks: Sequence[Block], expressions: Sequence
         return ()
     found: list[tuple[str, str]] = []
     for column in shape.key:
-        held = [
+        positions = [
             at for at, keys in enumerate(expressions) if all(_is_column(keys[block], block, column) for block in blocks)
         ]
-        if not held:
+        if not positions:
             break
-        found.append((column, f"k{held[0]}"))
+        found.append((column, f"k{positions[0]}"))
     return tuple(found)
 
 

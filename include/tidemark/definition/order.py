@@ -133,7 +133,7 @@ def _check_limit(query: exp.Query, shapes: Mapping[str, InputShape]) -> None:
             given.add(text_of(exp.column(one.name)))
             if one.name in named:
                 given.add(text_of(named[one.name].unalias()))
-        given |= {text_of(exp.column(name)) for name, held in named.items() if text_of(held.unalias()) == text_of(one)}
+        given |= {text_of(exp.column(name)) for name, node in named.items() if text_of(node.unalias()) == text_of(one)}
     keys = [frozenset(text_of(exp.column(name)) for name in names)]
     if isinstance(query, exp.Select) and not query.args.get("distinct"):
         keys = [*_row_keys(query, shapes), *keys]

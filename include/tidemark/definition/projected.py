@@ -53,13 +53,13 @@ def _checked(query: exp.Query, shapes: Mapping[str, InputShape]) -> tuple[exp.Se
     select = distinct_as_groups(query.copy())
     if select.args.get("joins"):
         raise LeftToSpark("it joins its inputs")
-    if said := {part.rstrip("_").upper() for part, held in select.args.items() if held and part not in _SAID}:
+    if said := {part.rstrip("_").upper() for part, clause in select.args.items() if clause and part not in _SAID}:
         raise LeftToSpark(f"it says {min(said)}")
     source = select.args["from_"].this if select.args.get("from_") else None
     if not isinstance(source, exp.Table) or source.name not in shapes:
         raise LeftToSpark("it reads a subquery")
     group = select.args.get("group")
-    if group is None or {part for part, held in group.args.items() if held} != {"expressions"}:
+    if group is None or {part for part, clause in group.args.items() if clause} != {"expressions"}:
         raise LeftToSpark("it has no plain GROUP BY")
     if any(one.find(exp.Window) for one in select.selects):
         raise LeftToSpark("it has window functions")

@@ -289,7 +289,7 @@ def _write_windows_out(select: exp.Select) -> None:
             if name.name not in named:
                 raise refused(f"has a window {name.name}, which WINDOW does not define{place(window)}")
             for part in ("partition_by", "order", "spec"):
-                if (held := named[name.name].args.get(part)) and not window.args.get(part):
-                    window.set(part, [one.copy() for one in held] if isinstance(held, list) else held.copy())
+                if (clause := named[name.name].args.get(part)) and not window.args.get(part):
+                    window.set(part, [one.copy() for one in clause] if isinstance(clause, list) else clause.copy())
             window.set("alias", None)
     select.set("windows", None)

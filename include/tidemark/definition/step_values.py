@@ -88,11 +88,11 @@ def constant_as(constant: Constant, of: ValueType) -> Constant:
     if of is ColumnType.FLOAT and (whole or isinstance(value, Decimal)):
         return Constant(Decimal(value), of)
     if isinstance(of, DecimalType) and (whole or isinstance(value, Decimal)):
-        held = Decimal(value)
-        _, digits, exponent = held.as_tuple()
+        decimal = Decimal(value)
+        _, digits, exponent = decimal.as_tuple()
         assert isinstance(exponent, int)
         if len(digits) + exponent <= of.whole_digits and -exponent <= of.scale:
-            return Constant(held, of)
+            return Constant(decimal, of)
     raise LeftToSpark(f"{value!r} is taken for {of}")
 
 

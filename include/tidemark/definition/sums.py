@@ -67,18 +67,18 @@ def _written_exactly(node: exp.Expr, types: Mapping[tuple[str, str], str]) -> No
     if name not in ("sum", "avg", "mean"):
         return
     of, distinct = distinct_of(node)
-    held = type_of(of, types)
+    type_ = type_of(of, types)
     what = f"calls {shown(node)}{place(node)}"
-    if not is_number(held):
+    if not is_number(type_):
         raise refused(
             f"{what} of what is not known to be a number; write CAST({shown(of)} AS double), bigint or decimal(18, 6)"
         )
-    if held in FLOATS and (distinct or windowed(node)):
+    if type_ in FLOATS and (distinct or windowed(node)):
         where = "of distinct floats" if distinct else "of floats in a window"
         raise refused(f"{what}, {where}, which depends on their order; write CAST({shown(of)} AS decimal(18, 6))")
-    if held in FLOATS:
+    if type_ in FLOATS:
         _replace(node, _float_sum(node, of) if name == "sum" else _average(_float_sum(node, of), node))
-    elif held in WHOLE_NUMBERS and name != "sum":
+    elif type_ in WHOLE_NUMBERS and name != "sum":
         total = _like(node, "SUM", exp.cast(of.copy(), BIG), distinct)
         _replace(node, _average(exp.cast(total, "double"), node))
 
@@ -92,8 +92,8 @@ def _replace(node: exp.Expr, new: exp.Expr) -> None:
 def _like(node: exp.Expr, name: str, of: exp.Expr, distinct: bool = False) -> exp.Expr:
     """Another aggregate with the FILTER and the window of this one."""
     new: exp.Expr = exp.Anonymous(this=name, expressions=[exp.Distinct(expressions=[of]) if distinct else of])
-    if isinstance(held := with_filter(node), exp.Filter):
-        new = exp.Filter(this=new, expression=held.expression.copy())
+    if isinstance(filtered := with_filter(node), exp.Filter):
+        new = exp.Filter(this=new, expression=filtered.expression.copy())
     if window := windowed(node):
         around = window.copy()
         around.set("this", new)
@@ -113,8 +113,10 @@ def _float_sum(node: exp.Expr, of: exp.Expr) -> exp.Expr:
         exp.LT(this=_call("ABS", value), expression=_power(HIGHEST_BIT)),
         exp.EQ(this=exp.Mod(this=value.copy(), expression=_power(LOWEST_BIT)), expression=_double(0.0)),
     )
-    held = exp.case().when(value.copy().is_(exp.null()), exp.null()).when(fits.copy(), value.copy()).else_(_double(0.0))
-    limbs = [_like(node, "SUM", _limb(held, at)) for at in range(LIMBS)]
+    fitting = (
+        exp.case().when(value.copy().is_(exp.null()), exp.null()).when(fits.copy(), value.copy()).else_(_double(0.0))
+    )
+    limbs = [_like(node, "SUM", _limb(fitting, at)) for at in range(LIMBS)]
     finite = exp.LT(this=_call("ABS", value), expression=_infinity(""))
     rest = exp.case().when(exp.and_(finite, exp.not_(fits)), value.copy())
     special = (
@@ -133,11 +135,11 @@ def _float_sum(node: exp.Expr, of: exp.Expr) -> exp.Expr:
     )
 
 
-def _limb(held: exp.Expr, at: int) -> exp.Expr:
+def _limb(value: exp.Expr, at: int) -> exp.Expr:
     """The bits of a float from one place up to another: remainders and products with powers of two are exact."""
     lowest = LOWEST_BIT + LIMB_BITS * at
     below = (
-        exp.Mod(this=exp.paren(held.copy()), expression=_power(lowest + LIMB_BITS)) if at < LIMBS - 1 else held.copy()
+        exp.Mod(this=exp.paren(value.copy()), expression=_power(lowest + LIMB_BITS)) if at < LIMBS - 1 else value.copy()
     )
     return exp.cast(exp.Mul(this=exp.paren(below), expression=_power(-lowest)), "bigint")
 

@@ -140,20 +140,20 @@ def _called(node: exp.Func, columns: Columns) -> str:
     if name in _BY_NAME:
         return _BY_NAME[name]
     if name in _OF_FIRST and arguments and isinstance(arguments[0], exp.Expr):
-        held = type_of(arguments[0], columns)
-        return "decimal" if name in ("round", "bround") and is_decimal(held) else held
+        type_ = type_of(arguments[0], columns)
+        return "decimal" if name in ("round", "bround") and is_decimal(type_) else type_
     if name in _OF_ALL:
         return _common(type_of(one, columns) for one in arguments if isinstance(one, exp.Expr) and not _null(one))
     if name == "nullif" and isinstance(arguments[0], exp.Expr):
         return type_of(arguments[0], columns)
     if name in ("ceil", "ceiling", "floor"):
-        held = type_of(arguments[0], columns)
-        return "bigint" if len(arguments) == 1 and (held in FLOATS or held in WHOLE_NUMBERS) else UNKNOWN
+        type_ = type_of(arguments[0], columns)
+        return "bigint" if len(arguments) == 1 and (type_ in FLOATS or type_ in WHOLE_NUMBERS) else UNKNOWN
     if name == "sum":
         return sum_type(type_of(arguments[0], columns))
     if name in ("avg", "mean"):
-        held = type_of(arguments[0], columns)
-        return "double" if held in FLOATS or held in WHOLE_NUMBERS else "decimal" if is_decimal(held) else UNKNOWN
+        type_ = type_of(arguments[0], columns)
+        return "double" if type_ in FLOATS or type_ in WHOLE_NUMBERS else "decimal" if is_decimal(type_) else UNKNOWN
     if name in ("mod", "pmod") and len(arguments) == 2:
         return _arithmetic(type_of(arguments[0], columns), type_of(arguments[1], columns))
     return UNKNOWN
@@ -186,12 +186,12 @@ def _common(types: Iterable[str]) -> str:
 def _arithmetic(left: str, right: str) -> str:
     if not is_number(left) or not is_number(right):
         return UNKNOWN
-    held = _common((left, right))
-    return "decimal" if is_decimal(held) else held
+    type_ = _common((left, right))
+    return "decimal" if is_decimal(type_) else type_
 
 
 def _quotient(left: str, right: str) -> str:
     if not is_number(left) or not is_number(right):
         return UNKNOWN
-    held = _common((left, right))
-    return "decimal" if is_decimal(held) else "double"
+    type_ = _common((left, right))
+    return "decimal" if is_decimal(type_) else "double"

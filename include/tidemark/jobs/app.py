@@ -110,10 +110,10 @@ def _trimmed(value: Any, items: int, text: int) -> Any:
     if isinstance(value, str):
         return shortened(value, text)
     if isinstance(value, dict):
-        return {name: _trimmed(held, items, text) for name, held in list(value.items())[:items]}
+        return {name: _trimmed(entry, items, text) for name, entry in list(value.items())[:items]}
     if isinstance(value, list | tuple):
         more = [f"… and {len(value) - items:,} more"] if len(value) > items else []
-        return [_trimmed(held, items, text) for held in value[:items]] + more
+        return [_trimmed(item, items, text) for item in value[:items]] + more
     return value
 
 

@@ -32,7 +32,7 @@ STOPS = 64
 
 
 class NotComparable(InvalidUsage):
-    """What was held at a recorded frontier cannot be compared with its definition: what that needs is merged by now."""
+    """The rows as of a recorded frontier cannot be compared with their definition: what that needs is merged by now."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +145,12 @@ def consumed_inputs(job: Job, consumption: Consumption, inputs: Sequence[InputSt
     """The inputs as a consumption has them. NotComparable, naming it, if one does not keep that time any more."""
     found = []
     for given in inputs:
-        held, state = consumption.of(given.name), _created(given)
-        if held is None or held.incarnation != state.incarnation or not state.function.keeps(held.upper - 1):
+        entry, state = consumption.of(given.name), _created(given)
+        if entry is None or entry.incarnation != state.incarnation or not state.function.keeps(entry.upper - 1):
             raise NotComparable(
                 f"{given.name} does not keep what was consumed of it; run correct, which recomputes everything"
             )
-        found.append(Input(given.name, job.neighbour(given.name).store.url, state, held.upper, consumed=held.upper))
+        found.append(Input(given.name, job.neighbour(given.name).store.url, state, entry.upper, consumed=entry.upper))
     return tuple(found)
 
 
@@ -257,7 +257,7 @@ def _stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
     states = [given.state for given in inputs if given.state is not None]
     if len(states) < len(inputs):
         return ()
-    derived = {held.complete_below for one in states for held in one.consumptions}
+    derived = {consumption.complete_below for one in states for consumption in one.consumptions}
     if derived:
         return tuple(sorted(derived))
     below = state.complete_below or max(one.collection.start for one in states)

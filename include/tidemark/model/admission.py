@@ -41,7 +41,7 @@ def of_merge(inputs: Sequence[Description], function: CompactionFunction) -> Ite
         if older.upper != newer.lower:
             message = f"cannot merge {older} and {newer}: {older.upper} is not {newer.lower}"
             yield broken(Invariant.MERGE_OF_NEIGHBOURS, message, upper=older.upper, lower=newer.lower)
-    for held in inputs:
-        if not function.absorbs(held.function):
-            message = f"cannot merge {held} into {function}: {held.function} was forwarded already"
-            yield broken(Invariant.MERGE_KEEPS_SINCE, message, requested=function.since, input_since=held.since)
+    for input_ in inputs:
+        if not function.absorbs(input_.function):
+            message = f"cannot merge {input_} into {function}: {input_.function} was forwarded already"
+            yield broken(Invariant.MERGE_KEEPS_SINCE, message, requested=function.since, input_since=input_.since)

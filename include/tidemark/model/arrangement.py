@@ -178,12 +178,12 @@ class Arrangement:
                 was, now = (f"{each.upper} (complete below {each.complete_below})" for each in (older, newer))
                 message = f"the consumption of {now} follows that of {was}"
                 yield broken(Invariant.CONSUMPTIONS_ASCEND, message, older=older.upper, newer=newer.upper)
-        for held in self.consumptions[-1:]:
-            if not held.complete_below <= held.upper <= self.complete:
+        for last in self.consumptions[-1:]:
+            if not last.complete_below <= last.upper <= self.complete:
                 message = (
-                    f"consumed to {held.upper}, complete below {held.complete_below}, corrected to {self.complete}"
+                    f"consumed to {last.upper}, complete below {last.complete_below}, corrected to {self.complete}"
                 )
-                yield broken(Invariant.CONSUMED_IS_CORRECTED, message, upper=held.upper, complete=self.complete)
+                yield broken(Invariant.CONSUMED_IS_CORRECTED, message, upper=last.upper, complete=self.complete)
 
     @property
     def consumed(self) -> Consumption | None:
@@ -290,8 +290,8 @@ class Arrangement:
         if not self.takes_facts_back:
             return max(self.forgotten_below, min([floor, *(batch.first_event_time for batch in self.pending)]))
         kept, trace_upper = self.correctable_from, self.trace_upper
-        held = (*self.unsealed, *self.remembered)
-        first_times = [b.first_event_time for b in held if b.last_time >= trace_upper or b.interval.upper > kept]
+        batches = (*self.unsealed, *self.remembered)
+        first_times = [b.first_event_time for b in batches if b.last_time >= trace_upper or b.interval.upper > kept]
         return max(self.settled, min([floor, *first_times]) - 1)
 
     @property
@@ -392,13 +392,13 @@ def evicted(state: Arrangement) -> Arrangement:
     """
     remembered, pending = state.remembered_from, state.trace_upper
     kept = tuple(b for b in state.unsealed if b.last_time >= pending or b.last_event_time >= remembered)
-    held = tuple(b for b in state.remembered if b.last_event_time >= remembered)
-    alive = {batch.id for batch in kept + held + state.trace + state.quarantined}
+    remaining = tuple(b for b in state.remembered if b.last_event_time >= remembered)
+    alive = {batch.id for batch in kept + remaining + state.trace + state.quarantined}
     certificates = tuple(c for c in state.certificates if c.batch in alive)
     snapshots = tuple(snapshot for snapshot in state.snapshots if snapshot.known >= pending)
     announced = after(state.told, [snapshot for snapshot in state.pending_snapshots if snapshot.known < pending])
     forgotten = state.forgets_below
     state = replace(
-        state, unsealed=kept, remembered=held, snapshots=snapshots, told=announced, certificates=certificates
+        state, unsealed=kept, remembered=remaining, snapshots=snapshots, told=announced, certificates=certificates
     )
     return replace(state, told=announced.since(state.snapshots_remembered_from), forgotten_below=forgotten)

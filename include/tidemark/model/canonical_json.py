@@ -82,7 +82,7 @@ def written(value: Any, level: int = 0) -> str:
     if isinstance(value, Pairs | list) and level == MAX_LEVELS:
         raise NotJson(f"more than {MAX_LEVELS} levels of arrays and objects")
     if isinstance(value, Pairs):
-        return members((name, written(held, level + 1)) for name, held in value)
+        return members((name, written(member, level + 1)) for name, member in value)
     if isinstance(value, list):
         return f"[{','.join(written(one, level + 1) for one in value)}]"
     if isinstance(value, str):
@@ -98,12 +98,12 @@ def written(value: Any, level: int = 0) -> str:
 
 def members(pairs: Iterable[tuple[str, str]]) -> str:
     """The object of names and of values written already."""
-    held: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in pairs:
-        if name in held:
+        if name in values:
             raise NotJson(f"the name {name[:40]!r} twice in one object")
-        held[name] = value
-    return "{" + ",".join([f"{text(name)}:{held[name]}" for name in in_order(held)]) + "}"
+        values[name] = value
+    return "{" + ",".join([f"{text(name)}:{values[name]}" for name in in_order(values)]) + "}"
 
 
 def in_order(names: Iterable[str]) -> list[str]:

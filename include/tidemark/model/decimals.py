@@ -43,8 +43,8 @@ def units(value: str | int | Decimal, of: DecimalType) -> int:
         raise NoDecimal(f"which has {-exponent} digits behind the point; {of} has {of.scale}")
     if len(kept) + exponent > of.whole_digits:
         raise NoDecimal(f"which has {len(kept) + exponent} digits before the point; {of} has {of.whole_digits}")
-    held: int = int(kept) * 10 ** (exponent + of.scale)
-    return -held if sign else held
+    magnitude: int = int(kept) * 10 ** (exponent + of.scale)
+    return -magnitude if sign else magnitude
 
 
 def from_units(units: int, scale: int) -> Decimal:

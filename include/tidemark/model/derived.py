@@ -189,9 +189,11 @@ class Consumption:
 
     def of(self, name: str) -> Consumed | None:
         """How far an input was consumed; None if it was none."""
-        return next((held for held in self.inputs if held.input == name), None)
+        return next((consumed for consumed in self.inputs if consumed.input == name), None)
 
     @property
     def roots(self) -> tuple[Root, ...]:
         """The landed collections below all inputs, each once: inputs agree on those they share."""
-        return tuple(sorted({root for held in self.inputs for root in held.roots}, key=lambda root: root.collection))
+        return tuple(
+            sorted({root for consumed in self.inputs for root in consumed.roots}, key=lambda root: root.collection)
+        )

@@ -31,39 +31,39 @@ EXACT_IN_FLOAT = 2**53
 DAY = 86_400_000_000
 
 
-def widens(held: ValueType, asked: ValueType) -> bool:
+def widens(old: ValueType, asked: ValueType) -> bool:
     """Whether a change of type keeps distinct values distinct and in order; of ints and dates those within `bounds_of`.
 
     A decimal gets wider by digits before the point, behind it, or both; by none fewer on either side. What may get
     wider in two steps may do so in one, as a part may be as old as the first of several declarations.
     """
     if isinstance(asked, DecimalType):
-        if isinstance(held, DecimalType):
-            return held != asked and asked.whole_digits >= held.whole_digits and asked.scale >= held.scale
-        return held in (ColumnType.BOOL, ColumnType.INT) and asked.whole_digits > 0
-    return (held, asked) in _WIDENINGS
+        if isinstance(old, DecimalType):
+            return old != asked and asked.whole_digits >= old.whole_digits and asked.scale >= old.scale
+        return old in (ColumnType.BOOL, ColumnType.INT) and asked.whole_digits > 0
+    return (old, asked) in _WIDENINGS
 
 
-def bounds_of(held: ValueType, asked: ValueType) -> tuple[int, int] | None:
+def bounds_of(old: ValueType, asked: ValueType) -> tuple[int, int] | None:
     """The least and greatest value (int, or days of a date) that a widening keeps exact; None if it keeps all."""
-    if held is ColumnType.INT and isinstance(asked, DecimalType) and asked.whole_digits < INT_DIGITS:
+    if old is ColumnType.INT and isinstance(asked, DecimalType) and asked.whole_digits < INT_DIGITS:
         return -(10**asked.whole_digits) + 1, 10**asked.whole_digits - 1
-    if (held, asked) == (ColumnType.INT, ColumnType.FLOAT):
+    if (old, asked) == (ColumnType.INT, ColumnType.FLOAT):
         return -EXACT_IN_FLOAT, EXACT_IN_FLOAT
-    if (held, asked) == (ColumnType.DATE, ColumnType.TIMESTAMP):
+    if (old, asked) == (ColumnType.DATE, ColumnType.TIMESTAMP):
         return -(2**63) // DAY + 1, (2**63 - 1) // DAY
     return None
 
 
-def widened(held: Collection, asked: Collection) -> Iterator[tuple[Column, Column]]:
+def widened(current: Collection, asked: Collection) -> Iterator[tuple[Column, Column]]:
     """The value columns whose type changed, as they were and as they are to be."""
     new = {column.id: column for column in asked.stored_value}
-    yield from ((old, new[old.id]) for old in held.stored_value if old.type != new[old.id].type)
+    yield from ((old, new[old.id]) for old in current.stored_value if old.type != new[old.id].type)
 
 
-def differences(held: Collection, new: Collection) -> list[str]:
+def differences(current: Collection, new: Collection) -> list[str]:
     """What became of the value columns, one line each."""
-    old, names = {column.id: column for column in held.value}, {column.name for column in held.dropped}
+    old, names = {column.id: column for column in current.value}, {column.name for column in current.dropped}
     lines = []
     for column in new.value:
         was = old.get(column.id)
@@ -78,49 +78,49 @@ def differences(held: Collection, new: Collection) -> list[str]:
     return lines + [f"dropped {column.name} {column.type}" for column in new.dropped if column.id in old]
 
 
-def evolved(held: Collection, asked: Collection) -> Collection:
-    """What a state with the declaration `held` declares once `asked` is brought in; `held` itself if nothing changed.
+def evolved(current: Collection, asked: Collection) -> Collection:
+    """What a state with the declaration `current` declares once `asked` is brought in; `current` if nothing changed.
 
     `asked` comes from a file: its columns count by name, their order does not. Raises InvalidUsage for a change that
     rows at rest cannot follow, with both values and what would be needed.
     """
-    _check_frozen(held, asked)
+    _check_frozen(current, asked)
     names = [column.name for column in asked.columns]
-    column_names.check(names, kept={column.name for column in held.columns})
-    sources = _sources(held, asked)
+    column_names.check(names, kept={column.name for column in current.columns})
+    sources = _sources(current, asked)
     taken = {source.id for source in sources.values() if source}
-    gone = tuple(column for column in held.value if column.id not in taken)
-    last = max(column.id for column in (*held.key, *held.stored_value))
+    gone = tuple(column for column in current.value if column.id not in taken)
+    last = max(column.id for column in (*current.key, *current.stored_value))
     value = []
     for column in asked.value:
         source = sources[column.name]
         last += source is None
         value.append(replace(column, id=source.id if source else last))
     value.sort(key=lambda column: column.id)
-    dropped = tuple(sorted((*held.dropped, *gone), key=lambda column: column.id))
-    hidden = _evolved_hidden(held, asked, last)
-    lost = {column.id for column in held.hidden} - {column.id for column in hidden}
-    dropped = tuple(sorted((*dropped, *(c for c in held.hidden if c.id in lost)), key=lambda column: column.id))
-    changed = (tuple(value), hidden, dropped) != (held.value, held.hidden, held.dropped)
+    dropped = tuple(sorted((*current.dropped, *gone), key=lambda column: column.id))
+    hidden = _evolved_hidden(current, asked, last)
+    lost = {column.id for column in current.hidden} - {column.id for column in hidden}
+    dropped = tuple(sorted((*dropped, *(c for c in current.hidden if c.id in lost)), key=lambda column: column.id))
+    changed = (tuple(value), hidden, dropped) != (current.value, current.hidden, current.dropped)
     new = replace(
         asked,
-        key=held.key,
+        key=current.key,
         value=tuple(value),
         hidden=hidden,
         dropped=dropped,
-        schema=held.schema + changed,
+        schema=current.schema + changed,
         renames=(),
     )
-    check_successor(held, new)
+    check_successor(current, new)
     return new
 
 
-def _evolved_hidden(held: Collection, asked: Collection, last: int) -> tuple[Column, ...]:
-    """The hidden columns asked for: those held, if they are the same, else all of them anew, numbered above `last`.
-    They are nobody's but ours. What one describes follows from all of them together: under one name and type may be
-    another sum."""
-    if _described(held.hidden) == _described(asked.hidden):
-        return held.hidden
+def _evolved_hidden(current: Collection, asked: Collection, last: int) -> tuple[Column, ...]:
+    """The hidden columns asked for: those of `current`, if they are the same, else all of them anew, numbered above
+    `last`. They are nobody's but ours. What one describes follows from all of them together: under one name and type
+    may be another sum."""
+    if _described(current.hidden) == _described(asked.hidden):
+        return current.hidden
     return tuple(replace(column, id=last + 1 + at) for at, column in enumerate(asked.hidden))
 
 
@@ -130,62 +130,62 @@ def started(asked: Collection) -> Collection:
     return replace(asked, renames=())
 
 
-def check_successor(held: Collection, new: Collection) -> None:
-    """Raise InvalidUsage unless rows at rest under `held` can be read under `new`: every column kept by its id, of its
-    type or a wider one, others behind them, and the order of facts the same."""
-    _check_frozen(held, new)
+def check_successor(current: Collection, new: Collection) -> None:
+    """Raise InvalidUsage unless rows at rest under `current` can be read under `new`: every column kept by its id, of
+    its type or a wider one, others behind them, and the order of facts the same."""
+    _check_frozen(current, new)
     kept = {column.id: column for column in new.stored_value}
-    for old in held.stored_value:
+    for old in current.stored_value:
         column = kept.pop(old.id, None)
-        if column is None or (old in held.dropped and old not in new.dropped):
-            raise InvalidUsage(f"column {old.name} of {held.name}, number {old.id}, is neither kept nor dropped")
+        if column is None or (old in current.dropped and old not in new.dropped):
+            raise InvalidUsage(f"column {old.name} of {current.name}, number {old.id}, is neither kept nor dropped")
         if column.type != old.type and not widens(old.type, column.type):
             raise _refused(
-                held,
+                current,
                 f"value column {old.name}",
                 str(old.type),
                 str(column.type),
-                f"{_nearest_wider(old.type, column.type)}add a column of another name, or {_anew(held)}",
+                f"{_nearest_wider(old.type, column.type)}add a column of another name, or {_anew(current)}",
             )
-    last = max(column.id for column in (*held.key, *held.stored_value))
+    last = max(column.id for column in (*current.key, *current.stored_value))
     if early := [column.name for column in kept.values() if column.id <= last]:
-        raise InvalidUsage(f"column {early[0]} of {held.name} is new, and must be numbered above {last}")
-    _check_coordinates(held, new)
-    _check_layout(held, new)
+        raise InvalidUsage(f"column {early[0]} of {current.name} is new, and must be numbered above {last}")
+    _check_coordinates(current, new)
+    _check_layout(current, new)
 
 
-def _nearest_wider(held: ValueType, asked: ValueType) -> str:
+def _nearest_wider(old: ValueType, asked: ValueType) -> str:
     """The decimal that holds the values of both, if there is one, as the first half of an advice."""
-    if not (isinstance(held, DecimalType) and isinstance(asked, DecimalType)):
+    if not (isinstance(old, DecimalType) and isinstance(asked, DecimalType)):
         return ""
-    whole, scale = max(held.whole_digits, asked.whole_digits), max(held.scale, asked.scale)
+    whole, scale = max(old.whole_digits, asked.whole_digits), max(old.scale, asked.scale)
     return f"{DecimalType(whole + scale, scale)} would hold both; or " if whole + scale <= MAX_PRECISION else ""
 
 
-def _check_frozen(held: Collection, asked: Collection) -> None:
+def _check_frozen(current: Collection, asked: Collection) -> None:
     for what, old, new in (
-        ("name", held.name, asked.name),
-        ("origin", held.origin.kind, asked.origin.kind),
-        ("key", _described(held.key), _described(asked.key)),
-        *_frozen_of_landed(held, asked),
+        ("name", current.name, asked.name),
+        ("origin", current.origin.kind, asked.origin.kind),
+        ("key", _described(current.key), _described(asked.key)),
+        *_frozen_of_landed(current, asked),
     ):
         if old != new:
-            raise _refused(held, what, old, new, _anew(held))
+            raise _refused(current, what, old, new, _anew(current))
 
 
-def _frozen_of_landed(held: Collection, asked: Collection) -> Iterator[tuple[str, str, str]]:
+def _frozen_of_landed(current: Collection, asked: Collection) -> Iterator[tuple[str, str, str]]:
     """Where intervals begin, and what source rows say. A derived collection may be defined otherwise: what differs by
     that is the next thing it is corrected by."""
-    if held.is_derived or asked.is_derived:
+    if current.is_derived or asked.is_derived:
         return
-    yield "start", format_instant(held.landed.start), format_instant(asked.landed.start)
-    yield "envelope", str(held.landed.source.envelope), str(asked.landed.source.envelope)
+    yield "start", format_instant(current.landed.start), format_instant(asked.landed.start)
+    yield "envelope", str(current.landed.source.envelope), str(asked.landed.source.envelope)
 
 
-def _check_layout(held: Collection, new: Collection) -> None:
+def _check_layout(current: Collection, new: Collection) -> None:
     """Rows at rest are in order of it."""
-    if _placed_by(held) != _placed_by(new):
-        raise _refused(held, "layout", _layout_text(held), _layout_text(new), _anew(held))
+    if _placed_by(current) != _placed_by(new):
+        raise _refused(current, "layout", _layout_text(current), _layout_text(new), _anew(current))
 
 
 def _placed_by(of: Collection) -> tuple[int, int] | None:
@@ -196,70 +196,70 @@ def _layout_text(of: Collection) -> str:
     return f"by {of.layout.by}, every {format_duration(of.layout.every)}" if of.layout else "none"
 
 
-def _check_coordinates(held: Collection, new: Collection) -> None:
+def _check_coordinates(current: Collection, new: Collection) -> None:
     """The same source columns give the times and break ties as before, renamed perhaps."""
-    if held.is_derived:
+    if current.is_derived:
         return
     now = {column.id: column.name for column in new.stored_value}
-    renamed = {column.name: now[column.id] for column in held.value}
-    order_by = (held.landed.source.order_by, new.landed.source.order_by)
+    renamed = {column.name: now[column.id] for column in current.value}
+    order_by = (current.landed.source.order_by, new.landed.source.order_by)
     for what, old, asked in (
-        ("time", held.landed.time, new.landed.time),
-        ("event_time", held.landed.event_time, new.landed.event_time),
+        ("time", current.landed.time, new.landed.time),
+        ("event_time", current.landed.event_time, new.landed.event_time),
         ("order_by", *order_by),
     ):
         expected = renamed.get(old or "", old)
         if asked != expected:
             shown = old or "nothing" if expected == old else f"{old} (now {expected})"
-            raise _refused(held, what, shown, asked or "nothing", _anew(held))
+            raise _refused(current, what, shown, asked or "nothing", _anew(current))
     if order_by[0] and order_by[1]:
-        types = held.type_of(order_by[0]), new.type_of(order_by[1])
+        types = current.type_of(order_by[0]), new.type_of(order_by[1])
         if types[0] != types[1] and not widens(*types):
-            raise _refused(held, f"order_by column {order_by[0]}", str(types[0]), str(types[1]), _anew(held))
+            raise _refused(current, f"order_by column {order_by[0]}", str(types[0]), str(types[1]), _anew(current))
 
 
-def _sources(held: Collection, asked: Collection) -> dict[str, Column | None]:
-    """For each value column asked for the one held that it is, or None if it is new."""
-    live = {column.name: column for column in held.value}
+def _sources(current: Collection, asked: Collection) -> dict[str, Column | None]:
+    """For each value column asked for the current one that it is, or None if it is new."""
+    live = {column.name: column for column in current.value}
     old_names = {new: old for old, new in asked.renames}
     wanted = {column.name for column in asked.value}
-    return {column.name: _source(held, column, old_names.get(column.name), live, wanted) for column in asked.value}
+    return {column.name: _source(current, column, old_names.get(column.name), live, wanted) for column in asked.value}
 
 
 def _source(
-    held: Collection, column: Column, was: str | None, live: dict[str, Column], wanted: Iterable[str]
+    current: Collection, column: Column, was: str | None, live: dict[str, Column], wanted: Iterable[str]
 ) -> Column | None:
     name = column.name
     if name in live:
         if was in live and was not in wanted:
             raise InvalidUsage(
-                f"column {name} of {held.name} was {was}, but the collection has both; "
+                f"column {name} of {current.name} was {was}, but the collection has both; "
                 f"drop one of them first, by a file without `was: {was}`"
             )
         return live[name]
-    for old in held.dropped:
+    for old in current.dropped:
         if old.name == name and old.type != column.type:
             needed = "call the column otherwise"
-            raise _refused(held, f"dropped column {name}", str(old.type), str(column.type), needed)
+            raise _refused(current, f"dropped column {name}", str(old.type), str(column.type), needed)
     if was is None:
         return None
     if was in wanted:
-        raise InvalidUsage(f"column {name} of {held.name} was {was}, which is still listed; list one of them")
+        raise InvalidUsage(f"column {name} of {current.name} was {was}, which is still listed; list one of them")
     if was not in live:
         raise InvalidUsage(
-            f"column {name} of {held.name} was {was}, but the collection has neither; "
+            f"column {name} of {current.name} was {was}, but the collection has neither; "
             f"its value columns are {', '.join(live) or 'none'}: correct `was`, or remove it to add {name} as new"
         )
     return live[was]
 
 
-def _anew(held: Collection) -> str:
-    also = "" if held.is_derived else " and ingest the files again"
+def _anew(current: Collection) -> str:
+    also = "" if current.is_derived else " and ingest the files again"
     return f"declare a collection of another name{also} to have it so"
 
 
-def _refused(held: Collection, what: str, old: str, new: str, needed: str) -> InvalidUsage:
-    return InvalidUsage(f"{what} of collection {held.name} cannot change from {old} to {new}; {needed}")
+def _refused(current: Collection, what: str, old: str, new: str, needed: str) -> InvalidUsage:
+    return InvalidUsage(f"{what} of collection {current.name} cannot change from {old} to {new}; {needed}")
 
 
 def _described(columns: Iterable[Column]) -> str:

@@ -75,7 +75,7 @@ class Fact:
 def resolve(base: Row | None, known: Iterable[Fact], new: Iterable[Fact]) -> list[Update]:
     """The consolidated updates by which `new` facts of one key change its history.
 
-    `base` is the value held before the oldest fact given (None: nothing held); `known` are the facts already resolved.
+    `base` is the value before the oldest fact given (None: there was none); `known` are the facts already resolved.
     Raises Corruption if a fact is taken back that was not said.
     """
     history = sorted(summed(known), key=lambda fact: fact.place)

@@ -19,8 +19,8 @@ the seal S, and happened at t and t'. (Of one that is not due yet it is learned 
 
 All of this is linear in the rows that are read. So a row of the trace, of a full snapshot or of a correction stands for
 some updates whatever the other rows are, and consolidation does the rest (`derivative`, `StandsFor`). A row of full
-snapshot i stands for +1 at t_i and -1 at t_{i+1}; nothing has to be paired up. An example: `a` is held; the source says
-`a` and `b` at 9, and `b` alone at 19.
+snapshot i stands for +1 at t_i and -1 at t_{i+1}; nothing has to be paired up. An example: `a` is stored; the source
+says `a` and `b` at 9, and `b` alone at 19.
 
     >>> a, b = (("a",), (), 1), (("b",), (), 1)
     >>> said = [(FullSnapshot("first", Interval(0, 10), 2), [a, b]), (FullSnapshot("second", Interval(10, 20), 1), [b])]
@@ -201,15 +201,15 @@ def _less(now: _Form, was: _Form) -> dict[int | _Held, int]:
 def _derived(standing: Mapping[int | _Held, Counter[tuple[int, int]]], count: int) -> Derivative:
     forms = {each.upto: found for each, found in standing.items() if isinstance(each, _Held) and any(found.values())}
     bounds = tuple(sorted(upto for upto in forms if upto != MAX_TIME))
-    held = []
+    of_trace = []
     for bound in (*bounds, MAX_TIME):
         found: Counter[tuple[int, int]] = Counter()
         for upto, each in forms.items():
             if upto >= bound:
                 found.update(each)
-        held.append(_stands_for(found))
+        of_trace.append(_stands_for(found))
     return Derivative(
-        tuple(_stands_for(standing.get(number, Counter())) for number in range(count)), bounds, tuple(held)
+        tuple(_stands_for(standing.get(number, Counter())) for number in range(count)), bounds, tuple(of_trace)
     )
 
 
@@ -221,8 +221,12 @@ def last_announced(learned: Sequence[FullSnapshot]) -> list[FullSnapshot]:
     """The full snapshot announced last, and its corrections known at once: together all there was then. Empty if
     none is announced, or it is withdrawn at once."""
     at = next((at for at in reversed(range(len(learned))) if learned[at].effect is Effect.ANNOUNCED), len(learned))
-    found = [held for held in learned[at:] if (held.known, held.time) == (learned[at].known, learned[at].time)]
-    return [] if any(held.effect is Effect.WITHDRAWN for held in found) else found
+    found = [
+        snapshot
+        for snapshot in learned[at:]
+        if (snapshot.known, snapshot.time) == (learned[at].known, learned[at].time)
+    ]
+    return [] if any(snapshot.effect is Effect.WITHDRAWN for snapshot in found) else found
 
 
 Counted = tuple[Row, Row, int]

@@ -118,7 +118,7 @@ class Created:
 
 @dataclass(frozen=True)
 class CreatedAgain:
-    """A create of a key that is taken, by other content; what the key held before and after it."""
+    """A create of a key that is taken, by other content; what the key contained before and after it."""
 
     answer: Answer
     before: bytes
@@ -193,8 +193,8 @@ class Raced:
 Observation = Synced | Linked | Created | CreatedAgain | Listed | Repeated | Raced
 
 
-def _found(held: bytes | None) -> str:
-    return "has no object" if held is None else f"holds other content, of {len(held)} bytes"
+def _found(content: bytes | None) -> str:
+    return "has no object" if content is None else f"holds other content, of {len(content)} bytes"
 
 
 def _last(key: str) -> str:

@@ -89,7 +89,7 @@ class Additive(Kind):
 @dataclass(frozen=True)
 class Keyed(Kind):
     """Rows are facts about a key: envelopes `upsert` and `debezium`. They are remembered down to the horizon, and the
-    trace is forwarded to it at most, so that facts to come find what the key held there."""
+    trace is forwarded to it at most, so that facts to come find the value that the key had there."""
 
     name: str = "keyed"
     facts: bool = True

@@ -8,9 +8,9 @@ as of S, each row at the later of S and its own time, and what differs is writte
 
     forwarded(now) - forwarded(contributed)
 
-A row that is due is taken back at S. One that lies ahead is taken back at its own time: taken back at S it would be
-held -1 times until then. Nothing changed: nothing is written. What is written joins what the file has contributed, so
-a correction of a correction is no other thing.
+A row that is due is taken back at S. One that lies ahead is taken back at its own time: taken back at S it would
+have the multiplicity -1 until then. Nothing changed: nothing is written. What is written joins what the file has
+contributed, so a correction of a correction is no other thing.
 
 The file said x at 5 and y at 15, and at S = 10 says x twice and no y:
 
@@ -65,7 +65,7 @@ def restated(contributed: Iterable[Fact], now: Iterable[Fact], *, seal: int) -> 
     """The facts, said and taken back, all learned at `seal` or later, by which one file's facts `now` differ from all
     that it `contributed`, its earlier corrections too. The last of a fact's `order` is the number of its row."""
     groups: dict[tuple[object, ...], tuple[list[Fact], list[Fact]]] = defaultdict(lambda: ([], []))
-    for side, facts in enumerate((_held(contributed, seal), _learned(now, seal))):
+    for side, facts in enumerate((_said(contributed, seal), _learned(now, seal))):
         for fact in facts:
             groups[fact.key, fact.event_time, fact.order[:-1]][side].append(fact)
     found: list[Fact] = []
@@ -82,7 +82,7 @@ def _learned(facts: Iterable[Fact], seal: int) -> list[Fact]:
     return [replace(fact, time=max(fact.time, seal)) for fact in facts]
 
 
-def _held(contributed: Iterable[Fact], seal: int) -> list[Fact]:
+def _said(contributed: Iterable[Fact], seal: int) -> list[Fact]:
     """What is said from the seal on, by when it is: a row may have been due, and then only later."""
     by_time: dict[int, list[Fact]] = defaultdict(list)
     for fact in _learned(contributed, seal):

@@ -69,7 +69,7 @@ class Times:
 
     def remove(self, instant: int) -> Times:
         """The set without one instant."""
-        return Times.of(held for held in self if held != instant) if instant in self else self
+        return Times.of(other for other in self if other != instant) if instant in self else self
 
     def since(self, lower: int) -> Times:
         """The instants at or after `lower`."""

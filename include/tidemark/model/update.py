@@ -46,8 +46,8 @@ def consolidate(updates: Iterable[Update]) -> list[Update]:
 
 def as_of(updates: Iterable[Update], *, time: int, event_time: int) -> list[tuple[Row, Row, int]]:
     """The collection as known at `time`, as of `event_time`: (key, value, multiplicity), sorted, no zeros."""
-    held = [u._replace(time=0, event_time=0) for u in updates if u.time <= time and u.event_time <= event_time]
-    return [(u.key, u.value, u.diff) for u in consolidate(held)]
+    known = [u._replace(time=0, event_time=0) for u in updates if u.time <= time and u.event_time <= event_time]
+    return [(u.key, u.value, u.diff) for u in consolidate(known)]
 
 
 def changes(updates: Iterable[Update], *, after: int, upto: int) -> list[Update]:

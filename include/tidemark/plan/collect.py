@@ -123,7 +123,7 @@ def disagreement(previous: GarbagePlan | None, appeared: int, clocks: Clocks, no
     """Why ages cannot be counted across the time since `previous`, which appeared at `appeared` by the store's clock,
     when that clock says `now`: a step of one clock would pass for time. None if they agree.
 
-    On one machine the store's clock is held against the time the machine has been on, else against its wall clock.
+    On one machine the store's clock is compared with the time the machine has been on, else with its wall clock.
     """
     if previous is None:
         return None
@@ -192,11 +192,11 @@ def plan_collection(
         for number, stored in found.versions
         if number < kept
     ]
-    held = {(entry.key, entry.token): entry.since for entry in previous.entries} if previous and not afresh else {}
+    before = {(entry.key, entry.token): entry.since for entry in previous.entries} if previous and not afresh else {}
     number = previous.number + 1 if previous else 1
 
     def dated(entries: Iterable[Garbage]) -> Iterator[Garbage]:
-        return (replace(entry, since=held.get((entry.key, entry.token), number)) for entry in entries)
+        return (replace(entry, since=before.get((entry.key, entry.token), number)) for entry in entries)
 
     # What was listed before comes first, so that its time is never lost to the limit.
     objects = sorted(dated(_garbage(found, named, now)), key=lambda entry: (entry.since, entry.key))

@@ -77,8 +77,8 @@ class CompactionRequest:
     @property
     def moves_no_data(self) -> bool:
         """Whether the output can take over the one input's parts as they are: metadata only."""
-        held = self.with_data
-        return not held or (len(held) == 1 and held[0].description.function == self.description.function)
+        batches = self.with_data
+        return not batches or (len(batches) == 1 and batches[0].description.function == self.description.function)
 
     def level(self, rows: int) -> int:
         """The inputs' highest plus one if the output holds more rows than each input, else their highest: data that
@@ -109,10 +109,10 @@ def check(
     `alike` says whether the inputs have the output's columns: hashes are over columns, so else sums cannot be compared.
     """
     total = check_sums(answers)
-    read, held = sum(answer.rows_read for answer in answers), sum(batch.rows for batch in request.inputs)
-    held -= sum(part.rows for part in kept)
-    if read != held:
-        raise Corruption(f"the compaction read {read} rows, its inputs hold {held}; refused")
+    read, expected = sum(answer.rows_read for answer in answers), sum(batch.rows for batch in request.inputs)
+    expected -= sum(part.rows for part in kept)
+    if read != expected:
+        raise Corruption(f"the compaction read {read} rows, its inputs hold {expected}; refused")
     if alike and all(batch.description.function == request.description.function for batch in request.with_data):
         left = sum(batch.digest for batch in request.inputs) - sum(part.digest for part in kept)
         recorded = left % DIGEST_MODULUS
@@ -132,7 +132,7 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
     batches, what costs nothing: neighbours of which at most one has data; else what the levels ask for. A collection
     with `compact_ahead` off merges only behind `since`, neighbours of one level, oldest first, as Materialize's first
     `persist` did. Where drained facts are remembered, times are forwarded to the horizon at most, because facts to come
-    are resolved against what the trace held there.
+    are resolved against what the trace contained there.
 
     Raises Uncertified if an input is not certified under the current trace suite.
     """
@@ -141,10 +141,14 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
         return None
     if uncertified := [batch.id for batch in inputs if not state.is_certified(batch)]:
         raise Uncertified(f"trace batch {uncertified[0]} is not certified; run the trace gate", Gate.TRACE)
-    held = [batch.description.function for batch in inputs if batch.rows]
+    functions = [batch.description.function for batch in inputs if batch.rows]
     # `allowed` may reach less far than before, where retention keeps coarser intervals by now and the last whole one
     # below the horizon ends earlier. What inputs were forwarded by already is kept: it cannot be taken back.
-    function = held[0] if len(inputs) > 1 and len(held) == 1 else reduce(CompactionFunction.then, held, allowed(state))
+    function = (
+        functions[0]
+        if len(inputs) > 1 and len(functions) == 1
+        else reduce(CompactionFunction.then, functions, allowed(state))
+    )
     lower, upper = inputs[0].description.lower, inputs[-1].description.upper
     apart_upto = state.horizon if _sets_apart(state, inputs) else -1
     return CompactionRequest(inputs, Description(lower, upper, function.since, function.rungs), apart_upto)

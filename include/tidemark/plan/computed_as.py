@@ -38,7 +38,7 @@ def _counts_exactly(derived: Derived) -> bool:
 
 
 def differs(recorded: str, collection: Collection, inputs: Sequence[Collection]) -> str:
-    """Why what was computed as recorded says nothing of what is to be held; "" if it does."""
+    """Why what was computed as recorded says nothing of what is to be stored; "" if it does."""
     wanted = computed_as(collection, inputs)
     if recorded == wanted:
         return ""

@@ -70,25 +70,25 @@ class Usable:
 
     def recorded(self, upper: int) -> Consumption | None:
         """The newest frontier it recorded at or below `upper`."""
-        return next((held for held in reversed(self.frontiers) if held.upper <= upper), None)
+        return next((frontier for frontier in reversed(self.frontiers) if frontier.upper <= upper), None)
 
     def complete_at(self, complete: int) -> Consumption | None:
         """The newest frontier it recorded at which it was complete to `complete` at most."""
-        return next((held for held in reversed(self.frontiers) if held.complete_below <= complete), None)
+        return next((frontier for frontier in reversed(self.frontiers) if frontier.complete_below <= complete), None)
 
     def roots(self, upper: int) -> tuple[Root, ...]:
         """The landed collections below it, as far as consumed by what it holds below `upper`."""
         if not self.is_derived:
             return (Root(self.name, upper, self.state.incarnation),)
-        held = self.recorded(upper)
-        return held.roots if held else ()
+        frontier = self.recorded(upper)
+        return frontier.roots if frontier else ()
 
     @property
     def root_names(self) -> frozenset[str]:
         """The landed collections below it, at any frontier it recorded."""
         if not self.is_derived:
             return frozenset({self.name})
-        return frozenset(root.collection for held in self.frontiers for root in held.roots)
+        return frozenset(root.collection for frontier in self.frontiers for root in frontier.roots)
 
     def readable(self, upper: int) -> bool:
         """Whether it can be read as of `upper` - 1."""
@@ -126,7 +126,7 @@ def usable(given: InputState) -> Usable | Waits:
     if state is None:
         return Waits(given.name, f"{given.name} was never created; `tidemark init` creates it from its file")
     upper = state.certified_trace_upper
-    frontiers = tuple(held for held in state.consumptions if held.upper <= upper)
+    frontiers = tuple(consumption for consumption in state.consumptions if consumption.upper <= upper)
     if upper == 0 or (state.collection.is_derived and not frontiers):
         missing = "its trace has passed no gate" if state.trace else "nothing of it is drained"
         return Waits(given.name, f"{given.name} cannot be read yet: {missing}")
@@ -147,10 +147,10 @@ def laggard(state: Arrangement, inputs: Sequence[Usable]) -> Waits | None:
     """Who keeps what other inputs of a derived collection have beyond from being consumed, where nothing is to do: the
     one that is complete less far, or has consumed another one less far; None if nothing is left."""
     consumed = state.consumed
-    more = [one for one in inputs if (held := consumed.of(one.name) if consumed else None) and held.upper < one.upper]
+    more = [one for one in inputs if (entry := consumed.of(one.name) if consumed else None) and entry.upper < one.upper]
     for ahead in more:
         for other in inputs:
-            root = next((held for held in other.roots(other.upper) if held.collection == ahead.name), None)
+            root = next((landed for landed in other.roots(other.upper) if landed.collection == ahead.name), None)
             if other.is_derived and root is not None and root.upper < ahead.upper:
                 reached, known = format_instant(root.upper), format_instant(ahead.upper)
                 return Waits(other.name, f"{other.name} has consumed {ahead.name} to {reached}, known is {known}")
@@ -202,10 +202,10 @@ def _upper(given: Usable, complete: int, floor: int, all_ended: bool) -> int | W
         )
     if not given.is_derived:
         return given.upper if whole else max(floor, complete)
-    held = given.recorded(given.upper) if whole else given.complete_at(complete)
-    if held is None or (not whole and given.tells_instants and held.complete_below < complete):
+    frontier = given.recorded(given.upper) if whole else given.complete_at(complete)
+    if frontier is None or (not whole and given.tells_instants and frontier.complete_below < complete):
         return Waits("", f"{given.name} recorded no frontier at which it was complete to {format_instant(complete)}")
-    return max(floor, held.upper)
+    return max(floor, frontier.upper)
 
 
 def _pin(
@@ -245,7 +245,10 @@ def _torn(inputs: Sequence[Usable], uppers: dict[str, int], shared: set[str]) ->
 def _consumed(inputs: Sequence[Usable], uppers: dict[str, int], root: str) -> list[tuple[Root, str]]:
     """How far the inputs that rest on a root have consumed it, by what they hold below their `uppers`."""
     return [
-        (held, given.name) for given in inputs for held in given.roots(uppers[given.name]) if held.collection == root
+        (landed, given.name)
+        for given in inputs
+        for landed in given.roots(uppers[given.name])
+        if landed.collection == root
     ]
 
 

@@ -87,7 +87,7 @@ def plan_correct(
 ) -> CorrectRequest | Waits | None:
     """The next frontier of a derived collection, at most complete below `until`; None if its inputs tell nothing new.
 
-    `check` compares what is held with what should be, at the inputs as they were consumed; `whole` computes all, also
+    `check` compares what is stored with what should be, at the inputs as they were consumed; `whole` computes all, also
     where nothing is new. Waits where an input is to be waited for: it is behind another on a root they share, is not
     readable as far back as the others need, or is not complete to `until`.
 
@@ -158,7 +158,7 @@ class _Plan:
         lower = self.floor if self.previous else 0
         yield from (stop for stop in self._stops(bound) if lower < stop < bound)
         yield self.complete
-        stood = {held.complete_below for given in self.inputs for held in given.frontiers}
+        stood = {frontier.complete_below for given in self.inputs for frontier in given.frontiers}
         yield from sorted((time for time in stood if lower < time < bound), reverse=True)
 
     def _stops(self, bound: int) -> Sequence[int]:
@@ -175,7 +175,7 @@ class _Plan:
         """How far each input was consumed, unless it is another one by now, or another definition asks."""
         if self.previous is None or self._anew():
             return {}
-        return {held.input: held.upper for held in self.previous.inputs}
+        return {consumed.input: consumed.upper for consumed in self.previous.inputs}
 
     def _anew(self) -> str:
         """Why what was consumed says nothing of what is to be consumed; "" if it does."""
@@ -185,8 +185,8 @@ class _Plan:
         if why := differs(previous.definition, self.state.collection, self._collections):
             return why
         for given in self.inputs:
-            held = previous.of(given.name)
-            if held is None or held.incarnation != given.state.incarnation:
+            entry = previous.of(given.name)
+            if entry is None or entry.incarnation != given.state.incarnation:
                 return f"{given.name} was created again"
         return ""
 
@@ -201,20 +201,22 @@ class _Plan:
     def _lost(self) -> str:
         """Why changes since the last consumption cannot be read; "" if they can."""
         for given in self.inputs:
-            held = self.previous.of(given.name) if self.previous else None
-            if held and not given.state.function.keeps(held.upper - 1):
+            entry = self.previous.of(given.name) if self.previous else None
+            if entry and not given.state.function.keeps(entry.upper - 1):
                 since = format_instant(given.state.since)
-                return f"{given.name} was consumed to {format_instant(held.upper)}, its history is merged below {since}"
+                return (
+                    f"{given.name} was consumed to {format_instant(entry.upper)}, its history is merged below {since}"
+                )
         return ""
 
     def _may_be_compared(self) -> bool:
         """Whether the inputs can be read once more as they were consumed."""
-        held = [(given, self.previous.of(given.name) if self.previous else None) for given in self.inputs]
-        return not self._anew() and all(was is not None and given.readable(was.upper) for given, was in held)
+        pairs = [(given, self.previous.of(given.name) if self.previous else None) for given in self.inputs]
+        return not self._anew() and all(was is not None and given.readable(was.upper) for given, was in pairs)
 
     def _again(self, previous: Consumption) -> CorrectRequest:
         """The same once more, at the next instant."""
-        uppers = tuple((given, held.upper) for given in self.inputs if (held := previous.of(given.name)))
+        uppers = tuple((given, consumed.upper) for given in self.inputs if (consumed := previous.of(given.name)))
         upper = self.state.complete + 1
         consumption = replace(self._consumption(Meeting(self.floor, uppers), upper), complete_below=self.floor)
         consumption = replace(consumption, ended=previous.ended, building=previous.building)
@@ -262,14 +264,14 @@ class _Plan:
         moves: bool,
         checks: bool,
     ) -> CorrectRequest:
-        held = self._floors()
-        floors = {} if whole else held
+        consumed = self._floors()
+        floors = {} if whole else consumed
         return CorrectRequest(
             consumption,
             self.previous,
             Interval(self.state.recorded_below, consumption.upper),
             tuple(
-                replace(_range(given, upper, floors.get(given.name)), consumed=held.get(given.name))
+                replace(_range(given, upper, floors.get(given.name)), consumed=consumed.get(given.name))
                 for given, upper in uppers
             ),
             whole,

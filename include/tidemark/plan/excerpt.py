@@ -41,9 +41,9 @@ def weight_of(parts: Sequence[Part], keys: KeyRange) -> Weight:
     """What must be opened to read a range of keys: the row groups that can hold them."""
     rows = nbytes = 0
     for part in within(parts, keys):
-        held = sum(part.groups[at][1] for at in groups_within(part, keys))
-        rows += held
-        nbytes += part.file.bytes * held // part.rows
+        count = sum(part.groups[at][1] for at in groups_within(part, keys))
+        rows += count
+        nbytes += part.file.bytes * count // part.rows
     return Weight(rows, nbytes)
 
 

@@ -53,8 +53,8 @@ def whole_interval(
     if state.tells(time):
         for file in new:
             if why := _cannot_join(state, interval):
-                held = [one.batch for one in state.pending_snapshots if one.time == time]
-                name = f", as batch {held[-1]}" if held else ""
+                batches = [one.batch for one in state.pending_snapshots if one.time == time]
+                name = f", as batch {batches[-1]}" if batches else ""
                 raise InvalidUsage(
                     f"the full snapshot of {interval} was read already{name}, without {file.identity}; {why}"
                 )

@@ -131,15 +131,15 @@ class _AdditivePlan(KindPlan):
 
 
 class _KeyedPlan(KindPlan):
-    """Facts: resolved among those that are remembered, against what the trace held before these."""
+    """Facts: resolved among those that are remembered, against what the trace contained before these."""
 
     def request(self, state: Arrangement, lower: int, upper: int) -> UnsealedRequest:
         request = super().request(state, lower, upper)
         if request.is_empty:
             return request
         horizon = state.horizon
-        held = (*state.unsealed, *state.remembered)
-        near = (batch for batch in held if batch in request.batches or batch.last_event_time >= horizon)
+        batches = (*state.unsealed, *state.remembered)
+        near = (batch for batch in batches if batch in request.batches or batch.last_event_time >= horizon)
         return UnsealedRequest(lower, upper, request.batches, tuple(near), _with_rows(state), horizon)
 
     def task(
@@ -180,7 +180,7 @@ class _FullSnapshotPlan(KindPlan):
     def check(
         self, collection: Collection, request: UnsealedRequest, parts: PartsOf, answers: Sequence[WriteAnswer]
     ) -> None:
-        """Also that what was held, with what was written, is what the full snapshot announced last said, by the sums
+        """Also that what was stored, with what was written, is what the full snapshot announced last said, by the sums
         recorded when it was ingested (where columns changed since, those do not compare)."""
         _check_read(request, answers, compared=sum(batch.rows for batch in request.trace))
         check_sums(answers)
@@ -188,10 +188,10 @@ class _FullSnapshotPlan(KindPlan):
             return
         rows = [part for snapshot in checked for part in parts.get(snapshot.batch, ())]
         said = sum(part.digest for part in rows) % DIGEST_MODULUS
-        held = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
-        if held != said and all(part.schema == collection.schema for part in rows):
+        found = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
+        if found != said and all(part.schema == collection.schema for part in rows):
             raise Corruption(
-                f"after the drain of {_described(request)} the collection holds a sum of {held:016x}, "
+                f"after the drain of {_described(request)} the collection holds a sum of {found:016x}, "
                 f"full snapshot {checked[0].batch} has {said:016x}; refused"
             )
 

@@ -15,7 +15,7 @@ other parts hold, if each of its rows counts once and nothing takes one of them 
 What changed since can be asked only while the table's frontier is readable: not once history was merged past it. And
 the columns of the table must be today's: after a change of columns it is written whole. An example: the table holds the
 collection up to 20, which has since been sealed to 30 and drained; the trace is [0,20) [20,30), one part each, without
-retractions: NAME. Then a compaction merges both and sums a row that is held twice: its part has a diff of 2, so as of
+retractions: NAME. Then a compaction merges both and sums a row that was added twice: its part has a diff of 2, so as of
 the next drain, to 40, the parts of [0,30) cannot be named, but that of [30,40) can: NAME_NEW.
 """
 
@@ -124,19 +124,21 @@ class TableHead:
         return {name for mark in self.retained for name in mark.names}
 
 
-def check_head(state: Arrangement, held: Publication | None, where: str, head: TableHead | None, again: bool) -> None:
+def check_head(
+    state: Arrangement, previous: Publication | None, where: str, head: TableHead | None, again: bool
+) -> None:
     """Raise InvalidUsage where a table is not what was published there: it must not be overwritten unasked. `again`
     writes it whole, but never a table that is not the collection's."""
     name = state.collection.name
-    if held is not None and held.table != where:
+    if previous is not None and previous.table != where:
         raise InvalidUsage(
-            f"{name} is published to {held.format} table {held.table}, and its file says {where}; first run "
-            f"`tidemark unpublish {name} --format {held.format}`"
+            f"{name} is published to {previous.format} table {previous.table}, and its file says {where}; first run "
+            f"`tidemark unpublish {name} --format {previous.format}`"
         )
     way = f"; `tidemark publish {name} --again` writes it whole"
     if head is None:
-        if held is not None and held.snapshot and not again:
-            raise InvalidUsage(f"table {where} is gone, where {name} was published as {held.snapshot}{way}")
+        if previous is not None and previous.snapshot and not again:
+            raise InvalidUsage(f"table {where} is gone, where {name} was published as {previous.snapshot}{way}")
         return
     if head.owner is None or head.owner[0] != name:
         whose = "Tidemark did not make it" if head.owner is None else f"it holds the collection {head.owner[0]}"
@@ -146,7 +148,7 @@ def check_head(state: Arrangement, held: Publication | None, where: str, head: T
     if head.owner[1] != state.incarnation:
         raise InvalidUsage(f"table {where} contains an earlier collection of that name {name}{way}")
     if head.changed_by is not None:
-        was = held.snapshot if held is not None and held.snapshot else "nothing"
+        was = previous.snapshot if previous is not None and previous.snapshot else "nothing"
         raise InvalidUsage(
             f"table {where} was changed by others: it has {head.changed_by}, and {name} was published as {was}{way}"
         )

@@ -35,12 +35,12 @@ def split_keys(parts: Sequence[Part], *, target_rows: int, target_bytes: int = T
     whole = sum(weight for _, weight in groups)
     count = max(1, (2 * whole + full) // (2 * full))
     cuts: list[Key] = []
-    held = 0
+    filled = 0
     for first_key, weight in sorted(groups, key=lambda group: group[0]):
-        if held * count >= whole and (not cuts or first_key > cuts[-1]):
+        if filled * count >= whole and (not cuts or first_key > cuts[-1]):
             cuts.append(first_key)
-            held = 0
-        held += weight
+            filled = 0
+        filled += weight
     return [KeyRange(lower, upper) for lower, upper in zip([None, *cuts], [*cuts, None], strict=True)]
 
 
@@ -110,19 +110,19 @@ def bundled(
     """The ranges, which are ascending and apart, in bundles of about `target_rows` rows in the row groups that can hold
     their keys; one that has more by itself is cut, as `split_within` does."""
     bundles: list[tuple[KeyRange, ...]] = []
-    held, rows = list[KeyRange](), 0
+    bundle, rows = list[KeyRange](), 0
     for keys in ranges:
         near = within(parts, keys)
         count = sum(part.groups[at][1] for part in near for at in groups_within(part, keys))
-        if held and rows + count > target_rows:
-            bundles.append(tuple(held))
-            held, rows = [], 0
+        if bundle and rows + count > target_rows:
+            bundles.append(tuple(bundle))
+            bundle, rows = [], 0
         if count > target_rows:
             bundles += [(some,) for some in split_within(keys, near, target_rows=target_rows, leading=leading)]
             continue
-        held.append(keys)
+        bundle.append(keys)
         rows += count
-    return [*bundles, tuple(held)] if held else bundles
+    return [*bundles, tuple(bundle)] if bundle else bundles
 
 
 def ranges_of_groups(opened: Iterable[tuple[Part, Sequence[int]]]) -> list[KeyRange]:

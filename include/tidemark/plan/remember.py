@@ -79,11 +79,11 @@ def check(request: RememberRequest, parts: Sequence[Part], answers: Sequence[Wri
     if rows != recorded:
         raise Corruption(f"the merge of remembered facts read {rows} rows, its inputs hold {recorded}; refused")
     read = sum(answer.digest_read for answer in answers) % DIGEST_MODULUS
-    held = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
+    expected = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
     recorded_sum = sum(part.digest for part in parts) % DIGEST_MODULUS
     if all(part.schema == schema for part in parts) and read != recorded_sum:
         raise Corruption(f"the inputs' recorded sums give {recorded_sum:016x}, the merge read {read:016x}; refused")
     written = [part for answer in answers for part in answer.parts]
     left = sum(-part.digest if part.retractions else part.digest for part in written) % DIGEST_MODULUS
-    if left != held:
-        raise Corruption(f"the merge of remembered facts wrote a sum of {left:016x}, {held:016x} stays; refused")
+    if left != expected:
+        raise Corruption(f"the merge of remembered facts wrote a sum of {left:016x}, {expected:016x} stays; refused")

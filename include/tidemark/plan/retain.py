@@ -56,7 +56,9 @@ def _correctable_snapshots_from(state: Arrangement) -> int:
     """Full snapshots from here on may be corrected, or are: what they said is not merged with what was said before."""
     if not state.collection.kind.whole_intervals:
         return EMPTY
-    return min([state.correctable_from, *(held.time for held in state.snapshots if held.learned_at is not None)])
+    return min(
+        [state.correctable_from, *(snapshot.time for snapshot in state.snapshots if snapshot.learned_at is not None)]
+    )
 
 
 def alive(holds: Sequence[Hold], now: int) -> tuple[Hold, ...]:

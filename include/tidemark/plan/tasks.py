@@ -273,7 +273,7 @@ class ResolveTask:
     """Resolve facts within a key range: the new ones have times in `[lower, upper)`, those below `lower` are known.
 
     `facts` are parts of unsealed batches; `trace` are parts of the trace, of which only rows of touched keys that
-    happened at `horizon` or below matter: they give the value each key held before its oldest remembered fact.
+    happened at `horizon` or below matter: they give the value each key had before its oldest remembered fact.
     """
 
     collection: Collection
@@ -300,7 +300,7 @@ class SnapshotRows:
 class DifferenceTask:
     """Find within a key range by which updates the `snapshots`, and what is learned of them, change what the `trace`
     holds (model/full_snapshot.py): a row of it that happened after the first n of `bounds`, and not after the next,
-    stands for the updates `held[n]`. What is held as known and as of `checked`, two times, is to be summed (None: no
+    stands for the updates `held[n]`. What is stored as known and as of `checked`, two times, is to be summed (None: no
     full snapshot was announced)."""
 
     collection: Collection
@@ -357,7 +357,7 @@ class WriteAnswer:
     a merge the written parts' digests must add up to `digest_read`. `bytes_read` is what was fetched from storage.
     For a RememberTask `digest_held` is that of what stays, less that of what is taken back, without times: it must be
     what the written parts add up to in the same way.
-    For a DifferenceTask `digest_held` is that of what was held and what was written together as known and as of
+    For a DifferenceTask `digest_held` is that of what was stored and what was written together as known and as of
     `checked`, every row hashed at those two times: it must be that of the full snapshot announced then. Parts
     `taken_over` were there before: nothing was read, nothing written.
     """

@@ -163,15 +163,15 @@ def stage(state: Arrangement) -> tuple[UnsealedBatch, ...]:
 def plan_settle(state: Arrangement, staged: Sequence[UnsealedBatch], parts: PartsOf) -> SettleRequest:
     """What becomes of staged batches, whose `parts` are given, and of those in their buckets."""
     lower = state.trace_upper
-    held = [[part for part in parts[batch.id] if part.last_time >= lower] for batch in staged]
-    if sum(_rows_within(part, lower, MAX_TIME + 1) for some in held for part in some) <= STAGE_ROWS:
-        together = Rows(lower, MAX_TIME + 1, parts=tuple(part for some in held for part in some))
+    staged_parts = [[part for part in parts[batch.id] if part.last_time >= lower] for batch in staged]
+    if sum(_rows_within(part, lower, MAX_TIME + 1) for some in staged_parts for part in some) <= STAGE_ROWS:
+        together = Rows(lower, MAX_TIME + 1, parts=tuple(part for some in staged_parts for part in some))
         return SettleRequest(tuple(staged), (together,), lower, 0)
     chain = _buckets(state)
     for batch in state.ahead:
         if batch not in staged:
             chain = _pushed(chain, Rows(batch.first_time, batch.last_time + 1, (batch,)), merges=False)
-    for batch_parts in held:
+    for batch_parts in staged_parts:
         for rows in _runs(chain, batch_parts, lower):
             chain = _pushed(chain, rows, merges=True)
     stacks = [rows for bucket in chain.buckets for rows in bucket.held.chains]

@@ -21,7 +21,7 @@ class UnsealedRequest:
 
     `batches` hold them; none means that there are none. Where rows are facts, `remembered` are the batches whose facts
     the new ones are placed among (they include `batches`), `horizon` is below all of those facts, and `trace` says what
-    was held before. Where they are full snapshots, `snapshots` is what is learned of those in the interval, a full
+    was stored before. Where they are full snapshots, `snapshots` is what is learned of those in the interval, a full
     snapshot without rows has no batch, `announced` are the times of those in the trace, and `trace` is there where they
     are compared with it.
     """
@@ -47,8 +47,8 @@ class UnsealedRequest:
 
     def new(self, parts: PartsOf) -> list[Part]:
         """The parts that can hold rows of the interval."""
-        held = (part for batch in self.batches for part in parts[batch.id])
-        return [part for part in held if part.first_time < self.upper and part.last_time >= self.lower]
+        stored = (part for batch in self.batches for part in parts[batch.id])
+        return [part for part in stored if part.first_time < self.upper and part.last_time >= self.lower]
 
     def among(self, parts: PartsOf) -> UnsealedRequest:
         """The request with the batches that facts of the new parts are placed among, and the horizon that leaves it at

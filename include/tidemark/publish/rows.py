@@ -1,4 +1,4 @@
-"""The rows of a published table: what is held, what changed, and the footers of parts."""
+"""The rows of a published table: the current rows, what changed, and the footers of parts."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def footer(store: ObjectStore, part: Part) -> pq.FileMetaData:
 def held_rows(
     store: ObjectStore, request: ReadRequest, parts: PartsOf, but: Sequence[Part] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """What a collection holds, but for the rows of some parts, each row as often as it is held, in bounded memory.
+    """The rows of a collection, but for those of some parts, each as often as its multiplicity says, in bounded memory.
 
-    Raises InvalidUsage for a row that is held fewer than zero times: no table can hold that.
+    Raises InvalidUsage for a row of negative multiplicity: no table can hold that.
     """
     collection = request.collection
     for task in read_tasks(request, parts, but=frozenset(part.file.key for part in but)):

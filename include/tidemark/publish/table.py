@@ -32,7 +32,7 @@ class NamedFile:
 
 
 Rows = Callable[[], Iterator[pa.RecordBatch]]
-"""Rows in the columns of the collection, each as often as it is held; may be called again."""
+"""Rows in the columns of the collection, each as often as its multiplicity says; may be called again."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class PublishedTable(Protocol):
         ...
 
     def commit(self, collection: Collection, head: TableHead | None, mark: Mark, content: Content) -> TableHead:
-        """Make the table hold `content` beside or in place of what it held at `head`, and say `mark` of itself."""
+        """Make the table hold `content` beside or in place of what it had at `head`, and say `mark` of itself."""
         ...
 
     def tidy(self) -> int:

@@ -55,7 +55,7 @@ class About:
     arguments: Mapping[str, Any]
 
     def type_of(self, column: str) -> ValueType:
-        return next(held.type for held in self.collection.columns if held.name == column)
+        return next(declared.type for declared in self.collection.columns if declared.name == column)
 
     @property
     def bounds_like(self) -> str | None:
@@ -92,18 +92,18 @@ def checked(about: About, argument: str, value: Any) -> Any:
 def check_columns(about: About) -> None:
     """Raise InvalidUsage where the expectation is about what its columns do not hold: text, an order, one unit."""
     types = {column: about.type_of(column) for column in about.columns}
-    for column, held in types.items():
-        if about.expectation in _ORDERED and held in _UNORDERED:
-            raise InvalidUsage(f"column {column} is {held}, whose values are in no order here")
-    if about.expectation in _ACROSS and any(isinstance(held, DecimalType) for held in types.values()):
-        scales = {held.scale if isinstance(held, DecimalType) else None for held in types.values()}
+    for column, type_ in types.items():
+        if about.expectation in _ORDERED and type_ in _UNORDERED:
+            raise InvalidUsage(f"column {column} is {type_}, whose values are in no order here")
+    if about.expectation in _ACROSS and any(isinstance(type_, DecimalType) for type_ in types.values()):
+        scales = {type_.scale if isinstance(type_, DecimalType) else None for type_ in types.values()}
         if len(scales) > 1:
-            named = ", ".join(f"{column} {held}" for column, held in types.items())
+            named = ", ".join(f"{column} {type_}" for column, type_ in types.items())
             raise InvalidUsage(f"columns {named} differ in their digits behind the point; here they must have as many")
     if any(word in about.expectation for word in _ABOUT_TEXT):
-        held = about.type_of(about.arguments["column"])
-        if held in _NO_TEXTS or isinstance(held, DecimalType):
-            raise InvalidUsage(f"column {about.arguments['column']} is of type {held}; this expectation is about text")
+        type_ = about.type_of(about.arguments["column"])
+        if type_ in _NO_TEXTS or isinstance(type_, DecimalType):
+            raise InvalidUsage(f"column {about.arguments['column']} is of type {type_}; this expectation is about text")
 
 
 def _column(about: About, argument: str, value: Any) -> str:

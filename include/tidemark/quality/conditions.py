@@ -110,8 +110,8 @@ class _Parser:
         name = written.get("name") if isinstance(written, dict) and len(written) == 1 else written
         names = [column.name for column in self._collection.columns]
         if not isinstance(name, str) or name not in names:
-            held_by = f"collection {self._collection.name}"
-            raise InvalidUsage(f"row_condition: {held_by} has no column {shown(name)}{nearest(name, names)}")
+            subject = f"collection {self._collection.name}"
+            raise InvalidUsage(f"row_condition: {subject} has no column {shown(name)}{nearest(name, names)}")
         return name
 
     def _comparison(self, column: str, compared: Any, parameter: Any) -> Condition:
@@ -130,8 +130,8 @@ class _Parser:
 
     def _literal(self, column: str, value: Any) -> Literal:
         """The value as the rows that are judged hold it, exactly."""
-        held = constant_of(self._collection, column, value)
-        return Decimal(held) if isinstance(held, float) else held
+        literal = constant_of(self._collection, column, value)
+        return Decimal(literal) if isinstance(literal, float) else literal
 
 
 def pandas_mask(condition: Condition, frame: pd.DataFrame) -> pd.Series:

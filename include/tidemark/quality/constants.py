@@ -52,7 +52,7 @@ def constant(value: Any, of_column: ValueType) -> Constant:
 
 def constant_of(collection: Collection, column: str, value: Any) -> Constant:
     """The value as that column of the collection holds it."""
-    return constant(value, next(held.type for held in collection.columns if held.name == column))
+    return constant(value, next(declared.type for declared in collection.columns if declared.name == column))
 
 
 def scaled(value: Any, of: DecimalType) -> int | float:

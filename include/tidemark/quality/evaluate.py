@@ -108,5 +108,5 @@ def _clauses(owner: OwnerExpectation, verdict: Verdict) -> list[Clause]:
     """The query by the failing values, of one column or of several."""
     clauses = []
     for value in verdict.values[:MAX_ROWS]:
-        clauses.append(tuple((column, "==", held) for column, held in by_column(owner, value)))
+        clauses.append(tuple((column, "==", cell) for column, cell in by_column(owner, value)))
     return list(dict.fromkeys(clauses))

@@ -48,12 +48,12 @@ def held(collection: Collection) -> pc.Expression:
 
 
 def pandas_rows(store: ObjectStore, parts: Sequence[Part], collection: Collection) -> pd.DataFrame:
-    """The declared columns of a small batch's held rows. Integers stay exact beside nulls; dates are days, timestamps
+    """The declared columns of a small batch's judged rows. Integers stay exact beside nulls; dates are days, timestamps
     microseconds since the epoch, decimals units of their last digit."""
     import pandas as pd
     import pyarrow as pa
 
-    table = pa.concat_tables(held for part in parts for held in _held_tables(store, part, collection))
+    table = pa.concat_tables(rows for part in parts for rows in _judged_tables(store, part, collection))
     exact = {"int64": pd.Int64Dtype(), "bool": pd.BooleanDtype()}
     frame: pd.DataFrame = table.to_pandas(types_mapper=lambda kind: exact.get(str(kind)))
     for field in table.schema:
@@ -73,7 +73,7 @@ def spark_rows(spark: Any, url: str, parts: Sequence[Part], collection: Collecti
         store = open_store(url)
         for batch in batches:
             for at in batch.column(0).to_pylist():
-                for table in _held_tables(store, parts[at], collection):
+                for table in _judged_tables(store, parts[at], collection):
                     yield from table.to_batches()
 
     schema = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in collection.columns)
@@ -109,14 +109,14 @@ def matching_rows(
 def rows_at(
     store: ObjectStore, parts: Sequence[Part], positions: Sequence[int], collection: Collection
 ) -> tuple[dict[str, Any], ...]:
-    """At most MAX_ROWS of the held rows by their positions in `pandas_rows`, as JSON values, in all their
+    """At most MAX_ROWS of the judged rows by their positions in `pandas_rows`, as JSON values, in all their
     columns."""
     wanted = sorted(positions)[:MAX_ROWS]
     found = []
     start = 0
     for part in parts:
         for table in _tables(store, part, collection, facts=collection.kind.facts):
-            kept = _held(table, part, collection)
+            kept = _judged(table, part, collection)
             # Arrow refuses to take by an empty list, which has no type.
             if here := [at - start for at in wanted if start <= at < start + kept.num_rows]:
                 found.append(kept.take(here))
@@ -163,14 +163,14 @@ def _tables(store: ObjectStore, part: Part, collection: Collection, *, facts: bo
         yield pa.Table.from_batches([batch])
 
 
-def _held_tables(store: ObjectStore, part: Part, collection: Collection) -> Iterator[pa.Table]:
+def _judged_tables(store: ObjectStore, part: Part, collection: Collection) -> Iterator[pa.Table]:
     names = [column.name for column in collection.columns]
     for table in _tables(store, part, collection, facts=collection.kind.facts):
-        yield _in_numbers(_held(table, part, collection).select(names))
+        yield _in_numbers(_judged(table, part, collection).select(names))
 
 
-def _held(table: pa.Table, part: Part, collection: Collection) -> pa.Table:
-    """The held rows of a table of a part; none of one that takes its facts back."""
+def _judged(table: pa.Table, part: Part, collection: Collection) -> pa.Table:
+    """The judged rows of a table of a part; none of one that takes its facts back."""
     taken_back = collection.kind.facts and part.retractions
     return table.slice(0, 0) if taken_back else table.filter(held(collection))
 

@@ -62,7 +62,7 @@ class Wording:
 
     def _value(self, value: Any) -> str:
         pairs = by_column(self.owner, value)
-        parts = [(column, self._of_column(column, held)) for column, held in pairs]
+        parts = [(column, self._of_column(column, cell)) for column, cell in pairs]
         if len(parts) == 1:
             return parts[0][1]
         if isinstance(value, Mapping):
@@ -74,22 +74,22 @@ class Wording:
         return {column.name: column.type for column in self.collection.columns}
 
     def _of_column(self, column: str, value: Any) -> str:
-        held = python(value)
-        if column in self.collection.masked and held is not None:
+        plain = python(value)
+        if column in self.collection.masked and plain is not None:
             return MASKED
-        if held is None or isinstance(held, str):
-            return plain_text(held)
+        if plain is None or isinstance(plain, str):
+            return plain_text(plain)
         of = self._types.get(column)
         if isinstance(of, DecimalType):
-            whole = isinstance(held, int) or held == int(held)
-            return decimals.text(decimals.from_units(int(held), of.scale)) if whole else str(held / 10**of.scale)
+            whole = isinstance(plain, int) or plain == int(plain)
+            return decimals.text(decimals.from_units(int(plain), of.scale)) if whole else str(plain / 10**of.scale)
         if self._types.get(column) is ColumnType.TIMESTAMP:
-            return format_instant(int(held))
+            return format_instant(int(plain))
         if self._types.get(column) is ColumnType.DATE:
             from tidemark.arrow.rows.plain import format_day
 
-            return format_day(int(held))
-        return plain_text(held)
+            return format_day(int(plain))
+        return plain_text(plain)
 
 
 def by_column(owner: OwnerExpectation, value: Any) -> list[tuple[str, Any]]:
@@ -101,7 +101,7 @@ def by_column(owner: OwnerExpectation, value: Any) -> list[tuple[str, Any]]:
         pairs = [(owner.columns[0], value)]
     else:
         pairs = zip(owner.columns, value, strict=True)
-    return [(column, python(held)) for column, held in pairs]
+    return [(column, python(cell)) for column, cell in pairs]
 
 
 def written(arguments: Mapping[str, Any]) -> str:
@@ -112,11 +112,11 @@ def written(arguments: Mapping[str, Any]) -> str:
 def plain_text(value: Any) -> str:
     """A value in a sentence, which is one line: line ends of a text as their escapes."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {plain_text(held)}" for name, held in value.items())
+        return ", ".join(f"{name} {plain_text(item)}" for name, item in value.items())
     if isinstance(value, list | tuple):
         return "(" + ", ".join(map(plain_text, value)) + ")"
-    held = python(value)
-    return "null" if held is None else plain_line(shortened(str(held), LONGEST_VALUE))
+    plain = python(value)
+    return "null" if plain is None else plain_line(shortened(str(plain), LONGEST_VALUE))
 
 
 def python(value: Any) -> Any:

@@ -73,9 +73,9 @@ def held_rows(
 
 
 def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> DataFrame:
-    """The answer to a request of `plan_as_of` in the columns of key and value, a row that is held m times as m rows.
+    """The answer to a request of `plan_as_of` in the columns of key and value, a row of multiplicity m as m rows.
 
-    One that is held fewer than zero times ends the query in an error (arrow/repeated.py)."""
+    A negative multiplicity ends the query in an error (arrow/repeated.py)."""
     schema = as_of_schema(request.collection)
     columns = schema.remove(len(schema) - 1)
 
@@ -88,7 +88,7 @@ def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> D
 
 
 def _as_often() -> Column:
-    """An array with an element for each time that a row at rest is held."""
+    """An array with as many elements as the multiplicity of a row at rest says."""
     less = F.raise_error(
         F.concat(F.lit("a row has the multiplicity "), F.col(DIFF), F.lit(", which no table can show"))
     )

@@ -13,7 +13,7 @@ READERS = 16
 FEW = 128
 """So many are read one after the other: threads would not pay."""
 AHEAD = 512
-"""So many answers are held at most before they are asked for."""
+"""So many answers are kept in memory at most before they are asked for."""
 
 
 def read_many(read: Callable[[T], U], items: Sequence[T], *, few: int = FEW) -> Iterator[U]:

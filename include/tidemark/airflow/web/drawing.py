@@ -164,8 +164,8 @@ def _line(edge: Edge, at: Drawn, stands: str) -> Markup:
     return joined([path, tag("circle", class_=f"end {stands}", cx=_figure(x), cy=_figure(y), r=3.5)])
 
 
-def _loudest_last(held: tuple[Edge, str]) -> tuple[int, str, str]:
-    edge, stands = held
+def _loudest_last(item: tuple[Edge, str]) -> tuple[int, str, str]:
+    edge, stands = item
     return ("hidden", "all", "behind", "lags").index(stands), edge.source, edge.target
 
 

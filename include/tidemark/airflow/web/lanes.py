@@ -25,8 +25,8 @@ def lanes(entry: Mapping[str, Any]) -> Markup:
     levels = sorted({batch["level"] for batch in batches if batch["level"] is not None}, reverse=True)
     drawn = [_lane(f"level {level}", [b for b in batches if b["level"] == level], first, last) for level in levels]
     for label, is_ahead in (("unsealed", False), ("ahead", True)):
-        if held := [batch for batch in batches if batch["level"] is None and batch["ahead"] == is_ahead]:
-            drawn.append(_lane(label, held, first, last))
+        if in_lane := [batch for batch in batches if batch["level"] is None and batch["ahead"] == is_ahead]:
+            drawn.append(_lane(label, in_lane, first, last))
     return joined(
         [*drawn, tag("div", tag("span", format_instant(first)), tag("span", format_instant(last)), class_="axis")]
     )

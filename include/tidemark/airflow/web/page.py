@@ -230,12 +230,12 @@ def _verdict(entry: Mapping[str, Any]) -> list[Markup]:
     """How it stands in a few words, and what comes next where there is something to be done."""
     words, class_ = _stands_at(entry)
     next_ = joined(["; next is ", tag("code", entry["next_step"])]) if class_ != "good" else ""
-    held = entry["quarantine"]
-    due = any(batch["may_be_released"] for batch in held)
+    batches = entry["quarantine"]
+    due = any(batch["may_be_released"] for batch in batches)
     quarantine = [
-        tag("span", f"{counted(len(held), 'batch', 'batches')} in quarantine", class_="bad" if due else "quiet")
+        tag("span", f"{counted(len(batches), 'batch', 'batches')} in quarantine", class_="bad" if due else "quiet")
     ]
-    return [tag("span", words, next_, class_=class_), *(quarantine if held else [])]
+    return [tag("span", words, next_, class_=class_), *(quarantine if batches else [])]
 
 
 def _stand(entry: Mapping[str, Any]) -> Markup:
@@ -303,11 +303,11 @@ def _compaction(entry: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 def _quarantine(entry: Mapping[str, Any]) -> list[Markup]:
     """What was taken out, and how it comes in again; nothing where nothing was."""
-    held = entry["quarantine"]
-    if not held:
+    batches = entry["quarantine"]
+    if not batches:
         return []
     lines = [
-        (tag("code", batch["id"][:12]), batch["interval"], batch["rows"], _way_back(entry, batch)) for batch in held
+        (tag("code", batch["id"][:12]), batch["interval"], batch["rows"], _way_back(entry, batch)) for batch in batches
     ]
     return [tag("h3", "In quarantine"), table(("batch", "of", "rows", ""), lines)]
 

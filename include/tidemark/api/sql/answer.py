@@ -93,7 +93,9 @@ class SqlAnswer(Tabular):
         found: list[Explanation] = []
         database = Database(self._memory)
         try:
-            database.hold({name: ExplainedDataset(held.rows, found) for name, held in self._tables.datasets.items()})
+            database.hold(
+                {name: ExplainedDataset(dataset.rows, found) for name, dataset in self._tables.datasets.items()}
+            )
             self._read(database, lambda: self._relation(database).to_arrow_table())
         finally:
             database.close()

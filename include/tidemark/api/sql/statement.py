@@ -95,13 +95,13 @@ _END = _Token("end", "")
 
 
 def _tokens(text: str) -> list[_Token]:
-    held = text.encode("utf-8", "surrogatepass")
+    encoded = text.encode("utf-8", "surrogatepass")
     found = [(start, kind.name) for start, kind in duckdb.tokenize(text)]
     if not found or found[0][0]:
         found = [(0, "comment"), *found]
-    ends = [start for start, _ in found[1:]] + [len(held)]
+    ends = [start for start, _ in found[1:]] + [len(encoded)]
     return [
-        _Token(kind, held[start:end].decode("utf-8", "surrogatepass"))
+        _Token(kind, encoded[start:end].decode("utf-8", "surrogatepass"))
         for (start, kind), end in zip(found, ends, strict=True)
     ]
 

@@ -21,7 +21,7 @@ IN_MEMORY_BYTES = 64 * 2**20
 """Files up to this size are fetched once and kept while they are decoded; larger ones are read again and again."""
 MAX_ROW_BYTES = 16 * 2**20
 """Bytes of one row: a line of JSON, a record of CSV, the values of a row of Parquet. A file with a longer one is
-refused: rows are held in memory several at a time, here and at every step to come."""
+refused: rows are kept in memory several at a time, here and at every step to come."""
 _READ_BYTES = 2**20
 HEAD = 64
 """Bytes by which files of another kind are known."""
@@ -80,7 +80,7 @@ def another_kind(head: bytes, file_format: Format) -> str | None:
 
 @dataclass(frozen=True)
 class Content:
-    """What a file held when it was identified by `sha256`; `data` is None if it is too large to keep."""
+    """What a file contained when it was identified by `sha256`; `data` is None if it is too large to keep."""
 
     file: SourceFile
     sha256: str

@@ -164,11 +164,11 @@ class _Body:
         return not self._first
 
     def read(self, size: int | None = None) -> Any:
-        held, self._first = self._first, b""
-        wanted = None if size is None or size < 0 else size - len(held)
-        if held and (wanted is None or wanted > 0):
-            return held + self._next(wanted)
-        return held or self._next(size)
+        first, self._first = self._first, b""
+        wanted = None if size is None or size < 0 else size - len(first)
+        if first and (wanted is None or wanted > 0):
+            return first + self._next(wanted)
+        return first or self._next(size)
 
     def _next(self, size: int | None) -> bytes:
         data: bytes = self._source.read(size)

@@ -17,7 +17,7 @@ _QUOTED = re.compile(rb'"[^"]*"?')
 
 
 class TooLong(Exception):
-    """A record that is longer than may be held."""
+    """A record that is longer than allowed."""
 
     def __init__(self, line: int, most: int) -> None:
         super().__init__(f"line {line}: longer than {most:,} bytes; is a quoted text never closed?")
@@ -43,8 +43,8 @@ class Record:
         return self.text.count(b'"') % 2 == 0
 
 
-def records(source: Any, held: bytes, *, offset: int, most: int) -> Iterator[Record]:
-    """The records, blank ones too, of an input whose first bytes `held` were read, from `offset` on.
+def records(source: Any, data: bytes, *, offset: int, most: int) -> Iterator[Record]:
+    """The records, blank ones too, of an input whose first bytes `data` were read, from `offset` on.
 
     Raises TooLong for one of more than `most` bytes. Slow: for messages and headers only.
     """
@@ -52,17 +52,17 @@ def records(source: Any, held: bytes, *, offset: int, most: int) -> Iterator[Rec
     while not ended:
         chunk = source.read(_READ_BYTES)
         ended = not chunk
-        held += chunk
+        data += chunk
         start = 0
-        for stop in _ends(held, ended):
-            text = held[start:stop]
+        for stop in _ends(data, ended):
+            text = data[start:stop]
             if len(text) > most + 2:
                 raise TooLong(line, most)
             yield Record(text.removesuffix(b"\n").removesuffix(b"\r"), line, offset + stop)
             line += _lines(text)
             start = stop
-        held, offset = held[start:], offset + start
-        if len(held) > most + 2:
+        data, offset = data[start:], offset + start
+        if len(data) > most + 2:
             raise TooLong(line, most)
 
 

@@ -84,12 +84,12 @@ def _jsonl_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.Rec
 def _parquet_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     with opened(content) as file:
         form = _parquet_form(content, file.schema, fields)
-        held = {field.name for field in fields if _type_at(file.schema, form.path(field.name)) is not None}
-        if missing := [field.name for field in fields if field.name not in held and not _optional(field.name)]:
+        present = {field.name for field in fields if _type_at(file.schema, form.path(field.name)) is not None}
+        if missing := [field.name for field in fields if field.name not in present and not _optional(field.name)]:
             has = listed(_names_beside(file.schema, form.path(missing[0])))
             name = missing[0].removeprefix("after.")
             raise BadFile(content.path, f"column {name} is missing; the messages have {has}")
-        names = [field.name for field in fields if field.name in held]
+        names = [field.name for field in fields if field.name in present]
         for block in file.blocks([form.path(name) for name in names]):
             read = dict(zip(names, block.columns, strict=True))
             nothing = pa.nulls(block.num_rows)
@@ -141,8 +141,8 @@ def _jsonl_form(content: Content, fields: Sequence[Column]) -> _Form | None:
     """The form of the first message that is not null; None if all are."""
     for line, row in jsonlfile.parsed_lines(content):
         for body in _BODIES:
-            held = _at(row, body)
-            if isinstance(held, dict) and OP in held:
+            message = _at(row, body)
+            if isinstance(message, dict) and OP in message:
                 return _Form(body, _key_of(fields, lambda path, row=row: isinstance(_at(row, path), dict)))
         if row is not None and not any(_is_null(row, body) for body in _BODIES if body):
             has = f": {listed(row)}" if isinstance(row, dict) else ""
@@ -171,8 +171,8 @@ def _at(row: Any, path: str) -> Any:
 def _is_null(row: Any, body: str) -> bool:
     """Whether a message's place is there, and null."""
     above, _, name = body.rpartition(".")
-    held = _at(row, above)
-    return isinstance(held, dict) and name in held and held[name] is None
+    parent = _at(row, above)
+    return isinstance(parent, dict) and name in parent and parent[name] is None
 
 
 def _null_rows(content: Content, form: _Form) -> Iterator[int]:

@@ -203,19 +203,19 @@ def _exact(
         pairs = _loaded(content, line, text, object_pairs_hook=_Pairs, parse_float=Literal)
         if not isinstance(pairs, _Pairs):
             raise BadFile(content.path, f"line {line}: not a JSON object: {_as_json(pairs)}; {_ONE_A_LINE}")
-        for held, column in zip(values, columns, strict=True):
+        for cells, column in zip(values, columns, strict=True):
             value, twice = pairs.at(column.name)
             problem = twice or _problem(value, column.type)
             if not problem:
                 try:
-                    held.append(_cell(value, column.type, json_in_texts))
+                    cells.append(_cell(value, column.type, json_in_texts))
                     continue
                 except ValueError as error:
                     problem = _complaint(value, column.type, error)
             counts = not twice and column.type in TIMES and type(value) is int
             refused = NumberAsTime if counts else BadFile
             raise refused(content.path, f"line {line}: column {column.name} {problem}")
-    arrays = [pa.array(held, field.type) for held, field in zip(values, schema, strict=True)]
+    arrays = [pa.array(cells, field.type) for cells, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -276,12 +276,12 @@ def _as_written(value: Any) -> str:
 def _as_json(value: Any) -> str:
     """A value for a message as a file has it: not Python's True, and not the pairs that an object is here."""
 
-    def plain(held: Any, level: int) -> Any:
-        if isinstance(held, list) and level == _LEVELS_SHOWN:
+    def plain(node: Any, level: int) -> Any:
+        if isinstance(node, list) and level == _LEVELS_SHOWN:
             return "…"
-        if isinstance(held, _Pairs):
-            return {name: plain(one, level + 1) for name, one in held[:_SHOWN]}
-        return [plain(one, level + 1) for one in held[:_SHOWN]] if isinstance(held, list) else held
+        if isinstance(node, _Pairs):
+            return {name: plain(one, level + 1) for name, one in node[:_SHOWN]}
+        return [plain(one, level + 1) for one in node[:_SHOWN]] if isinstance(node, list) else node
 
     return shorter(json.dumps(plain(value, 0), ensure_ascii=False))
 

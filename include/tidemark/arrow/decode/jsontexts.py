@@ -82,7 +82,7 @@ def _texts(array: pa.Array | pa.ChunkedArray, level: int) -> Texts:
         written = _maps(array, level) if pa.types.is_map(of) else _lists(array, level)
     if not array.null_count:
         return written
-    return [text if held else "null" for text, held in zip(written, array.is_valid().to_pylist(), strict=True)]
+    return [text if known else "null" for text, known in zip(written, array.is_valid().to_pylist(), strict=True)]
 
 
 def _structs(array: pa.Array, level: int) -> Texts:
@@ -122,8 +122,8 @@ def _places(array: pa.Array) -> tuple[Sequence[int], Sequence[int], int, int]:
         offsets = array.offsets.to_pylist()
         starts, stops = offsets[:-1], offsets[1:]
     if array.null_count:
-        held = array.is_valid().to_pylist()
-        stops = [stop if here else start for start, stop, here in zip(starts, stops, held, strict=True)]
+        known = array.is_valid().to_pylist()
+        stops = [stop if here else start for start, stop, here in zip(starts, stops, known, strict=True)]
     return starts, stops, starts[0] if starts else 0, max(stops, default=0)
 
 

@@ -211,16 +211,16 @@ def _window(few: Sequence[_Some], start: int, stop: int) -> pa.RecordBatch:
     """The columns of some rows, copied: a slice would keep in memory what it was cut from."""
     found: dict[str, pa.Array] = {}
     for read in few:
-        held, at = list[pa.RecordBatch](), 0
+        batches, at = list[pa.RecordBatch](), 0
         for batch in read():
             if start < at + batch.num_rows:
-                held.append(_expanded(batch.slice(max(0, start - at), stop - max(start, at))))
+                batches.append(_expanded(batch.slice(max(0, start - at), stop - max(start, at))))
             at += batch.num_rows
             if at >= stop:
                 break
         else:
             raise pa.ArrowInvalid(f"{at} rows of a column where there were {stop}")
-        found |= {name: pa.concat_arrays([b.column(name) for b in held]) for name in held[0].schema.names}
+        found |= {name: pa.concat_arrays([b.column(name) for b in batches]) for name in batches[0].schema.names}
     return pa.RecordBatch.from_pydict(found)
 
 
@@ -237,14 +237,14 @@ def _cut(read: pa.RecordBatch, sizes: Ints) -> Iterator[pa.RecordBatch]:
 
 def _gathered(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in larger batches: what handles them costs by the batch, too."""
-    held: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     for block in blocks:
-        held.append(block)
-        if sum(b.num_rows for b in held) >= BATCH_ROWS or sum(b.nbytes for b in held) >= BATCH_BYTES:
-            yield one_batch(pa.Table.from_batches(held))
-            held = []
-    if held:
-        yield one_batch(pa.Table.from_batches(held))
+        batches.append(block)
+        if sum(b.num_rows for b in batches) >= BATCH_ROWS or sum(b.nbytes for b in batches) >= BATCH_BYTES:
+            yield one_batch(pa.Table.from_batches(batches))
+            batches = []
+    if batches:
+        yield one_batch(pa.Table.from_batches(batches))
 
 
 def _expanded(read: pa.RecordBatch) -> pa.RecordBatch:
@@ -303,9 +303,9 @@ def _nested_sizes(column: pa.Array) -> Ints | int:
     of = column.type
     if not (pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_map(of)):
         return 8 + (of.list_size * 8 if pa.types.is_fixed_size_list(of) else 0)
-    held = [column.keys, column.items] if pa.types.is_map(of) else [column.values]
-    ends = np.zeros(len(held[0]) + 1, np.int64)
-    for items in held:
+    contents = [column.keys, column.items] if pa.types.is_map(of) else [column.values]
+    ends = np.zeros(len(contents[0]) + 1, np.int64)
+    for items in contents:
         ends[1:] += _sizes(items)
     np.cumsum(ends, out=ends)
     offsets = np.asarray(column.offsets)

@@ -192,9 +192,9 @@ def _look_up(file: pq.ParquetFile, number: int, group: RowGroup, paths: Sequence
     first = next(file.iter_batches(1, row_groups=[number], columns=list(paths), use_threads=False), None)
     if first is None:
         return
-    held = first if set(paths) <= set(first.schema.names) else leaves(first, paths)
+    flat = first if set(paths) <= set(first.schema.names) else leaves(first, paths)
     for path in paths:
-        column, size = contiguous(held.column(path)), group.sizes[path]
+        column, size = contiguous(flat.column(path)), group.sizes[path]
         if pa.types.is_dictionary(column.type) and len(column.dictionary):
             size = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
         longest[path] = max(longest[path], size)

@@ -92,6 +92,6 @@ def _parquet_blocks(content: Content, collection: Collection, columns: Sequence[
                 raise BadFile(content.path, f"column {column.name} is {what}; the file has {listed(has)}")
         for column in columns:
             # A type that cannot be the declared one is refused before any value of it is expanded.
-            held = schema.field(column.name).type
-            typed(content, collection, column, pa.array([], held), 0)
+            type_ = schema.field(column.name).type
+            typed(content, collection, column, pa.array([], type_), 0)
         yield from file.blocks([column.name for column in columns])

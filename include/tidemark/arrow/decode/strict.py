@@ -87,8 +87,8 @@ def from_unscaled(array: pa.Array, declared: DecimalType) -> pa.Array:
     decimals. What is a decimal already stays one. Raises Misfit."""
     if may_hold(array.type, declared) and not _is_text(array.type):
         return fitted(array, declared)
-    held = parsed(array, ColumnType.BYTES, empty_is_null=False) if _is_text(array.type) else array
-    return _divided(lambda some: _counted(some, declared), fitted(held, ColumnType.BYTES), declared)
+    binary = parsed(array, ColumnType.BYTES, empty_is_null=False) if _is_text(array.type) else array
+    return _divided(lambda some: _counted(some, declared), fitted(binary, ColumnType.BYTES), declared)
 
 
 def parsed(array: pa.Array, declared: ValueType, *, empty_is_null: bool) -> pa.Array:
@@ -251,8 +251,8 @@ def _decimals(array: pa.Array, declared: DecimalType) -> pa.Array:
 
 def _exact(array: pa.Array, declared: DecimalType) -> pa.Array:
     """As _decimals, value by value. Raises NoDecimal."""
-    held = [Decimal(x) if isinstance(x, float) else x for x in array.to_pylist()]
-    exact = [None if x is None else decimals.from_units(decimals.units(x, declared), declared.scale) for x in held]
+    numbers = [Decimal(x) if isinstance(x, float) else x for x in array.to_pylist()]
+    exact = [None if x is None else decimals.from_units(decimals.units(x, declared), declared.scale) for x in numbers]
     return pa.array(exact, arrow_type(declared))
 
 

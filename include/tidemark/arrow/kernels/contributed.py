@@ -86,5 +86,5 @@ def _facts(store: ObjectStore, task: RetractedTask) -> Iterator[pa.RecordBatch]:
     chains = chained(part for some in task.contributed for part in some.parts)
     capacity = BUFFERED_ROWS // max(1, len(chains))
     runs = [Run(read(chain), order, capacity) for chain in chains]
-    for batches in rounds(runs, lambda held: list(summed(held, columns, resort=True))):
+    for batches in rounds(runs, lambda kept: list(summed(kept, columns, resort=True))):
         yield from summed(batches, columns, resort=True)

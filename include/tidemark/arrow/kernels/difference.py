@@ -2,7 +2,7 @@
 
 The law is the docstring of model/full_snapshot.py. It is linear, so every row read becomes the updates it stands for,
 and consolidation of equal (key, value, time, event time) leaves the differences: what did not change cancels where it
-is read. Rows are compared in all columns at rest: what the trace holds in a dropped column is retracted as it is held.
+is read. Rows are compared in all columns at rest: what the trace holds in a dropped column is retracted as stored.
 When rows of the trace happened is read only where that decides what they stand for.
 """
 
@@ -39,7 +39,7 @@ from tidemark.storage.stores.store import ObjectStore
 
 @dataclass
 class _Sum(Tally):
-    """Also the digest of what was held and of what was written, as known and as of `checked`."""
+    """Also the digest of what was stored and of what was written, as known and as of `checked`."""
 
     checked: tuple[int, int] | None = None
     held: int = 0
@@ -82,7 +82,7 @@ def differences(
     capacity = buffered_rows // max(1, len(chains))
     runs = [Run(_pieces(store, chain, task, sources, tally, capacity), together, capacity) for chain in chains]
 
-    for batches in rounds(runs, lambda held: list(summed(held, order, resort=True))):
+    for batches in rounds(runs, lambda kept: list(summed(kept, order, resort=True))):
         yield from (rows for rows in summed(batches, order, resort=True) if rows.num_rows)
 
 
@@ -120,8 +120,8 @@ class _Meanings:
 def _sources(task: DifferenceTask) -> dict[str, tuple[Part, _Meanings]]:
     """The parts to read by their object, each with what its rows stand for."""
     whole = np.zeros(0, np.int64)
-    held = _Meanings(np.array(task.bounds, np.int64), task.held, of_trace=True)
-    meanings = [(task.trace, held), *((each.parts, _Meanings(whole, [each.stands_for])) for each in task.snapshots)]
+    stored = _Meanings(np.array(task.bounds, np.int64), task.held, of_trace=True)
+    meanings = [(task.trace, stored), *((each.parts, _Meanings(whole, [each.stands_for])) for each in task.snapshots)]
     return {
         part.file.key: (part, meaning) for parts, meaning in meanings for part in parts if meets_keys(part, task.keys)
     }

@@ -16,7 +16,7 @@ from tidemark.arrow.rows.columns import Bools, Ints
 from tidemark.model.fact import Fact, resolve
 
 NOTHING = -1
-"""The number of no value: a tombstone, or nothing held."""
+"""The number of no value: a tombstone, or nothing stored."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Changes:
 def changes_of(facts: Facts, base: Ints) -> Changes:
     """How new facts change the history of their keys.
 
-    `base` gives for each key the value held before its oldest fact, or NOTHING.
+    `base` gives for each key the value before its oldest fact, or NOTHING.
     """
     slow = _out_of_order(facts, len(base))
     swept = _sweep(facts, base, slow)
@@ -135,19 +135,19 @@ def _compared(facts: Facts, base: Ints, wanted: Bools) -> Changes:
     return Changes(*(np.concatenate(some) for some in zip(*map(_columns, found), strict=True)))
 
 
-def _followed(key: Ints, held: Bools) -> Ints:
-    """For each fact that is held the place of the one of its key that it follows, or NOTHING."""
-    places = np.flatnonzero(held)
-    follows = np.full(len(held), NOTHING)
+def _followed(key: Ints, contained: Bools) -> Ints:
+    """For each fact that is contained the place of the one of its key that it follows, or NOTHING."""
+    places = np.flatnonzero(contained)
+    follows = np.full(len(contained), NOTHING)
     follows[places[1:]] = np.where(key[places[1:]] == key[places[:-1]], places[:-1], NOTHING)
     return follows
 
 
-def _said(facts: Facts, base: Ints, learned: Ints, rows: Ints, follows: Ints, held: Bools, sign: int) -> Changes:
-    """What facts that are held change, each from what it follows, `sign` times."""
+def _said(facts: Facts, base: Ints, learned: Ints, rows: Ints, follows: Ints, chosen: Bools, sign: int) -> Changes:
+    """What the chosen facts change, each from what it follows, `sign` times."""
     key, event_time, value = facts.key[rows], facts.event_time[rows], facts.value[rows]
     before = np.where(follows == NOTHING, base[key], value[follows])
-    minus, plus = held & (before != NOTHING), held & (value != NOTHING)
+    minus, plus = chosen & (before != NOTHING), chosen & (value != NOTHING)
 
     def both(of_minus: Ints, of_plus: Ints) -> Ints:
         return np.concatenate([of_minus[minus], of_plus[plus]])
@@ -172,9 +172,9 @@ def _one_by_one(facts: Facts, base: Ints, wanted: Bools) -> Changes:
     new, before = facts.new[rows].tolist(), base[wanted].tolist()
     bounds = np.flatnonzero(np.append(True, np.diff(columns[0]) != 0)).tolist()
     updates = []
-    for start, end, held in zip(bounds, [*bounds[1:], len(each)], before, strict=True):
+    for start, end, row_before in zip(bounds, [*bounds[1:], len(each)], before, strict=True):
         known = [each[at] for at in range(start, end) if not new[at]]
-        updates += resolve(_value(held), known, [each[at] for at in range(start, end) if new[at]])
+        updates += resolve(_value(row_before), known, [each[at] for at in range(start, end) if new[at]])
     flat = np.array([(u.key[0], u.value[0], u.time, u.event_time, u.diff) for u in updates], np.int64)
     return Changes(*flat.reshape(-1, 5).T)
 

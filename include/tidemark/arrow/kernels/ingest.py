@@ -33,7 +33,7 @@ from tidemark.storage.stores.store import ObjectStore
 SORTED_ROWS = PART_ROWS // ROW_GROUP_ROWS * ROW_GROUP_ROWS
 """Most rows sorted together: what fills one part."""
 SORTED_BYTES = 128 * 2**20
-"""Most bytes of rows held for sorting, for rows that are wide."""
+"""Most bytes of rows kept for sorting, for rows that are wide."""
 CHECKED_BYTES = 128 * 2**20
 """Most bytes of decoded rows kept until their file is known to be whole; a file with more is decoded twice."""
 
@@ -128,18 +128,18 @@ def _taken(
 
 
 def _checked(content: Content, collection: Collection, room: Held) -> Iterator[pa.RecordBatch]:
-    """The rows of a file that decodes to its end, held in `room` if there is. Raises BadFile at once if it does not."""
-    held: list[pa.RecordBatch] = []
+    """The rows of a file that decodes to its end, kept in `room` if there is. Raises BadFile at once if it does not."""
+    blocks: list[pa.RecordBatch] = []
     size, whole = 0, True
     for block in decode(content, collection):
         size += block.nbytes
         whole = whole and size <= CHECKED_BYTES and room.add(block.nbytes)
         if whole:
-            held.append(block)
+            blocks.append(block)
         else:
-            held.clear()
+            blocks.clear()
             room.release()
-    return iter(held) if whole else decode(content, collection)
+    return iter(blocks) if whole else decode(content, collection)
 
 
 class SortedParts:
@@ -165,7 +165,7 @@ class SortedParts:
         if batch.num_rows:
             if not self._room.add(batch.nbytes) and self._held:
                 self._write()
-                self._room.add(batch.nbytes)  # the only rows held need no room
+                self._room.add(batch.nbytes)  # the only rows kept need no room
             self._held.append(batch)
             self._rows += batch.num_rows
             self._bytes += batch.nbytes
@@ -179,12 +179,12 @@ class SortedParts:
         if not self._held:
             return
         collection = self._task.collection
-        held, self._held, self._rows, self._bytes = self._held, [], 0, 0
+        batches, self._held, self._rows, self._bytes = self._held, [], 0, 0
         order = sort_columns(collection, facts=collection.kind.facts)
-        cut = self._cut(held)
+        cut = self._cut(batches)
         with self._room, ExitStack() as stack:
             writers = [stack.enter_context(self._writer()) for _ in range(cut.parts)]
-            for piece in sorted_pieces(held, order, most=PIECE_BYTES):
+            for piece in sorted_pieces(batches, order, most=PIECE_BYTES):
                 for number, rows in split_ahead(piece, cut):
                     writers[number].write(rows)
             self._parts += [part for writer in writers for part in writer.close()]
@@ -200,7 +200,7 @@ class SortedParts:
             tell_consolidated=not collection.kind.facts,
         )
 
-    def _cut(self, held: Sequence[pa.RecordBatch]) -> Cut:
+    def _cut(self, rows: Sequence[pa.RecordBatch]) -> Cut:
         """How rows ahead are distinguished from those due with their interval; replayed ones are due at once."""
         if isinstance(self._task, ReplayTask):
             return Cut()
@@ -209,7 +209,7 @@ class SortedParts:
         # What is learned at the seal is due with the next tick, be the interval's end where it is.
         due = max(interval.upper, task.complete_below + width, task.seal + 1)
         kind = task.collection.kind
-        return cut_by_buckets(held, due, width) if kind.waits_ahead else cut_of(held, due, width, facts=kind.facts)
+        return cut_by_buckets(rows, due, width) if kind.waits_ahead else cut_of(rows, due, width, facts=kind.facts)
 
 
 @dataclass

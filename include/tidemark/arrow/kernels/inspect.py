@@ -101,23 +101,23 @@ class _Findings:
     """Counts over the rows seen so far, in the columns they were written with; the last row is kept to compare the next
     one with."""
 
-    def __init__(self, task: InspectTask, held: pa.Schema) -> None:
+    def __init__(self, task: InspectTask, schema: pa.Schema) -> None:
         self._key_width = len(key_at_rest(task.collection))
         now = (facts_schema if task.facts else updates_schema)(task.collection)
-        held = some_of(held, without_source(held.names))
-        same = held.names == now.names
-        self._fits = is_earlier(held, now) if task.part.schema < task.collection.schema else same
+        schema = some_of(schema, without_source(schema.names))
+        same = schema.names == now.names
+        self._fits = is_earlier(schema, now) if task.part.schema < task.collection.schema else same
         order = sort_columns(task.collection, facts=task.facts)
         # Names may be other ones today, places are not: facts are in order of their key and of Tidemark's columns.
-        own = order[self._key_width :] if task.facts else held.names[self._key_width : -1]
+        own = order[self._key_width :] if task.facts else schema.names[self._key_width : -1]
         self._never_null = [at for at in range(self._key_width) if not now.field(at).nullable]
-        self._order = (*held.names[: self._key_width], *own)
-        self.columns = tuple(now.names if self._fits else held.names)
+        self._order = (*schema.names[: self._key_width], *own)
+        self.columns = tuple(now.names if self._fits else schema.names)
         self._last: pa.RecordBatch | None = None
         self._first: pa.RecordBatch | None = None
         self._misplaced = self._misbucketed = 0
         self._layout = task.collection.layout
-        self._placed_by = held.names[now.get_field_index(self._layout.by)] if self._layout and self._fits else ""
+        self._placed_by = schema.names[now.get_field_index(self._layout.by)] if self._layout and self._fits else ""
         self._added = self._retracted = 0
         self._cancels = task.part.cancels
         self._sum = self._uncancelled = 0

@@ -11,8 +11,8 @@ An example, of one key, by `at`:
     1    5   "a"
     2    5   "b"
 
-At 4 the latest row is 0, at 5 it is 2. Had row 2 been held from the time 8 of knowledge on only, then for a probe that
-asks at 5 what was known at 7 it would be row 1.
+At 4 the latest row is 0, at 5 it is 2. Had row 2 been current from the time 8 of knowledge on only, then for a probe
+that asks at 5 what was known at 7 it would be row 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tidemark.model.instant import MAX_TIME
 GATHERED_ROWS = 2**18
 """Rows that are gathered before it is looked at which of them still matter."""
 FOR_EVER = MAX_TIME
-"""Until when a row is held that is not taken back: behind every time of knowledge."""
+"""Until when a row is current that is not taken back: behind every time of knowledge."""
 
 
 def plain_times(column: pa.Array | pa.ChunkedArray) -> Ints:
@@ -47,28 +47,28 @@ def plain_times(column: pa.Array | pa.ChunkedArray) -> Ints:
 def whole_keys(
     batches: Iterable[pa.RecordBatch], key: Sequence[str], reduce: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows, cut between keys only. What of a key is held while more of it may come passes through `reduce`
+    """The same rows, cut between keys only. What of a key is kept while more of it may come passes through `reduce`
     each time, which leaves what can still matter: so memory does not grow with the rows of one key."""
-    held: pa.RecordBatch | None = None
+    waiting: pa.RecordBatch | None = None
     for batch in batches:
         if not batch.num_rows:
             continue
         begins = np.flatnonzero(starts(batch, key)).tolist()
-        if held is not None and sort_key_at(held, 0, key) == sort_key_at(batch, 0, key):
+        if waiting is not None and sort_key_at(waiting, 0, key) == sort_key_at(batch, 0, key):
             # Only the rows of that key are copied.
             first, *begins = begins
             end = begins[0] if begins else batch.num_rows
-            held = joined([held, batch.slice(first, end)])
+            waiting = joined([waiting, batch.slice(first, end)])
         if not begins:
-            held = _reduced(held, reduce)
+            waiting = _reduced(waiting, reduce)
             continue
-        if held is not None:
-            yield held
+        if waiting is not None:
+            yield waiting
         if begins[0] < begins[-1]:
             yield batch.slice(begins[0], begins[-1] - begins[0])
-        held = _reduced(batch.slice(begins[-1]), reduce)
-    if held is not None:
-        yield held
+        waiting = _reduced(batch.slice(begins[-1]), reduce)
+    if waiting is not None:
+        yield waiting
 
 
 def _reduced(rows: pa.RecordBatch | None, reduce: Callable[[pa.RecordBatch], pa.RecordBatch]) -> pa.RecordBatch | None:
@@ -82,15 +82,15 @@ def gathered_keys(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of whole keys, in `order`, which begins with the key, of rows that come in another one: all at once,
     once they have passed through `reduce`, which leaves what can still matter, as often as they have doubled."""
-    held, count, left = list[pa.RecordBatch](), 0, 0
+    gathered, count, left = list[pa.RecordBatch](), 0, 0
     for batch in batches:
-        held.append(batch)
+        gathered.append(batch)
         count += batch.num_rows
         if count > 2 * left + GATHERED_ROWS:
-            held = [reduce(sort(joined(held), order))]
-            count = left = held[0].num_rows
+            gathered = [reduce(sort(joined(gathered), order))]
+            count = left = gathered[0].num_rows
     if count:
-        yield sort(joined(held), order)
+        yield sort(joined(gathered), order)
 
 
 def newest(rows: pa.RecordBatch, key: Sequence[str], timeline: str, ties: Sequence[str], among: Bools) -> Ints:
@@ -118,8 +118,8 @@ def _greatest(rows: Ints, group: Ints, by: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Held:
-    """When rows are held: row `row[n]` is, as known from `since[n]` on and before `until[n]`. Where `sign[n]` is -1 it
-    is held fewer than zero times then."""
+    """When rows are current: row `row[n]` is, as known from `since[n]` on and before `until[n]`. Where `sign[n]` is -1
+    its multiplicity is negative then."""
 
     row: Ints
     sign: Ints
@@ -134,8 +134,8 @@ class Held:
 
 
 def held_of(rows: pa.RecordBatch, names: Sequence[str]) -> Held:
-    """When rows are held by their updates, which are in order of the columns `names` and `_time`, and added up. A row
-    is identified by the place of its first update. What is held no times is left out."""
+    """When rows are current, by their updates, which are in order of the columns `names` and `_time`, and added up. A
+    row is identified by the place of its first update. What has the multiplicity 0 is left out."""
     diffs = integers(rows, DIFF)
     if TIME not in rows.schema.names:
         at = np.arange(rows.num_rows)
@@ -166,7 +166,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Placed:
-    """Held rows of several keys in the order in which they win, to be asked by many probes at once."""
+    """Rows of several keys in the order in which they win, to be asked by many probes at once."""
 
     held: Held
     group: Ints
@@ -178,7 +178,7 @@ class Placed:
     def latest(self, asked: Asked) -> Ints:
         """For each probe its row, -1 where there is none. One sort of the rows and a search for each probe; by
         knowledge, one search for each level of a tree over the times at which rows come and go, for those probes whose
-        last row was not held just then."""
+        last row was not current just then."""
         row, since, until = self.held.row, self.held.since, self.held.until
         if not len(row) or not len(asked.group):
             return np.full(len(asked.group), -1, np.int64)

@@ -208,10 +208,10 @@ def _schema(store: ObjectStore, ref: ObjectRef) -> pa.Schema:
         raise Corruption(f"{ref.key} contains late rows and cannot be read: {str(error).splitlines()[0]}") from None
 
 
-def _is_in(held: pa.Schema, field: pa.Field) -> bool:
+def _is_in(schema: pa.Schema, field: pa.Field) -> bool:
     """Whether letters have a column, of its type or a narrower one."""
     try:
-        ((_, source),) = found(held, pa.schema([field]))
+        ((_, source),) = found(schema, pa.schema([field]))
     except KeyError:
         return False
     return source is not None

@@ -7,7 +7,7 @@ next few rows are in memory. What follows the last of these is not known yet, so
 2. Every run gives its rows strictly before the bound. No row still to come is before it, so no later round has a row
    equal to one of these. They are sorted if they come from more than one run, consolidated, and passed on.
 3. If no run has such a row, the least rows in memory are equal, and more of their group may come. All rows equal to the
-   bound are then taken, consolidated and held back for the next round: so a group larger than memory shrinks as it is
+   bound are then taken, consolidated and kept for the next round: so a group larger than memory shrinks as it is
    read, and is passed on in one piece.
 
 An example: two runs of which two rows at a time are in memory.
@@ -15,15 +15,15 @@ An example: two runs of which two rows at a time are in memory.
     >>> def run(*pieces):
     ...     batches = [pa.record_batch({"key": keys}) for keys in pieces]
     ...     return Run(((rows, rows is not batches[-1]) for rows in batches), ["key"], capacity=2)
-    >>> for batches in rounds([run([1, 2], [5, 6]), run([2, 3], [4, 7])], shrink=lambda held: held):
+    >>> for batches in rounds([run([1, 2], [5, 6]), run([2, 3], [4, 7])], shrink=lambda kept: kept):
     ...     print([rows["key"].to_pylist() for rows in batches])
     [[1]]
     [[2], [2], [3], [5, 6], [4, 7]]
 
 In memory are 1 2 and 2 3, both with more to come: the bound is 2, and before it is 1, the first round. Then nothing is
-before 2: both rows 2 are held back, to be added up when they are updates. The first run reads 5 6, its last; the second
-has 3 left, which is the bound now, with nothing before it: it is held back too. The second run reads 4 7, and no run
-has more to come: all that is left, with what was held back, is the second round.
+before 2: both rows 2 are kept, to be added up when they are updates. The first run reads 5 6, its last; the second
+has 3 left, which is the bound now, with nothing before it: it is kept too. The second run reads 4 7, and no run
+has more to come: all that is left, with what was kept, is the second round.
 
 Forwarding times puts rows of one (key, value) at one time, and their event times are then in no order. There "equal"
 means equal key, value and forwarded time, by which forwarded rows are still in order, and each round is sorted again.
@@ -65,13 +65,13 @@ BUFFERED_ROWS = 2**18
 """Rows in memory over all runs together, as far as a row group of each allows: tens of megabytes. Half as many cost a
 read of a dozen runs a tenth more CPU, in rounds."""
 ROW_BYTES = 256
-"""Of rows that take more bytes than this fewer are held in memory, so that their bytes are bounded too."""
+"""Of rows that take more bytes than this fewer are kept in memory, so that their bytes are bounded too."""
 
 VALUE_ROWS = 2**14
 """Updates of one key and value that wait for more of them, to be set apart together."""
 
 LEAST_SHARE = 8
-"""Rows are held to a part in so many of that at the least, however little memory is left."""
+"""Rows are limited to a part in so many of that at the least, however little memory is left."""
 
 Shrink = Callable[[list[pa.RecordBatch]], list[pa.RecordBatch]]
 Piece = tuple[pa.RecordBatch, bool]
@@ -109,14 +109,14 @@ def _write_apart(store: ObjectStore, task: MergeTask, updates: Iterable[pa.Recor
     schema, width = updates_schema(task.collection), len(key_at_rest(task.collection))
     columns = sort_columns(task.collection, facts=False)[:-2]
     with (
-        PartWriter(store, task.prefix, schema, key_width=width, facts=False) as held,
+        PartWriter(store, task.prefix, schema, key_width=width, facts=False) as kept,
         PartWriter(store, task.prefix, schema, key_width=width, facts=False, cancels=True) as apart,
     ):
         for batch in _whole_values(updates, columns):
             gone = cancelling(batch, columns, task.apart_upto)
-            held.write(batch.filter(of_bools(~gone)))
+            kept.write(batch.filter(of_bools(~gone)))
             apart.write(batch.filter(of_bools(gone)))
-        return WriteAnswer((*held.close(), *apart.close()), tally.rows, tally.digest, tally.fetched.bytes)
+        return WriteAnswer((*kept.close(), *apart.close()), tally.rows, tally.digest, tally.fetched.bytes)
 
 
 def _whole_values(updates: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -125,15 +125,15 @@ def _whole_values(updates: Iterable[pa.RecordBatch], columns: Sequence[str]) -> 
 
     A single pair left apart would keep its part from being answered with as it is (plan/unmerged.py).
     """
-    held: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     for batch in updates:
-        rows = joined([*held, batch])
+        rows = joined([*waiting, batch])
         last = int(np.flatnonzero(starts(rows, columns))[-1]) if rows.num_rows else 0
         rest = rows.slice(last)
         waits = weight_of_rows(rest) <= VALUE_ROWS
         yield rows.slice(0, last) if waits else rows
-        held = [compacted(rest, rows)] if waits else []
-    yield from held
+        waiting = [compacted(rest, rows)] if waits else []
+    yield from waiting
 
 
 def write_updates(
@@ -163,7 +163,7 @@ def merged(
         for chain, capacity in zip(chains, capacities, strict=True)
     ]
 
-    for rows in rounds(runs, lambda held: list(summed(held, order, resort=forwards))):
+    for rows in rounds(runs, lambda kept: list(summed(kept, order, resort=forwards))):
         yield from summed(rows, order, resort=forwards)
 
 
@@ -185,7 +185,7 @@ def rounds(runs: Sequence[Run], shrink: Shrink) -> Iterator[list[pa.RecordBatch]
     """The rows of all runs, round by round: those of a round come before those of the next, and rows that are equal in
     the runs' columns are in one round.
 
-    A round is a list of batches, each in order. What is held back (see above) passes through `shrink` each time. Where
+    A round is a list of batches, each in order. What is kept (see above) passes through `shrink` each time. Where
     the process has little memory left for it, the runs hold less, and there are more rounds.
     """
     wanted = sum(run.capacity for run in runs) * ROW_BYTES
@@ -196,18 +196,18 @@ def rounds(runs: Sequence[Run], shrink: Shrink) -> Iterator[list[pa.RecordBatch]
 
 
 def _rounds(runs: Sequence[Run], shrink: Shrink) -> Iterator[list[pa.RecordBatch]]:
-    held: list[pa.RecordBatch] = []
+    kept: list[pa.RecordBatch] = []
     while runs := [run for run in runs if run.fill()]:
         bound = min((run.last for run in runs if run.more), default=None)
         taken = [rows for run in runs if (rows := run.take_before(bound)).num_rows]
         if taken or bound is None:
-            yield [*held, *taken]
-            held = []
+            yield [*kept, *taken]
+            kept = []
         else:
             equal = (run.take_up_to(bound) for run in runs)
-            held = shrink([*held, *(rows for rows in equal if rows.num_rows)])
-    if held:
-        yield held
+            kept = shrink([*kept, *(rows for rows in equal if rows.num_rows)])
+    if kept:
+        yield kept
 
 
 def chained(parts: Iterable[Part]) -> list[list[Part]]:
@@ -260,15 +260,15 @@ class Run:
     def fill(self) -> bool:
         """Read on if few rows are left in memory; False if none are left at all."""
         batches = [self._rows] if self._rows else []
-        held = sum(map(weight_of_rows, batches))
-        if held == 0 or held < self.capacity // 2:
-            while self.more and held < max(1, self.capacity):
+        weight = sum(map(weight_of_rows, batches))
+        if weight == 0 or weight < self.capacity // 2:
+            while self.more and weight < max(1, self.capacity):
                 rows, self.more = next(self._pieces, (None, False))
                 if rows:
                     batches.append(rows)
-                    held += weight_of_rows(rows)
+                    weight += weight_of_rows(rows)
             self._rows = joined(batches) if batches else None
-        return bool(held)
+        return bool(weight)
 
     @property
     def last(self) -> SortKey:
@@ -348,13 +348,13 @@ def pieces_of(
 
 
 def pieces_in_memory(
-    held: Sequence[pa.RecordBatch], capacity: int, prepare: Callable[[pa.RecordBatch], pa.RecordBatch]
+    batches: Sequence[pa.RecordBatch], capacity: int, prepare: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[Piece]:
     """The pieces of rows that are in memory, in order."""
-    for at, rows in enumerate(held):
+    for at, rows in enumerate(batches):
         for start in range(0, rows.num_rows, max(1, capacity)):
             some = rows.slice(start, max(1, capacity))
-            yield prepare(some), start + some.num_rows < rows.num_rows or at + 1 < len(held)
+            yield prepare(some), start + some.num_rows < rows.num_rows or at + 1 < len(batches)
 
 
 def groups_at_once(part: Part, capacity: int) -> int:

@@ -250,11 +250,11 @@ def _choice(step: Choice, at: _Computed) -> _Answer:
     taken, given = [], []
     for condition, value in step.cases:
         wrong = _either(wrong, _both(open_, at.wrong_in(condition)))
-        held = holds(condition, at.batch)
-        taken.append(held)
+        met = holds(condition, at.batch)
+        taken.append(met)
         given.append(at.column(value))
-        wrong = _either(wrong, _both(open_ & bools_of(held), at.wrong(value)))
-        open_ &= ~bools_of(held)
+        wrong = _either(wrong, _both(open_ & bools_of(met), at.wrong(value)))
+        open_ &= ~bools_of(met)
     wrong = _either(wrong, _both(open_, at.wrong(step.otherwise)))
     otherwise = at.column(step.otherwise)
     if not taken:

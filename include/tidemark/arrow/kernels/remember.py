@@ -54,7 +54,7 @@ def left_of(
     chains = chained(task.parts)
     capacity = buffered_rows // max(1, len(chains))
     runs = [Run(_pieces(store, chain, task, tally, capacity), order, capacity) for chain in chains]
-    for batches in rounds(runs, lambda held: held):
+    for batches in rounds(runs, lambda kept: kept):
         for rows in sorted_pieces(batches, order, together=order, resort=False, most=PIECE_BYTES):
             if (left := _summed(rows, order, said)).num_rows:
                 yield left

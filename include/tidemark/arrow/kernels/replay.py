@@ -90,7 +90,7 @@ def _decoded(letters: pa.RecordBatch, collection: Collection, source: DeadLetter
     wanted = decoded_schema(collection)
     try:
         pairs = found(letters.schema, wanted)
-        lacking = [field.name for field, held in pairs if held is None and field_id(field) is None]
+        lacking = [field.name for field, column in pairs if column is None and field_id(field) is None]
         if lacking:
             raise KeyError(f"column {lacking[0]} was not read then")
         return as_wanted(letters, pairs, letters.num_rows)

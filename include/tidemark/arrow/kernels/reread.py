@@ -71,10 +71,10 @@ def _reread(store: ObjectStore, task: RereadTask, now: _Now) -> RereadAnswer:
     letters: list[LedgerEntry] = []
     entries = [_read(store, task, file, number, now, letters) for number, file in enumerate(task.files, task.first)]
     bad = {n for n, entry in enumerate(entries, task.first) if entry.status is Status.QUARANTINED}
-    held, spilled = now.runs()
+    in_memory, spilled = now.runs()
     written = _Written(task)
     write = _restated if task.collection.kind.facts else _differing
-    parts = write(store, task, held, spilled, bad, written)
+    parts = write(store, task, in_memory, spilled, bad, written)
     counted = [replace(entry, rows=written.rows[n]) for n, entry in enumerate(entries, task.first)]
     figures = written.added, written.retracted, written.event_times
     return RereadAnswer(parts, tuple(counted), tuple(letters), *figures)
@@ -83,14 +83,14 @@ def _reread(store: ObjectStore, task: RereadTask, now: _Now) -> RereadAnswer:
 def _differing(
     store: ObjectStore,
     task: RereadTask,
-    held: Sequence[pa.RecordBatch],
+    in_memory: Sequence[pa.RecordBatch],
     spilled: Sequence[Part],
     bad: Set[int],
     written: _Written,
 ) -> tuple[Part, ...]:
     schema = sourced_schema(task.collection)
     with _writer(store, task) as writer:
-        for sides in compared(store, task, held, spilled, leaving=bad):
+        for sides in compared(store, task, in_memory, spilled, leaving=bad):
             before, now = counts(sides, _order(task))
             written.count(added=excess(now, before), retracted=excess(before, now))
             if (rows := consolidated(sides.select(schema.names), _order(task))).num_rows:
@@ -103,7 +103,7 @@ def _differing(
 def _restated(
     store: ObjectStore,
     task: RereadTask,
-    held: Sequence[pa.RecordBatch],
+    in_memory: Sequence[pa.RecordBatch],
     spilled: Sequence[Part],
     bad: Set[int],
     written: _Written,
@@ -111,7 +111,7 @@ def _restated(
     """Facts at rest have no sign: those that are said are written apart from those that are taken back."""
 
     def counted() -> Iterator[pa.RecordBatch]:
-        for rows in restatements(store, task, held, spilled, leaving=bad):
+        for rows in restatements(store, task, in_memory, spilled, leaving=bad):
             diffs = integers(rows, DIFF)
             written.count(added=int((diffs > 0).sum()), retracted=int((diffs < 0).sum()))
             written.add(rows)
@@ -158,7 +158,7 @@ class _Now:
             self._spill()
         if not self._room.add(rows.nbytes) and self._held:
             self._spill()
-            self._room.add(rows.nbytes)  # the only rows held need no room
+            self._room.add(rows.nbytes)  # the only rows kept need no room
         self._held.append(rows)
         self._rows += rows.num_rows
         self._bytes += rows.nbytes
@@ -181,7 +181,7 @@ class _Now:
 def compared(
     store: ObjectStore,
     task: RereadTask | RetractedTask | TakenBackTask,
-    held: Sequence[pa.RecordBatch] = (),
+    in_memory: Sequence[pa.RecordBatch] = (),
     spilled: Sequence[Part] = (),
     *,
     written: Sequence[Contributed] = (),
@@ -190,9 +190,9 @@ def compared(
     buffered_rows: int = BUFFERED_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The updates of a correction, in order, all of equal ones in one batch: up to one of what the files say now, and
-    up to one, its diff turned, of what they contributed; `_side` tells them apart. What the files say now is `held` in
-    memory, in order, in the parts `spilled`, and `written` by them; what those numbered `leaving` contributed is left
-    as it is, and so is what is not within `keys`."""
+    up to one, its diff turned, of what they contributed; `_side` tells them apart. What the files say now is
+    `in_memory`, in order, in the parts `spilled`, and `written` by them; what those numbered `leaving` contributed is
+    left as it is, and so is what is not within `keys`."""
     order = _order(task)
     together, sided = order[: -len((EVENT_TIME, SOURCE))], [*order, SIDE]
     numbers = {
@@ -203,7 +203,7 @@ def compared(
     new = {part.file.key: None for part in spilled}
     sides = [(chain, +1) for chain in chained([*spilled, *_parts(written)])]
     sides += [(chain, -1) for chain in chained(_parts(task.contributed))]
-    capacity = buffered_rows // max(1, len(sides) + bool(held))
+    capacity = buffered_rows // max(1, len(sides) + bool(in_memory))
 
     def read(chain: Sequence[Part], sign: int) -> Iterator[Piece]:
         return pieces_of(
@@ -219,7 +219,7 @@ def compared(
         )
 
     runs = [Run(read(chain, sign), together, capacity) for chain, sign in sides]
-    runs += [Run(pieces_in_memory(held, capacity, lambda rows: _as_of(rows, task, +1)), together, capacity)]
+    runs += [Run(pieces_in_memory(in_memory, capacity, lambda rows: _as_of(rows, task, +1)), together, capacity)]
     for batches in rounds(runs, lambda some: list(summed(some, sided, resort=True))):
         for rows in sorted_pieces(batches, sided, together=order, most=PIECE_BYTES):
             yield consolidated(rows, sided)

@@ -5,7 +5,7 @@ found, for many keys at a time:
 
 1. New facts are merged by key from their parts (merge.py), in *blocks* that hold all new facts of their keys.
 2. The facts known before, of the block's keys and as far as they are remembered, are looked up in unsealed parts.
-3. Where a key's oldest fact is a new one, the value held before it is looked up in the trace.
+3. Where a key's oldest fact is a new one, the value before it is looked up in the trace.
 4. The law is applied to all keys of the block at once (history.py), and equal updates are added up.
 
 An example. Of key k the collection learned: A at event time 10, B at 30. Both are drained, so the trace holds +A at 10,
@@ -13,12 +13,12 @@ An example. Of key k the collection learned: A at event time 10, B at 30. Both a
 Its neighbour after it is B, a known fact; before it there is none, and up to 25 the trace adds up to A. So the updates
 are -A +C at 28, and +A -C at 30, where what was A until B came is taken back and becomes what was C.
 
-The value held before the oldest fact of a key is the sum of its updates that happened up to and at the horizon. At it,
+The value before the oldest fact of a key is the sum of its updates that happened up to and at the horizon. At it,
 because the updates of older facts may have been moved up to `since`, which the horizon may equal. The sum then also
 has what known facts at the horizon itself changed, and that does not matter: a new fact before one of these happened at
 the horizon too, so what it puts there it takes away at the same event time, and the two cancel.
 
-Of a fact that is taken back this is not so: what it hid may be what was held before it. So the horizon of a task is
+Of a fact that is taken back this is not so: what it hid may be what was current before it. So the horizon of a task is
 below all that is taken back, and there the sum holds nothing of it (kernels/retracted.py).
 
 Costs: every new fact is read once. Of known facts and of the trace only the row groups that can hold one of the block's
@@ -89,7 +89,7 @@ def updates_from(
     capacity = buffered_rows // max(1, len(chains))
     runs = [Run(_facts_of(store, chain, task, tally, capacity), key_columns, capacity) for chain in chains]
     with _Past(store, task, tally) as past:
-        for batches in rounds(runs, lambda held: held):
+        for batches in rounds(runs, lambda kept: kept):
             for facts in sorted_pieces(batches, order, together=key_columns, resort=False, most=BLOCK_BYTES):
                 for block in past.blocks(facts):
                     yield from _updates(block, task)
@@ -151,7 +151,7 @@ def _is_nothing(part: Part, horizon: int) -> bool:
 
 @dataclass(frozen=True)
 class _Block:
-    """All facts of some keys that are remembered or new, in order, and updates of what was held before them."""
+    """All facts of some keys that are remembered or new, in order, and updates of the values before them."""
 
     facts: pa.RecordBatch
     keys: pa.RecordBatch
@@ -166,7 +166,7 @@ class _Past:
         self._key_columns = [column.name for column in task.collection.key]
         self._order = sort_columns(task.collection, facts=True)
         facts, updates = facts_schema(task.collection), updates_schema(task.collection)
-        held = [*value_columns(task.collection), DIFF]
+        columns = [*value_columns(task.collection), DIFF]
         known = [p for p in task.facts if p.last_time < task.lower and p.last_event_time >= task.horizon]
         trace = [p for p in task.trace if p.first_event_time <= task.horizon and not _is_nothing(p, task.horizon)]
         self._signed = signed_schema(task.collection) if any_taken_back(task.facts) else None
@@ -190,7 +190,7 @@ class _Past:
             store,
             trace,
             keys=some_of(updates, self._key_columns),
-            others=some_of(updates, held),
+            others=some_of(updates, columns),
             wanted=Wanted(
                 some_of(updates, [EVENT_TIME]),
                 lambda rows: np.asarray(integers(rows, EVENT_TIME) <= task.horizon),
@@ -199,7 +199,7 @@ class _Past:
             fetched=tally.fetched,
         )
         self._keys_at_once = MANY
-        self._nothing = no_rows(some_of(updates, [*self._key_columns, *held]))
+        self._nothing = no_rows(some_of(updates, [*self._key_columns, *columns]))
 
     def _all_remembered(self, part: Part) -> bool:
         """Whether that is true of every fact of a part, by its bounds."""
@@ -284,14 +284,14 @@ def _updates(block: _Block, task: ResolveTask) -> Iterator[pa.RecordBatch]:
     """The law over a block: keys as numbers, values as the rows that hold them; and as columns again."""
     key_columns = [column.name for column in task.collection.key]
     value_names = value_columns(task.collection)
-    held, held_keys, rows_held = _held(block, key_columns, value_names)
+    row_of_key, keys_before, rows_before = _values_before(block, key_columns, value_names)
     facts, numbered = _numbers(block, task, key_columns, value_names)
-    base = np.where(held == NOTHING, NOTHING, held + facts.num_rows)
+    base = np.where(row_of_key == NOTHING, NOTHING, row_of_key + facts.num_rows)
     changed = changes_of(numbered, base)
     if not len(changed.key):
         return
-    cells = [facts.select(value_names), rows_held.select(value_names)]
-    keys = [numbered.key, held_keys]
+    cells = [facts.select(value_names), rows_before.select(value_names)]
+    keys = [numbered.key, keys_before]
     numbers = _numbered(cells, keys)
     net = _net(changed, numbers)
     schema, start = updates_schema(task.collection), 0
@@ -345,10 +345,10 @@ def _net(changed: Changes, numbers: Ints) -> Changes:
     )
 
 
-def _held(block: _Block, key_columns: list[str], value_names: list[str]) -> tuple[Ints, Ints, pa.RecordBatch]:
-    """For each key the row that holds the one value held before its facts, or NOTHING; the keys of these rows; and
+def _values_before(block: _Block, key_columns: list[str], value_names: list[str]) -> tuple[Ints, Ints, pa.RecordBatch]:
+    """For each key the row that holds the one value before its facts, or NOTHING; the keys of these rows; and
     the rows."""
-    held = np.full(block.keys.num_rows, NOTHING)
+    row_of_key = np.full(block.keys.num_rows, NOTHING)
     rows = block.before
     keys, diffs = _keys_of_rows(block, rows, key_columns), integers(rows, DIFF)
     # Values may be wide: they are compared only where a key has several updates.
@@ -362,8 +362,8 @@ def _held(block: _Block, key_columns: list[str], value_names: list[str]) -> tupl
             f"the trace holds for key {_named(block.keys, key)} not one value before its facts, "
             f"but multiplicities {diffs[keys == key].tolist()}"
         )
-    held[keys] = np.arange(rows.num_rows)
-    return held, keys, rows
+    row_of_key[keys] = np.arange(rows.num_rows)
+    return row_of_key, keys, rows
 
 
 def _keys_of_rows(block: _Block, rows: pa.RecordBatch, key_columns: list[str]) -> Ints:

@@ -33,13 +33,13 @@ NOW = 0
 def restatements(
     store: ObjectStore,
     task: RereadTask,
-    held: Sequence[pa.RecordBatch],
+    in_memory: Sequence[pa.RecordBatch],
     spilled: Sequence[Part],
     *,
     leaving: Set[int] = frozenset(),
     buffered_rows: int = BUFFERED_ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """The facts of a correction, in order, with a `_diff` of +1 or -1. What the files say now is `held` in memory, in
+    """The facts of a correction, in order, with a `_diff` of +1 or -1. What the files say now is `in_memory`, in
     order, and in the parts `spilled`; what those numbered `leaving` contributed is left as it is.
 
     Raises Corruption if what a file contributed does not say each fact once.
@@ -49,7 +49,7 @@ def restatements(
     files = _files(task, leaving)
     sides: list[tuple[list[Part], dict[str, pa.Array] | None]] = [(chain, None) for chain in chained(spilled)]
     sides += [(chain, files) for chain in chained(part for some in task.contributed for part in some.parts)]
-    capacity = buffered_rows // max(1, len(sides) + bool(held))
+    capacity = buffered_rows // max(1, len(sides) + bool(in_memory))
     schema, with_sign = facts_schema(task.collection), signed_schema(task.collection)
 
     def read(chain: Sequence[Part], of: dict[str, pa.Array] | None) -> Iterator[Piece]:
@@ -65,7 +65,7 @@ def restatements(
         return signed(learned_at(rows, task.seal), with_sign, NOW)
 
     runs = [Run(read(chain, of), group, capacity) for chain, of in sides]
-    runs += [Run(pieces_in_memory(held, capacity, said), group, capacity)]
+    runs += [Run(pieces_in_memory(in_memory, capacity, said), group, capacity)]
     for batches in rounds(runs, lambda some: some):
         for rows in sorted_pieces(batches, order, together=group, resort=False, most=PIECE_BYTES):
             if (found := _differing(_contributed_once(rows, task), task)).num_rows:

@@ -94,11 +94,11 @@ def standing(
             f"a fact of key {keys_of(facts, [row], len(key_columns))[0]} that happened at "
             f"{int(integers(facts, EVENT_TIME)[row])} is taken back, but was never said"
         )
-    held = sums > 0
-    changed = held ^ np.where(leads, False, np.append(False, held[:-1]))
+    said = sums > 0
+    changed = said ^ np.where(leads, False, np.append(False, said[:-1]))
     kept = np.sort(rows[changed])
     signs = np.zeros(facts.num_rows, np.int64)
-    signs[rows[changed]] = np.where(held[changed], 1, -1)
+    signs[rows[changed]] = np.where(said[changed], 1, -1)
     left = facts.take(of_numbers(kept))
     left = left.set_column(left.schema.get_field_index(DIFF), left.schema.field(DIFF), of_numbers(signs[kept]))
     place = np.cumsum(starts(left, order)) - 1

@@ -70,14 +70,14 @@ def _plain(raw: bool | int | bytes) -> int:
     return int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
 
 
-def _units(held: pa.DataType, asked: pa.DataType) -> int | None:
-    """How many units of the type asked for are one of the type held; None where plain values are no whole numbers."""
+def _units(stored: pa.DataType, asked: pa.DataType) -> int | None:
+    """How many units of the type asked for are one of the stored type; None where plain values are no whole numbers."""
     whole = (pa.types.is_boolean, pa.types.is_int64)
     if pa.types.is_decimal128(asked):
-        scale = held.scale if pa.types.is_decimal128(held) else 0 if any(of(held) for of in whole) else None
+        scale = stored.scale if pa.types.is_decimal128(stored) else 0 if any(of(stored) for of in whole) else None
         return None if scale is None else int(10 ** (asked.scale - scale))
     if pa.types.is_timestamp(asked):
-        return DAY if pa.types.is_date32(held) else 1
+        return DAY if pa.types.is_date32(stored) else 1
     return 1 if pa.types.is_date32(asked) or any(of(asked) for of in whole) else None
 
 

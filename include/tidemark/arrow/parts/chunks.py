@@ -33,13 +33,13 @@ class Spanned:
 
     def holding(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Of some rows such ones, by those of the columns that they have."""
-        held: Bools | None = None
+        fitting: Bools | None = None
         for span, field in zip(self.spans, self.fields, strict=True):
             at = rows.schema.get_field_index(field.name)
             if at >= 0:
                 inside = _inside(rows.column(at), span)
-                held = inside if held is None else held & inside
-        return rows if held is None or held.all() else rows.filter(of_bools(held))
+                fitting = inside if fitting is None else fitting & inside
+        return rows if fitting is None or fitting.all() else rows.filter(of_bools(fitting))
 
 
 NO_SPANS = Spanned()

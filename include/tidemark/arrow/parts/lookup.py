@@ -150,24 +150,24 @@ class Lookup:
 
     def _among(self, near: Iterator[_Near], touched: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Of rows near the keys those that are wanted and of one of them, several row groups at a time."""
-        held: list[_Near] = []
+        gathered: list[_Near] = []
         size = 0
         for some in near:
-            held.append(some)
+            gathered.append(some)
             size += some.rows.nbytes
             if size >= GATHERED_BYTES:
-                yield self._wanted_of(held, touched)
-                held, size = [], 0
-        if held:
-            yield self._wanted_of(held, touched)
+                yield self._wanted_of(gathered, touched)
+                gathered, size = [], 0
+        if gathered:
+            yield self._wanted_of(gathered, touched)
 
     def _wanted_of(self, near: Sequence[_Near], touched: pa.RecordBatch) -> pa.RecordBatch:
         rows = joined([some.rows for some in near])
         if not self._keys.names[1:]:
             return rows
         start, end = near[0].start, near[-1].end
-        held = _among(rows.select(self._keys.names), touched.slice(start, end - start))
-        return rows if held.all() else rows.filter(of_bools(held))
+        among = _among(rows.select(self._keys.names), touched.slice(start, end - start))
+        return rows if among.all() else rows.filter(of_bools(among))
 
     def _near_of(self, file: _Open, groups: Sequence[int], touched: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of some row groups that are wanted and whose first key column is that of one of the keys."""
@@ -214,19 +214,19 @@ class _Open:
         """Row groups, each with what belongs to it, so many at a time as are read at once."""
         metadata = self.part.metadata
         fixed = 8 * metadata.num_columns
-        held: list[tuple[int, int, int]] = []
+        bundle: list[tuple[int, int, int]] = []
         size = 0
         for some in groups:
             group = metadata.row_group(some[0])
             more = max(group.total_byte_size, group.num_rows * fixed)
             # What is at hand of a row group is not read again.
-            if held and (size + more > AT_ONCE_BYTES or self.groups == [held[0][0]]):
-                yield held
-                held, size = [], 0
-            held.append(some)
+            if bundle and (size + more > AT_ONCE_BYTES or self.groups == [bundle[0][0]]):
+                yield bundle
+                bundle, size = [], 0
+            bundle.append(some)
             size += more
-        if held:
-            yield held
+        if bundle:
+            yield bundle
 
     def columns(self, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
         """Columns of row groups, as they are in the file. Those of a single one stay at hand."""
@@ -234,9 +234,9 @@ class _Open:
             return self.part.encoded(groups, schema)
         if self.groups != groups:
             self.groups, self.read = groups, []
-        for asked, held in self.read:
+        for asked, table in self.read:
             if asked is schema:
-                return held
+                return table
         self.read.append((schema, self.part.encoded(groups, schema)))
         return self.read[-1][1]
 
@@ -244,10 +244,10 @@ class _Open:
         """Some rows of row groups, by their places in these."""
         return self.taken(self.columns(groups, schema), schema, some)
 
-    def taken(self, held: pa.Table, schema: pa.Schema, some: Ints) -> pa.RecordBatch:
+    def taken(self, table: pa.Table, schema: pa.Schema, some: Ints) -> pa.RecordBatch:
         """The same of what `columns` gave."""
-        taken = [_taken(column, some) for column in held.columns]
-        return self.part.decoded(pa.RecordBatch.from_arrays(taken, held.schema.names), schema)
+        taken = [_taken(column, some) for column in table.columns]
+        return self.part.decoded(pa.RecordBatch.from_arrays(taken, table.schema.names), schema)
 
     def holding(self, groups: Sequence[int], places: Ints) -> tuple[Sequence[int], Ints]:
         """Those of the row groups that hold some of the places, and the places in these."""
@@ -255,11 +255,11 @@ class _Open:
             return groups, places
         sizes = np.array([self.part.part.groups[group][1] for group in groups])
         counts = np.diff(np.searchsorted(places, np.cumsum(sizes)), prepend=0)
-        held = counts > 0
-        if held.all():
+        needed = counts > 0
+        if needed.all():
             return groups, places
-        before = np.cumsum(np.where(held, 0, sizes))
-        kept = [group for group, holds in zip(groups, held.tolist(), strict=True) if holds]
+        before = np.cumsum(np.where(needed, 0, sizes))
+        kept = [group for group, holds in zip(groups, needed.tolist(), strict=True) if holds]
         return kept, places - np.repeat(before, counts)
 
 
@@ -282,19 +282,19 @@ def _taken(column: pa.ChunkedArray, some: Ints) -> pa.Array:
     return pa.concat_arrays(found)
 
 
-def _near(held: pa.ChunkedArray, wanted: pa.Array) -> Ints:
-    """The places in `held`, which ascends, of what is among `wanted`, which ascends."""
-    kind = held.type
+def _near(column: pa.ChunkedArray, wanted: pa.Array) -> Ints:
+    """The places in `column`, which ascends, of what is among `wanted`, which ascends."""
+    kind = column.type
     if kind == wanted.type and (pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind)):
-        numbers, sought = values(contiguous(held)), values(wanted)
+        numbers, sought = values(contiguous(column)), values(wanted)
         sought = sought[np.append(True, sought[1:] != sought[:-1])]
         starts, ends = (np.searchsorted(numbers, sought, side) for side in ("left", "right"))
         return _spans(starts, ends)
     if pa.types.is_dictionary(kind):
         sought = wanted.cast(kind.value_type)
-        found = [pc.is_in(chunk.dictionary, value_set=sought).take(chunk.indices) for chunk in held.chunks]
+        found = [pc.is_in(chunk.dictionary, value_set=sought).take(chunk.indices) for chunk in column.chunks]
     else:
-        found = [pc.is_in(chunk.cast(wanted.type), value_set=wanted) for chunk in held.chunks]
+        found = [pc.is_in(chunk.cast(wanted.type), value_set=wanted) for chunk in column.chunks]
     return np.flatnonzero(np.concatenate([values(some) for some in found]))
 
 

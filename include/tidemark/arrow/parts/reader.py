@@ -199,10 +199,10 @@ class OpenedPart:
         return [(name, known[number]) for name, number in numbered if number is not None and number in known]
 
     def _check_footer(self) -> None:
-        held = self._footer.rows
-        if held != [rows for _, rows in self.part.groups]:
+        counts = self._footer.rows
+        if counts != [rows for _, rows in self.part.groups]:
             raise Corruption(
-                f"{self.part.file.key} has {sum(held)} rows in {len(held)} row groups, "
+                f"{self.part.file.key} has {sum(counts)} rows in {len(counts)} row groups, "
                 f"recorded were {self.part.rows} in {len(self.part.groups)}"
             )
 

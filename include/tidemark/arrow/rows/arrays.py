@@ -23,9 +23,9 @@ _PYTHON = {pa.int64(): int, pa.int32(): int, pa.float64(): float, pa.string(): s
 
 def of_numbers(numbers: npt.NDArray[Any], missing: _Bools | None = None) -> pa.Array:
     """The array of whole or floating numbers, which is not copied; null where `missing`."""
-    held = np.ascontiguousarray(numbers)
+    data = np.ascontiguousarray(numbers)
     valid = None if missing is None or not missing.any() else _bits(~missing)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(held.dtype), len(held), [valid, pa.py_buffer(held)])
+    return pa.Array.from_buffers(pa.from_numpy_dtype(data.dtype), len(data), [valid, pa.py_buffer(data)])
 
 
 def of_bools(bools: _Bools) -> pa.BooleanArray:
@@ -42,27 +42,27 @@ def bools_of(array: pa.BooleanArray) -> _Bools:
     return np.unpackbits(packed, count=before + len(array), bitorder="little")[before:].view(np.bool_)
 
 
-def of_values(held: Sequence[Any], of: pa.DataType) -> pa.Array:
+def of_values(values: Sequence[Any], of: pa.DataType) -> pa.Array:
     """The column of a type that has these values; None is null. Times and dates are whole numbers here.
 
     Raises as Arrow does (TypeError, ValueError or ArithmeticError) for what is no value of the type: it is Arrow that
     is asked then, and whatever is of no plain type of Python it converts.
     """
     if pa.types.is_temporal(of):
-        return of_values(held, pa.int32() if of.bit_width == 32 else pa.int64()).cast(of)
-    kinds = {type(one) for one in held if one is not None}
+        return of_values(values, pa.int32() if of.bit_width == 32 else pa.int64()).cast(of)
+    kinds = {type(one) for one in values if one is not None}
     if pa.types.is_decimal(of) and kinds <= {Decimal}:
-        return _texts([None if one is None else format(one, "f") for one in held]).cast(of)
+        return _texts([None if one is None else format(one, "f") for one in values]).cast(of)
     if pa.types.is_binary(of) and kinds <= {bytes}:
-        return _texts(held).view(of)
-    if not kinds <= {_PYTHON.get(of)} or (pa.types.is_integer(of) and not _fit(held, of)):
-        return pa.array(held, of)
+        return _texts(values).view(of)
+    if not kinds <= {_PYTHON.get(of)} or (pa.types.is_integer(of) and not _fit(values, of)):
+        return pa.array(values, of)
     if of == pa.string():
-        return _texts(held)
-    missing = np.array([one is None for one in held], bool)
-    known = [0 if one is None else one for one in held]
+        return _texts(values)
+    missing = np.array([one is None for one in values], bool)
+    known = [0 if one is None else one for one in values]
     if of == pa.bool_():
-        return pa.Array.from_buffers(of, len(held), [_bits(~missing), _bits(np.array(known, bool))])
+        return pa.Array.from_buffers(of, len(values), [_bits(~missing), _bits(np.array(known, bool))])
     return of_numbers(np.array(known, _NUMBERS[of]), missing)
 
 
@@ -80,12 +80,12 @@ def _bits(bools: _Bools) -> pa.Buffer:
     return pa.py_buffer(np.packbits(bools, bitorder="little"))
 
 
-def _fit(held: Sequence[int | None], of: pa.DataType) -> bool:
+def _fit(values: Sequence[int | None], of: pa.DataType) -> bool:
     beyond = 1 << (of.bit_width - 1)
-    return all(one is None or -beyond <= one < beyond for one in held)
+    return all(one is None or -beyond <= one < beyond for one in values)
 
 
-def _texts(held: Sequence[str | bytes | None]) -> pa.StringArray:
+def _texts(values: Sequence[str | bytes | None]) -> pa.StringArray:
     texts = pa.lib.StringBuilder()
-    texts.append_values(held)
+    texts.append_values(values)
     return texts.finish()

@@ -35,22 +35,22 @@ def nested(schema: pa.Schema) -> pa.Schema:
             at = at.setdefault(step, {})
         at[name] = field.type
 
-    def type_of(held: Any) -> pa.DataType:
-        return pa.struct([(name, type_of(of)) for name, of in held.items()]) if isinstance(held, dict) else held
+    def type_of(node: Any) -> pa.DataType:
+        return pa.struct([(name, type_of(of)) for name, of in node.items()]) if isinstance(node, dict) else node
 
-    return pa.schema([(name, type_of(held)) for name, held in tree.items()])
+    return pa.schema([(name, type_of(node)) for name, node in tree.items()])
 
 
 def leaves(rows: pa.Table | pa.RecordBatch, paths: Sequence[str]) -> pa.RecordBatch:
     """Columns by their paths, null where anything above them is."""
-    held = {name: contiguous(rows.column(name)) for name in {path.partition(".")[0] for path in paths}}
+    columns = {name: contiguous(rows.column(name)) for name in {path.partition(".")[0] for path in paths}}
 
     def at(path: str) -> pa.Array:
-        if path not in held:
+        if path not in columns:
             above, _, name = path.rpartition(".")
             struct = at(above)
-            held[path] = struct.flatten()[struct.type.get_field_index(name)]
-        return held[path]
+            columns[path] = struct.flatten()[struct.type.get_field_index(name)]
+        return columns[path]
 
     return pa.RecordBatch.from_arrays([at(path) for path in paths], list(paths))
 
@@ -77,8 +77,8 @@ def words(array: pa.Array) -> npt.NDArray[np.uint64]:
     """The two 64-bit words of each decimal's units, the low one first; anything where null."""
     if len(array) == 0:
         return np.empty((0, 2), np.uint64)
-    held = np.frombuffer(array.buffers()[1], "<u8", count=2 * len(array), offset=array.offset * 16)
-    return held.reshape(-1, 2)
+    flat = np.frombuffer(array.buffers()[1], "<u8", count=2 * len(array), offset=array.offset * 16)
+    return flat.reshape(-1, 2)
 
 
 def in_units(array: pa.Array) -> pa.Array:

@@ -131,16 +131,16 @@ def wholes(
     where what belongs together ends: `last_begins` says of some rows at which one that begins to which rows that are
     still to come may belong. InvalidUsage where rows that belong together take more than the room. No piece takes more,
     and no more than that is gathered, but for one row."""
-    held, count, size = list[pa.RecordBatch](), 0, 0
+    waiting, count, size = list[pa.RecordBatch](), 0, 0
     wanted, most = rows, room // 2
     for batch in (some for whole in batches for some in pieces(whole, room // 8)):
         if not batch.num_rows:
             continue
-        held.append(batch)
+        waiting.append(batch)
         count, size = count + batch.num_rows, size + batch.nbytes
         if count < wanted and size < most:
             continue
-        together = joined(held)
+        together = joined(waiting)
         at = last_begins(together)
         if at:
             yield together.slice(0, at)
@@ -149,23 +149,23 @@ def wholes(
             raise InvalidUsage(f"rows that belong together take more than {room} bytes")
         # Looked at again only when there are twice as many: so each row is looked at a few times, however many there
         # are; of what nearly fills the room more often, as what is handed on must fit there.
-        held, count, size = [left], left.num_rows, left.nbytes
+        waiting, count, size = [left], left.num_rows, left.nbytes
         wanted, most = max(rows, 2 * count), max(room // 2, min(2 * size, room - room // 8))
-    if held:
-        yield joined(held)
+    if waiting:
+        yield joined(waiting)
 
 
 def _kept_together(cut: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Pieces in order, cut again where a row differs from the one before it in `columns`."""
-    held: pa.RecordBatch | None = None
+    rest: pa.RecordBatch | None = None
     for piece in cut:
-        rows = piece if held is None else pa.concat_batches([held, piece])
+        rows = piece if rest is None else pa.concat_batches([rest, piece])
         last = int(np.flatnonzero(starts(rows, columns))[-1])
         if last:
             yield rows.slice(0, last)
-        held = compacted(rows.slice(last), rows)
-    if held is not None:
-        yield held
+        rest = compacted(rows.slice(last), rows)
+    if rest is not None:
+        yield rest
 
 
 def _lengths(sizes: Ints, most: int) -> Iterator[int]:

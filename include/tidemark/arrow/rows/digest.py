@@ -57,7 +57,7 @@ BLOCK_BYTES = 8 * 2**20
 LONG = 65_536
 """Bytes of a string from which on it is hashed by itself, and words of it hashed at a time."""
 
-_MASKS = np.array([2 ** (8 * held) - 1 for held in range(9)], np.uint64)
+_MASKS = np.array([2 ** (8 * length) - 1 for length in range(9)], np.uint64)
 
 
 def digest(table: pa.Table | pa.RecordBatch, *, forward: int = 0) -> int:
@@ -110,8 +110,8 @@ def _codes(array: pa.Array) -> Words:
         codes = _string_codes(array)
     else:
         codes = _decimal_codes(array) if pa.types.is_decimal(array.type) else _fixed_codes(array)
-    held = valid(array)
-    return codes if held is None else np.where(held, codes, NULL)
+    known = valid(array)
+    return codes if known is None else np.where(known, codes, NULL)
 
 
 def _fixed_codes(array: pa.Array) -> Words:
@@ -123,8 +123,8 @@ def _fixed_codes(array: pa.Array) -> Words:
 
 
 def _decimal_codes(array: pa.Array) -> Words:
-    held = words(array) ^ _positions(2)
-    codes = _mix(held[:, 0].copy()) + _mix(held[:, 1].copy())
+    halves = words(array) ^ _positions(2)
+    codes = _mix(halves[:, 0].copy()) + _mix(halves[:, 1].copy())
     return _mix(codes ^ np.uint64(16))
 
 
@@ -167,10 +167,10 @@ def _sums_of_words(offsets: Ints, lengths: Ints, window: Words) -> Words:
     ends = np.cumsum(words)
     number = np.arange(ends[-1]) - np.repeat(ends - words, words)
     word = window[np.repeat(offsets[:-1], words) + (number << 3)]
-    held = words > 0
-    if not held.any():
+    nonempty = words > 0
+    if not nonempty.any():
         return np.zeros(len(words), np.uint64)
-    word[ends[held] - 1] &= _MASKS[(lengths - ((words - 1) << 3))[held]]
+    word[ends[nonempty] - 1] &= _MASKS[(lengths - ((words - 1) << 3))[nonempty]]
     word ^= _positions(int(words.max()))[number]
     sums = np.zeros(len(word) + 1, np.uint64)
     np.cumsum(_mix(word), out=sums[1:])

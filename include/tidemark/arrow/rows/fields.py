@@ -21,11 +21,11 @@ FieldPairs = Sequence[tuple[pa.Field, pa.Field | None]]
 """The fields wanted, each with the file's field that gives it, or None if it is null throughout."""
 
 
-def found(held: pa.Schema, wanted: pa.Schema) -> FieldPairs:
+def found(stored: pa.Schema, wanted: pa.Schema) -> FieldPairs:
     """Where the fields wanted are in a file. Raises KeyError, saying which, if one cannot be made of them."""
-    numbered = {number: field for field in held if (number := field_id(field)) is not None}
-    bare = {field.name: field for field in held if field_id(field) is None}
-    named = {field.name: field for field in held}
+    numbered = {number: field for field in stored if (number := field_id(field)) is not None}
+    bare = {field.name: field for field in stored if field_id(field) is None}
+    named = {field.name: field for field in stored}
     pairs = []
     for field in wanted:
         number = field_id(field)
@@ -55,8 +55,8 @@ def as_wanted(rows: pa.RecordBatch, pairs: FieldPairs, count: int) -> pa.RecordB
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _is_narrower(held: pa.DataType, wanted: pa.DataType) -> bool:
-    old, new = _value_type(held), _value_type(wanted)
+def _is_narrower(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    old, new = _value_type(stored), _value_type(wanted)
     return old is not None and new is not None and widens(old, new)
 
 
@@ -91,12 +91,12 @@ def todays_names(table: pa.Table, collection: Collection) -> pa.Table:
     return table.rename_columns([field.name if number is None else names[number] for field, number in kept])
 
 
-def is_earlier(held: pa.Schema, now: pa.Schema) -> bool:
-    """Whether a file with the columns `held` was written under an earlier declaration than the one of `now`: it lacks
+def is_earlier(stored: pa.Schema, now: pa.Schema) -> bool:
+    """Whether a file with the columns `stored` was written under an earlier declaration than the one of `now`: it lacks
     nothing but what was added since, and has nothing else, in the same order."""
     try:
-        pairs = found(held, now)
+        pairs = found(stored, now)
     except KeyError:
         return False
-    names: list[str] = held.names
+    names: list[str] = stored.names
     return names == [source.name for _, source in pairs if source is not None]

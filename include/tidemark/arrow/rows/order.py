@@ -146,8 +146,8 @@ def rows_around(batch: pa.RecordBatch, keys: Sequence[Key], columns: Sequence[st
     if not keys or keys[0][0] is NULL or not pa.types.is_int64(first.type) or first.null_count:
         before, up_to = np.zeros(len(keys), np.int64), np.full(len(keys), batch.num_rows)
     else:
-        held, sought = values(first), np.array([key[0] for key in keys], np.int64)
-        before, up_to = np.searchsorted(held, sought, "left"), np.searchsorted(held, sought, "right")
+        numbers, sought = values(first), np.array([key[0] for key in keys], np.int64)
+        before, up_to = np.searchsorted(numbers, sought, "left"), np.searchsorted(numbers, sought, "right")
     for at in np.flatnonzero(before < up_to).tolist():
         bound = sort_key_of(keys[at])
         before[at], up_to[at] = rows_before(batch, bound, columns), rows_up_to(batch, bound, columns)
@@ -171,10 +171,10 @@ def _equal(column: pa.Array, cell: tuple[int, Any], low: int, high: int) -> tupl
     where it has none, that of the rows before it."""
     kind, value = cell
     if kind == PLAIN and _counted(column.type) and not column.null_count:
-        held = values(column)[low:high]
+        numbers = values(column)[low:high]
         if not -(2**63) <= value < 2**63:  # as the place behind the greatest number
             return (low, low) if value < 0 else (high, high)
-        return low + int(np.searchsorted(held, value, "left")), low + int(np.searchsorted(held, value, "right"))
+        return low + int(np.searchsorted(numbers, value, "left")), low + int(np.searchsorted(numbers, value, "right"))
     key = _sort_keys(column)
     first = bisect_left(range(high), cell, low, high, key=key)
     if first == high or key(first) != cell:
@@ -213,9 +213,9 @@ def _differs(array: pa.Array) -> Bools:
         differs = left != right
         if pa.types.is_floating(array.type):
             differs &= ~(np.isnan(left) & np.isnan(right))
-    held = valid(array)
-    if held is not None:
-        differs = np.where(held[:-1] & held[1:], differs, held[:-1] != held[1:])
+    known = valid(array)
+    if known is not None:
+        differs = np.where(known[:-1] & known[1:], differs, known[:-1] != known[1:])
     return np.asarray(differs)
 
 
@@ -229,9 +229,9 @@ def _descends(array: pa.Array) -> Bools:
         descends = left > right
         if pa.types.is_floating(array.type):
             descends |= ~np.isnan(left) & np.isnan(right)
-    held = valid(array)
-    if held is not None:
-        descends = np.where(held[:-1] & held[1:], descends, held[:-1])
+    known = valid(array)
+    if known is not None:
+        descends = np.where(known[:-1] & known[1:], descends, known[:-1])
     return np.asarray(descends)
 
 

@@ -61,12 +61,12 @@ def woven(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa.Recor
     return joined([large, fresh]).take(of_numbers(order))
 
 
-def _among(held: pa.Array, some: pa.Array) -> Bools:
+def _among(array: pa.Array, some: pa.Array) -> Bools:
     """Which elements of an array in order are equal to one of some values."""
-    inside, distinct = values(held), np.unique(values(some))
+    inside, distinct = values(array), np.unique(values(some))
     begins, ends = np.searchsorted(inside, distinct), np.searchsorted(inside, distinct, "right")
     there = begins < ends
-    steps = np.zeros(len(held) + 1, np.int8)
+    steps = np.zeros(len(array) + 1, np.int8)
     steps[begins[there]] += 1
     steps[ends[there]] -= 1
     return np.asarray(np.cumsum(steps[:-1], dtype=np.int8).view(bool))

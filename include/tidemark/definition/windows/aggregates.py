@@ -65,7 +65,7 @@ def _value(of: RowExpression, where: RowExpression | None) -> str:
 def on_a_grid(value: str) -> str:
     """A number with so few binary digits that there are few different ones (model/window/quantile.py): a whole number
     of the power of two that its last digit is worth."""
-    held = f"CAST({value} AS double)"
-    worth = f"power(2D, greatest(floor(log2(abs({held}))) - {DIGITS - 1}, {_LEAST_EXPONENT}))"
-    plain = f"{held} = 0 OR NOT abs({held}) < CAST('Infinity' AS double)"
-    return f"CASE WHEN {plain} THEN {held} + 0D ELSE rint({held} / {worth}) * {worth} END"
+    number = f"CAST({value} AS double)"
+    worth = f"power(2D, greatest(floor(log2(abs({number}))) - {DIGITS - 1}, {_LEAST_EXPONENT}))"
+    plain = f"{number} = 0 OR NOT abs({number}) < CAST('Infinity' AS double)"
+    return f"CASE WHEN {plain} THEN {number} + 0D ELSE rint({number} / {worth}) * {worth} END"

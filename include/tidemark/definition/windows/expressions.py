@@ -89,12 +89,12 @@ def _read(text: str, called: str, table: str) -> exp.Select:
 
 def _is_single(query: exp.Select, table: str) -> bool:
     """Whether a select is one expression from the table, and nothing else."""
-    said = {part for part, held in query.args.items() if held}
+    said = {part for part, clause in query.args.items() if clause}
     from_ = query.args.get("from_")
     source = from_.this if isinstance(from_, exp.From) else None
     if not isinstance(source, exp.Table) or source.name != table:
         return False
-    plain = not any(held for part, held in source.args.items() if part != "this")
+    plain = not any(clause for part, clause in source.args.items() if part != "this")
     single = len(query.selects) == 1 and not isinstance(query.selects[0], exp.Alias | exp.Aliases | exp.Star)
     return said <= {"expressions", "from_"} and plain and single
 

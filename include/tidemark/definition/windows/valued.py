@@ -64,7 +64,7 @@ def needed(declared: Checked, valued: str) -> tuple[str, ...]:
 def _value(one: Aggregate, of: RowExpression | None, where: RowExpression | None) -> str:
     """What an aggregate is of in a row: null where that is not for it."""
     if of is None or one.function is Function.COUNT:
-        given = [f"({held})" for held in (of and f"({of.sql}) IS NOT NULL", where and where.sql) if held]
+        given = [f"({condition})" for condition in (of and f"({of.sql}) IS NOT NULL", where and where.sql) if condition]
         return f"CASE WHEN {' AND '.join(given)} THEN true END"
     return in_rows_that_count(of, where)
 

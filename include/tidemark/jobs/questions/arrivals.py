@@ -91,8 +91,8 @@ class Arrivals:
         cutter = self._arrived(files, now)
         size = sum(file.bytes for file in pending)
         opened = min((file.landed_at for file in pending), default=now)
-        held = Open(min(now, opened), round(size * (self._rows_per_byte or 0)), size) if pending else None
-        self._cutter, cut = cutter.cut(held, now)
+        batch = Open(min(now, opened), round(size * (self._rows_per_byte or 0)), size) if pending else None
+        self._cutter, cut = cutter.cut(batch, now)
         if cut is None:
             return None
         self._announced |= {file.identity: (file.token, now) for file in pending}

@@ -120,7 +120,7 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
     recipe = recipe_of(derived, inputs)
     found = []
     for consumption in newest_first if every else newest_first[:1]:
-        consumed = {held.input: held.upper for held in consumption.inputs}
+        consumed = {input_.input: input_.upper for input_ in consumption.inputs}
         frontier = Frontier(consumption.upper, consumption.complete_below, consumed)
         if reason := _why_not_comparable(state, consumption, recipe, inputs):
             found.append(replace(frontier, untold=reason))
@@ -184,7 +184,7 @@ def _compared(job: Job, asked: Computation, keys: Sequence[Key] | None, most: in
 def _why_not_comparable(
     state: Arrangement, consumption: Consumption, recipe: Recipe | None, inputs: Sequence[InputState]
 ) -> str:
-    """Why what was held at a frontier cannot be compared with the definition; "" if it can."""
+    """Why the rows as of a frontier cannot be compared with the definition; "" if it can."""
     known = [given.state.collection for given in inputs if given.state is not None]
     if consumption.definition != computed_as(state.collection, known):
         return "another definition was in force"

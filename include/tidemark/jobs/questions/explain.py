@@ -57,8 +57,8 @@ def explain_declared(job: Job, file: DerivedFile) -> dict[str, Any]:
     inputs = opened(job, file.origin)
     recipe = recipe_of_file(file, inputs)
     head = job.log.load()
-    held = head.arrangement
-    state = held if held is not None and held.collection.is_derived else None
+    current = head.arrangement
+    state = current if current is not None and current.collection.is_derived else None
     try:
         report = _computed(file.name, file.origin, recipe, inputs, state)
     except InvalidUsage as error:
@@ -79,7 +79,7 @@ def _next_by(
         return _next(job, replace(state, collection=replace(state.collection, origin=derived)), inputs, recipe)
     other = "inputs are others" if was.inputs != derived.inputs else "definition is another"
     given = [(one.name, one.state) for one in inputs if one.state is not None]
-    read = [Input(name, job.neighbour(name).store.url, held, held.seal) for name, held in given if held.seal]
+    read = [Input(name, job.neighbour(name).store.url, input_, input_.seal) for name, input_ in given if input_.seal]
     rows = sum(changed_rows(job, one) for one in read)
     return {"does": "redefines", "mode": str(Mode.WHOLE), "why": f"the {other} than in version {version}", "rows": rows}
 
@@ -140,12 +140,12 @@ def _touches(job: Job, derived: Derived, mode: Mode, read: Sequence[Input]) -> d
 
 
 def _input_entry(state: Arrangement | None, given: InputState) -> dict[str, Any]:
-    held = state.consumed.of(given.name) if state and state.consumed else None
+    consumed = state.consumed.of(given.name) if state and state.consumed else None
     usable = given.state.certified_trace_upper if given.state else 0
     return {
         "input": given.name,
-        "consumed": held.upper if held else None,
-        "consumed_text": format_instant(held.upper) if held else None,
+        "consumed": consumed.upper if consumed else None,
+        "consumed_text": format_instant(consumed.upper) if consumed else None,
         "usable": usable,
         "usable_text": format_instant(usable) if usable else None,
     }

@@ -94,8 +94,8 @@ def last_run(log: StateLog, version: int) -> str:
 
 
 def _followed(state: Arrangement, given: InputState, one: Usable | Waits, laggard: str | None) -> FollowedInput:
-    held = state.consumed.of(given.name) if state.consumed else None
-    consumed = held.upper if held else None
+    recorded = state.consumed.of(given.name) if state.consumed else None
+    consumed = recorded.upper if recorded else None
     if isinstance(one, Waits):
         return FollowedInput(given.name, consumed, 0, 0, "lags")
     all_of_it = consumed is not None and consumed >= one.upper

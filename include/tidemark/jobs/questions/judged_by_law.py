@@ -138,7 +138,7 @@ class _Court:
         opened, fitting = self._fitting([key[: len(by)] for key in keys], 1 if near is None else SCANNED)
         if not fitting:
             return Verdict((), 0, 0, f"{len(keys)} of {len(keys)} keys have too many rows")
-        rows, held = self._read(opened, fitting, near), self._held(fitting, keys)
+        rows, stored = self._read(opened, fitting, near), self._stored(fitting, keys)
         asked = [
             self._priced(rows, row[: len(by)], stretch_of(self.rule, rows.instants(row[: len(by)]), window), window)
             for key, row, window in zip(keys, key_rows, windows, strict=True)
@@ -146,7 +146,7 @@ class _Court:
         ]
         chosen = _within_bounds(asked)
         left = f"{len(keys) - len(chosen)} of {len(keys)} keys have too many rows" if len(chosen) < len(keys) else ""
-        return replace(self._judged(rows, held, chosen, most), keys=len(chosen), left=left)
+        return replace(self._judged(rows, stored, chosen, most), keys=len(chosen), left=left)
 
     def of_all(self, most: int) -> Verdict:
         """What is found of all windows, or of as many as the bounds allow."""
@@ -165,11 +165,11 @@ class _Court:
 
     def _of_groups(self, opened: Opened, prefixes: Sequence[Key] | None, most: int) -> Verdict:
         """What is found of the windows of some groups. TooLarge where none of them can be judged."""
-        rows, held = self._read(opened, prefixes), self._held(prefixes, prefixes)
-        groups = list(dict.fromkeys([*rows.groups, *held.groups]))
+        rows, stored = self._read(opened, prefixes), self._stored(prefixes, prefixes)
+        groups = list(dict.fromkeys([*rows.groups, *stored.groups]))
         some = groups
         if len(groups) > MOST_KEYS:
-            some = groups[:: max(1, -(-(rows.rows.num_rows + held.rows.num_rows) // LAW_ROWS))]
+            some = groups[:: max(1, -(-(rows.rows.num_rows + stored.rows.num_rows) // LAW_ROWS))]
         asked = [
             self._priced(rows, group, stretch)
             for group in some
@@ -179,7 +179,7 @@ class _Court:
         if asked and not chosen:
             raise TooLarge(f"the rows that decide any window of {self.computation.name} are too many")
         whole = len(some) == len(groups) and len(chosen) == len(asked)
-        found = self._judged(rows, held, chosen, most)
+        found = self._judged(rows, stored, chosen, most)
         return found if whole else replace(found, left=f"{found.windows:,} windows were judged, the others were not")
 
     # Reading.
@@ -251,7 +251,7 @@ class _Court:
         table = pa.concat_tables(tables)
         return Grouped.of(table, by, micros(table.column(on)))
 
-    def _held(self, prefixes: Sequence[Key] | None, keys: Sequence[Key] | None) -> Grouped:
+    def _stored(self, prefixes: Sequence[Key] | None, keys: Sequence[Key] | None) -> Grouped:
         """What the collection holds of some groups, of `keys` or beginnings of them."""
         computation, by = self.computation, self.law.windows.by
         ranges: Sequence[KeyRange] = ()
@@ -277,7 +277,7 @@ class _Court:
             times = len(np.unique(integers(some, TIME))) if some.num_rows else 1
         return Asked(group, stretch, visits(self.rule, stretch, instants, times), only)
 
-    def _judged(self, rows: Grouped, held: Grouped, chosen: Sequence[Asked], most: int) -> Verdict:
+    def _judged(self, rows: Grouped, stored: Grouped, chosen: Sequence[Asked], most: int) -> Verdict:
         parts = [(rows.groups.get(one.group, (0, 0))[0], one.stretch) for one in chosen]
         numbers = sorted(set(chain.from_iterable(range(at + of.low, at + of.high) for at, of in parts)))
         seen = Seen.of(self.job, self.computation, self.law, rows, numbers)
@@ -293,16 +293,16 @@ class _Court:
                 for _, window, values in window_rows(self.law.windows, seen_rows, value_of)
                 if one.has(window) and self._is_due(window)
             }
-            there = shown.held(held, one.group, one.stretch, partial(self._is_held, one))
+            there = shown.held(stored, one.group, one.stretch, partial(self._is_compared, one))
             judged += len({*desired, *there})
             found += differing(shown, one.group, desired, there)
         return Verdict(tuple(found[:most]), judged, len({one.group for one in chosen}))
 
-    def _is_held(self, one: Asked, window: Window) -> bool:
+    def _is_compared(self, one: Asked, window: Window) -> bool:
         return one.has(window) and not self._stands(window)
 
     def _is_due(self, window: Window) -> bool:
-        """Whether a window's row is to be there, and is not one that stays as it is held."""
+        """Whether a window's row is to be there, and is not one that stays as it is stored."""
         windows, last = self.law.windows, self.computation.upper - 1
         closed = windows.early or closes_at(windows.kind, window.end, windows.grace) - 1 <= last
         return closed and not self._stands(window)

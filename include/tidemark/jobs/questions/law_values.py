@@ -62,7 +62,7 @@ class Seen:
         some = rows.rows.take(pa.array(numbers, pa.int64()))
         values, types = _by_spark(job, computation.name, given, law, some) if law.selects else _by_rows(law, some)
         of = {one: types[one.of] if one.of else None for one in law.windows.aggregates}
-        if beyond := [why for one, held in of.items() if (why := beyond_the_law(one, held))]:
+        if beyond := [why for one, type_ in of.items() if (why := beyond_the_law(one, type_))]:
             raise BeyondTheLaw(beyond[0])
         at, diffs = rows.places[list(numbers)].tolist(), integers(some, DIFF).tolist()
         learned, own = _learned(given, law, some), _identities(given, law, some)
@@ -73,7 +73,7 @@ class Seen:
             for row, (number, group) in enumerate(zip(numbers, groups, strict=True))
             if row in values
         }
-        return cls(happened, frozenset(one.name for one, held in of.items() if held is ColumnType.FLOAT))
+        return cls(happened, frozenset(one.name for one, type_ in of.items() if type_ is ColumnType.FLOAT))
 
 
 def value_of(one: Any, value: Any) -> Any:
@@ -103,7 +103,7 @@ def _by_rows(law: Lawful, some: pa.Table) -> tuple[Values, Types]:
     own = [name for name in sorted({one.of for one in law.windows.aggregates}) if name in lists]
     found: Values = {}
     for number in range(some.num_rows):
-        row = {name: held[number] for name, held in lists.items()}
+        row = {name: column[number] for name, column in lists.items()}
         more = {} if law.projection is None else projected_row(law.projection, law.types, row)
         if more is not None:
             given = {name: row[name] for name in own} | more

@@ -56,7 +56,7 @@ class Shown:
     def held(
         self, rows: Grouped, group: Group, stretch: Stretch, judged: Callable[[Window], bool]
     ) -> dict[Window, Counter[Values]]:
-        """How often each row of those windows of a stretch that are judged is held."""
+        """How often each row of those windows of a stretch that are judged is stored."""
         low, high = rows.groups.get(group, (0, 0))
         starts = rows.places[low:high].tolist()
         first = 0 if stretch.first is None else bisect_left(starts, stretch.first)
@@ -72,38 +72,38 @@ class Shown:
         kept = {window: Counter({row: count for row, count in each.items() if count}) for window, each in found.items()}
         return {window: each for window, each in kept.items() if each}
 
-    def same(self, desired: Values, held: Values) -> bool:
-        """Whether a row that is held is what the law says."""
-        return all(self._same(one, mine, its) for one, mine, its in zip(self.aggregates, desired, held, strict=True))
+    def same(self, desired: Values, stored: Values) -> bool:
+        """Whether a row that is stored is what the law says."""
+        return all(self._same(one, mine, its) for one, mine, its in zip(self.aggregates, desired, stored, strict=True))
 
-    def _same(self, one: Aggregate, desired: Any, held: Any) -> bool:
+    def _same(self, one: Aggregate, desired: Any, stored: Any) -> bool:
         if one.name in self.kept:
-            return bool((desired or 0) == held)  # a sum of nothing, to be added to
-        if desired is None or held is None:
-            return desired is held
+            return bool((desired or 0) == stored)  # a sum of nothing, to be added to
+        if desired is None or stored is None:
+            return desired is stored
         if one.function is Function.COLLECT:
             number = float if one.name in self.floats else Decimal  # Java and Python write floats in their own ways
-            return bool(json.loads(desired, parse_float=number) == json.loads(held, parse_float=number))
+            return bool(json.loads(desired, parse_float=number) == json.loads(stored, parse_float=number))
         if one.function is Function.APPROX_DISTINCT and self.estimated:
-            return abs(int(desired) - int(held)) <= math.ceil(_SKETCH * int(desired))
-        return bool(desired == held) or (desired != desired and held != held)
+            return abs(int(desired) - int(stored)) <= math.ceil(_SKETCH * int(desired))
+        return bool(desired == stored) or (desired != desired and stored != stored)
 
-    def as_differing(self, group: Group, window: Window, values: Values, desired: int, held: int) -> Differing:
+    def as_differing(self, group: Group, window: Window, values: Values, desired: int, stored: int) -> Differing:
         """A row that differs, as text."""
         known = dict(zip(self.by, group, strict=True)) | {WINDOW_START: window.start, WINDOW_END: window.end}
         known |= {one.name: value for one, value in zip(self.aggregates, values, strict=True)}
         row = [(column.name, str(_plain(known[column.name], column))) for column in self.columns]
-        return Differing(tuple(row), desired, held)
+        return Differing(tuple(row), desired, stored)
 
 
 def differing(
-    shown: Shown, group: Group, desired: Mapping[Window, Values], held: Mapping[Window, Counter[Values]]
+    shown: Shown, group: Group, desired: Mapping[Window, Values], stored: Mapping[Window, Counter[Values]]
 ) -> list[Differing]:
     """The rows of a group's windows that are not there as often as they should be, which is once or not at all."""
     found = []
-    for window in sorted({*desired, *held}):
+    for window in sorted({*desired, *stored}):
         wanted = desired.get(window)
-        there = held.get(window, Counter())
+        there = stored.get(window, Counter())
         equal = [row for row in there if wanted is not None and shown.same(wanted, row)]
         if wanted is not None and not equal:
             found.append(shown.as_differing(group, window, wanted, 1, 0))

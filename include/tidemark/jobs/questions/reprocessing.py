@@ -38,12 +38,12 @@ def reprocess_bytes(store: ObjectStore, state: Arrangement) -> int | None:
     needed: Sizes = {}
     for batch in without.batches:
         needed |= _sizes_in(store, batch.parts) if batch.parts is not None else {}
-    anyway = {held.id for held in without.batches}
+    anyway = {needed_batch.id for needed_batch in without.batches}
     others = [batch.parts for batch in state.batches if batch.id not in anyway and batch.parts is not None]
-    held: Sizes = {}
+    found: Sizes = {}
     for sizes in read_many(lambda ref: _sizes_in(store, ref), [*kept.values(), *others]):
-        held |= sizes
-    return sum(size for key, size in held.items() if key not in needed)
+        found |= sizes
+    return sum(size for key, size in found.items() if key not in needed)
 
 
 def _needing_no_corrections(state: Arrangement) -> Arrangement:

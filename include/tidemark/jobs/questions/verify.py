@@ -112,11 +112,11 @@ def _verify_parts(
     job: Job, state: Arrangement, found: Contents, answers: list[InspectAnswer], progress: Progress
 ) -> Iterator[Finding]:
     """Every row of every part that is there: what is missing or cut short is at fault already."""
-    held = [(batch, part) for batch, part in found.parts if part.file.key not in found.lost]
+    present = [(batch, part) for batch, part in found.parts if part.file.key not in found.lost]
     kind = state.collection.kind
-    tasks = [InspectTask(state.collection, part, kind.facts_in(batch)) for batch, part in held]
+    tasks = [InspectTask(state.collection, part, kind.facts_in(batch)) for batch, part in present]
     audited = _ran(job, "audit", tasks, "reading parts", progress)
-    for (batch, part), task, audit in zip(held, tasks, audited, strict=True):
+    for (batch, part), task, audit in zip(present, tasks, audited, strict=True):
         if audit.answer is None:
             yield Finding("readable", audit.error, batch.id, part.file.key)
         else:

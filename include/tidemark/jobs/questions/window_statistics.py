@@ -54,12 +54,12 @@ def statistics(job: Job, state: Arrangement, upto: int, *, open_too: bool) -> tu
     try:
         read = consumed_inputs(job, consumption, inputs)
     except NotComparable:
-        held, given = consumption.inputs[0], inputs[0].state
+        consumed, given = consumption.inputs[0], inputs[0].state
         why = "it was created again since"
-        if held.incarnation == given.incarnation:
+        if consumed.incarnation == given.incarnation:
             why = f"its history is merged below {format_instant(given.since)}"
         raise InvalidUsage(
-            f"statistics are read from {held.input} as known at {format_instant(held.upper - 1)}, and {why}"
+            f"statistics are read from {consumed.input} as known at {format_instant(consumed.upper - 1)}, and {why}"
         ) from None
     asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
     assert derived.definition.windows is not None  # who asks knows that

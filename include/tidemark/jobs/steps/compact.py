@@ -65,7 +65,7 @@ def _compact_once(job: Job, interval: Interval) -> Compacted | None:
             return None
         head, fence = job.fenced(head, "compact", interval)
         batch, kept = execute(job, head.state, request)
-        return Compacted(fence, tuple(held.id for held in request.inputs), batch, kept.rows, kept.bytes)
+        return Compacted(fence, tuple(input_.id for input_ in request.inputs), batch, kept.rows, kept.bytes)
 
     return job.commit_until_fit(change_for).change
 
@@ -135,6 +135,6 @@ def _merge_ledger_once(job: Job) -> bool:
         if not due:
             return None
         run = ledger.merge_runs(job.store, f"ledger/{job.new_id()}.json", due)
-        return LedgerMerged(tuple(held.object.key for held in due), run)
+        return LedgerMerged(tuple(input_run.object.key for input_run in due), run)
 
     return job.commit_until_fit(change_for).change is not None

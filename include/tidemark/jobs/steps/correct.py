@@ -197,13 +197,14 @@ def _hold_consumed(job: Job, state: Arrangement, inputs: Sequence[InputState]) -
     if newest is None:
         return
     known = {given.name: given.state for given in inputs}
-    for held in newest.inputs:
-        if held.input not in state.collection.derived.inputs:
+    for consumed in newest.inputs:
+        if consumed.input not in state.collection.derived.inputs:
             continue
-        found = known.get(held.input)
-        if found is None or _wanted(job, state, found, held.upper - 1) is not None:
-            _place(job, state, held.input, held.upper - 1, missing_ok=True)
-    for name in {one.input for held in state.consumptions for one in held.inputs} - {*state.collection.derived.inputs}:
+        found = known.get(consumed.input)
+        if found is None or _wanted(job, state, found, consumed.upper - 1) is not None:
+            _place(job, state, consumed.input, consumed.upper - 1, missing_ok=True)
+    recorded = {one.input for consumption in state.consumptions for one in consumption.inputs}
+    for name in recorded - {*state.collection.derived.inputs}:
         _drop(job, state, name)
 
 
@@ -230,9 +231,9 @@ def _wanted(job: Job, state: Arrangement, given: Arrangement, since: int) -> Hol
     if kept_whole or reads_event_times(derived, given.collection):
         at = given.since
     now = int(job.log.wall() * 1_000_000)
-    held = next((one for one in given.holds if one.name == called), None)
-    if held and held.since == at and (lag is None) == (held.expires is None):
-        fresh = held.expires is None or (lag is not None and held.expires > now + lag - lag // 4)
+    hold = next((one for one in given.holds if one.name == called), None)
+    if hold and hold.since == at and (lag is None) == (hold.expires is None):
+        fresh = hold.expires is None or (lag is not None and hold.expires > now + lag - lag // 4)
         if fresh:
             return None
     return Hold(called, at, None if lag is None else now + lag)
@@ -242,8 +243,8 @@ def _drop(job: Job, state: Arrangement, name: str) -> None:
     called = hold_name(state.collection.name)
 
     def change_for(head: Head) -> HoldDropped | None:
-        held = head.arrangement is not None and any(one.name == called for one in head.arrangement.holds)
-        return HoldDropped(called) if held else None
+        exists = head.arrangement is not None and any(one.name == called for one in head.arrangement.holds)
+        return HoldDropped(called) if exists else None
 
     job.neighbour(name).commit_until_fit(change_for)
 
@@ -287,5 +288,5 @@ def _frontier(newest: Consumption) -> dict[str, Any]:
         "upper_text": format_instant(newest.upper),
         "complete_below": newest.complete_below,
         "complete_below_text": format_instant(newest.complete_below),
-        "consumed": {held.input: held.upper for held in newest.inputs},
+        "consumed": {consumed.input: consumed.upper for consumed in newest.inputs},
     }

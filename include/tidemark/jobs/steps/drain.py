@@ -81,7 +81,7 @@ def execute(job: Job, state: Arrangement, request: DrainRequest, parts: PartsOf,
     else:
         tasks = tasks_of(collection, unsealed, parts, target_rows=TASK_ROWS, prefix=f"data/{batch}")
         job.note(
-            f"draining {counted(sum(held.rows for held in unsealed.batches), 'row')} in {counted(len(tasks), 'task')}"
+            f"draining {counted(sum(one.rows for one in unsealed.batches), 'row')} in {counted(len(tasks), 'task')}"
         )
         answers = job.runner().run(tasks[0].kernel, tasks) if tasks else []
     plan.check(collection, unsealed, parts, answers)

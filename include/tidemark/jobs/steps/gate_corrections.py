@@ -44,11 +44,11 @@ def _corrected_by(job: Job, state: Arrangement, batch: str) -> list[LedgerEntry]
     were corrected since, entries of newer runs hold them as what was replaced."""
     newest: dict[str, LedgerEntry] = {}
     for run in reversed(state.ledger):
-        held = ledger.load_run(job.store, run)
-        newest = {entry.path: entry for entry in held} | newest
-        if any(entry.batch == batch for entry in held):
+        entries = ledger.load_run(job.store, run)
+        newest = {entry.path: entry for entry in entries} | newest
+        if any(entry.batch == batch for entry in entries):
             break
-    found = (next((held for held in _back(entry) if held.batch == batch), None) for entry in newest.values())
+    found = (next((earlier for earlier in _back(entry) if earlier.batch == batch), None) for entry in newest.values())
     return [entry for entry in found if entry is not None and entry.is_corrected]
 
 
@@ -70,7 +70,7 @@ def _figures(
 ) -> Corrected:
     """What one batch took back. Its own table is the last that its entries name, and counts as no row that was there
     before."""
-    own = {held.parts.key for entry in entries for held in entry.contributed[-1:]}
+    own = {contribution.parts.key for entry in entries for contribution in entry.contributed[-1:]}
     if state.collection.landed.source.envelope is Envelope.UPDATES:
         return _of_signed_rows(job, runner, state, batch, parts, entries, beside, own)
     tables: Tables = {}
@@ -103,16 +103,18 @@ def _of_signed_rows(
     numbers: dict[str, list[tuple[int, int]]] = {}
     tables: Tables = dict.fromkeys(own, tuple(parts))
     for now, entry in enumerate([*entries, *(entry for entry in beside if entry.path not in corrected)]):
-        for held in entry.contributed:
-            if held.parts.key not in own or now < len(entries):
-                numbers.setdefault(held.parts.key, []).append((held.number, now))
-                tables[held.parts.key] = tables.get(held.parts.key) or parts_table.load(job.store, held.parts)
+        for contribution in entry.contributed:
+            if contribution.parts.key not in own or now < len(entries):
+                numbers.setdefault(contribution.parts.key, []).append((contribution.number, now))
+                tables[contribution.parts.key] = tables.get(contribution.parts.key) or parts_table.load(
+                    job.store, contribution.parts
+                )
     assert batch.learned_at is not None  # a batch that corrects learned what it says
     tasks = []
     for keys in split_keys([part for some in tables.values() for part in some], target_rows=TASK_ROWS):
         some = {key: Contributed(within(tables[key], keys), tuple(pairs)) for key, pairs in numbers.items()}
-        contributed = tuple(held for key, held in some.items() if key not in own and held.parts)
-        written = tuple(held for key, held in some.items() if key in own and held.parts)
+        contributed = tuple(table for key, table in some.items() if key not in own and table.parts)
+        written = tuple(table for key, table in some.items() if key in own and table.parts)
         tasks.append(TakenBackTask(state.collection, contributed, written, keys, batch.learned_at, state.function))
     answers: list[TakenBackAnswer] = runner.run("taken_back", tasks)
     return Corrected(sum(answer.contributed for answer in answers), sum(answer.taken_back for answer in answers))
@@ -122,10 +124,10 @@ def _named(entries: Iterable[LedgerEntry], own: set[str]) -> Iterator[tuple[Obje
     """The tables of parts that entries name, but for `own`, each once, and whether it is of a first reading."""
     seen = set(own)
     for entry in entries:
-        for at, held in enumerate(entry.contributed):
-            if held.parts.key not in seen:
-                seen.add(held.parts.key)
-                yield held.parts, at == 0
+        for at, contribution in enumerate(entry.contributed):
+            if contribution.parts.key not in seen:
+                seen.add(contribution.parts.key)
+                yield contribution.parts, at == 0
 
 
 def _tasks(
@@ -141,8 +143,8 @@ def _tasks(
         return []
     numbers: dict[str, list[tuple[int, int]]] = {}
     for now, entry in enumerate(entries):
-        for held in entry.contributed:
-            numbers.setdefault(held.parts.key, []).append((held.number, now))
+        for contribution in entry.contributed:
+            numbers.setdefault(contribution.parts.key, []).append((contribution.number, now))
     last, first = max(part.last_key for part in retracting), min(part.first_key for part in retracting)
     assert batch.learned_at is not None  # a batch that corrects learned what it says
     made = []
@@ -153,7 +155,7 @@ def _tasks(
             RetractedTask(
                 state.collection,
                 tuple(entry.path for entry in entries),
-                tuple(held for held in some if held.parts),
+                tuple(table for table in some if table.parts),
                 keys,
                 last,
                 batch.learned_at,

@@ -35,7 +35,7 @@ def defined_batches(job: Job, state: Arrangement, batches: Mapping[str, Sequence
     for batch, parts in batches.items():
         change = commits.get(batch)
         defined = Defined(
-            sum(held.batch == batch for held in state.consumptions),
+            sum(consumption.batch == batch for consumption in state.consumptions),
             change.rows_added if change else None,
             change.rows_retracted if change else None,
         )

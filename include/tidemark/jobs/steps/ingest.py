@@ -194,12 +194,12 @@ def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: st
 
 
 def _at_its_end(state: Arrangement, request: IngestRequest, change: Ingested) -> Cut:
-    """Why an interval was read whole: it is over. The rules say what else held of what was taken."""
+    """Why an interval was read whole: it is over. The rules say what else applied to what was taken."""
     rules, rows = state.collection.landed.batching, change.batch.rows if change.batch else 0
     if rules is None or (rules.count, rules.bytes) == (None, None):
         return Cut(Reason.END_OF_INPUT)
-    held = Open(0, rows, sum(file.bytes for file in request.files))
-    cut = Cutter.of(Batching(count=rules.count, bytes=rules.bytes)).cut(held, 0, Seen(end_of_input=True))[1]
+    batch = Open(0, rows, sum(file.bytes for file in request.files))
+    cut = Cutter.of(Batching(count=rules.count, bytes=rules.bytes)).cut(batch, 0, Seen(end_of_input=True))[1]
     return cut.undated if cut else Cut(Reason.END_OF_INPUT)
 
 
@@ -237,9 +237,9 @@ def _execute(job: Job, state: Arrangement, request: IngestRequest, batch: str) -
     job.note(f"reading {counted(len(readable), 'file')} in {counted(len(tasks), 'task')}")
     answers: list[IngestAnswer] = runner.run("ingest", tasks)
     written = sum(part.rows for answer in answers for part in answer.parts)
-    held = sum(entry.rows for answer in answers for entry in answer.entries if entry.status is Status.INGESTED)
-    if written != held:
-        raise Corruption(f"ingest wrote {written} rows, its files hold {held} to apply")
+    expected = sum(entry.rows for answer in answers for entry in answer.entries if entry.status is Status.INGESTED)
+    if written != expected:
+        raise Corruption(f"ingest wrote {written} rows, its files hold {expected} to apply")
     return answers + refused
 
 

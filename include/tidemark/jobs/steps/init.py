@@ -62,10 +62,10 @@ def derived_collection(job: Job, file: DerivedFile) -> Collection:
 
 def _frozen(job: Job, file: DerivedFile) -> Collection | None:
     """The collection with the columns of this very definition, if that was analysed already."""
-    held = job.log.load().arrangement
-    if held is None or not held.collection.is_derived:
+    state = job.log.load().arrangement
+    if state is None or not state.collection.is_derived:
         return None
-    return held.collection if held.collection.derived.fingerprint == file.origin.fingerprint else None
+    return state.collection if state.collection.derived.fingerprint == file.origin.fingerprint else None
 
 
 def waits_for_input(job: Job, file: str) -> Waits | None:
@@ -151,10 +151,10 @@ def _check_values(job: Job, state: Arrangement, new: Collection) -> None:
 def _check_column(job: Job, state: Arrangement, old: Column, wide: Column, bounds: tuple[int, int]) -> None:
     from tidemark.arrow.parts.bounds import integer_bounds
 
-    held = list(_holders(job, state, old))
+    fields = list(_holders(job, state, old))
     with ThreadPoolExecutor(READERS) as pool:
-        found = pool.map(lambda one: integer_bounds(job.store, one[1], one[2]), held)
-        for (batch, _, _), values in zip(held, found, strict=True):
+        found = pool.map(lambda one: integer_bounds(job.store, one[1], one[2]), fields)
+        for (batch, _, _), values in zip(fields, found, strict=True):
             beyond = [value for value in values or () if not bounds[0] <= value <= bounds[1]]
             if beyond:
                 raise InvalidUsage(

@@ -82,14 +82,14 @@ def unpublish(
     if not ending:
         raise InvalidUsage(f"collection {name} is not published{'' if format is None else f' in {format}'}")
     said: dict[str, str] = {}
-    for held in ending:
-        said[held.format] = f"{held.table} stays, on its own"
-        if held.pins and leave:
-            said[held.format] = f"{held.table} was left, and may name files that are gone"
-        elif held.pins:
-            _table_of(job, state, held, opening).drop()
-            said[held.format] = f"{held.table} was taken out of its catalog"
-        change = Unpublished(held.format)
+    for publication in ending:
+        said[publication.format] = f"{publication.table} stays, on its own"
+        if publication.pins and leave:
+            said[publication.format] = f"{publication.table} was left, and may name files that are gone"
+        elif publication.pins:
+            _table_of(job, state, publication, opening).drop()
+            said[publication.format] = f"{publication.table} was taken out of its catalog"
+        change = Unpublished(publication.format)
         done = job.commit_until_fit(
             lambda head, change=change: change if of_format(head.state.publications, change.format) else None  # type: ignore[misc]
         )
@@ -97,20 +97,20 @@ def unpublish(
     return {"outcome": str(Outcome.APPLIED), "version": head.version, **said}
 
 
-def _table_of(job: Job, state: Arrangement, held: Publication, opening: Opening) -> PublishedTable:
+def _table_of(job: Job, state: Arrangement, publication: Publication, opening: Opening) -> PublishedTable:
     """The table of a publication, by how it is declared."""
     name = state.collection.name
-    declared = next((one for one in state.collection.publish if one.format is held.format), None)
+    declared = next((one for one in state.collection.publish if one.format is publication.format), None)
     if declared is None:
         raise InvalidUsage(
-            f"{name} is published to {held.format} table {held.table}, which its file does not declare any more; "
-            "declare it again, so that the table can be taken out of its catalog, or say --leave"
+            f"{name} is published to {publication.format} table {publication.table}, which its file does not declare "
+            "any more; declare it again, so that the table can be taken out of its catalog, or say --leave"
         )
     table = opening(declared, _root(job), name)
-    if table.where != held.table:
+    if table.where != publication.table:
         raise InvalidUsage(
-            f"{name} is published to {held.format} table {held.table}, and its file says {table.where}; declare "
-            f"{held.table} again, so that it can be taken out of its catalog, or say --leave"
+            f"{name} is published to {publication.format} table {publication.table}, and its file says {table.where}; "
+            f"declare {publication.table} again, so that it can be taken out of its catalog, or say --leave"
         )
     return table
 
@@ -126,9 +126,9 @@ def _brought_up(job: Job, destination: Destination, again: bool, opening: Openin
         head = job.log.load()
         state = head.state
         table = opening(destination, _root(job), state.collection.name)
-        held = of_format(state.publications, destination.format)
-        top = table.head("" if held is None or held.table != table.where else held.snapshot)
-        check_head(state, held, table.where, top, again)
+        previous = of_format(state.publications, destination.format)
+        top = table.head("" if previous is None or previous.table != table.where else previous.snapshot)
+        check_head(state, previous, table.where, top, again)
         frontier = frontier_of(state)
         if not frontier:
             return Outcome.WAITS, f"{table.where} waits: nothing that can be read is drained yet"
@@ -172,10 +172,12 @@ def _recorded(job: Job, destination: Destination, table: PublishedTable, top: Ta
     assert top.mark is not None
 
     def change_for(head: Head) -> Published | None:
-        held = of_format(head.state.publications, destination.format)
-        attempt, pinned = ("", ()) if held is None else (held.attempt, tuple(pin.name for pin in held.pins))
+        previous = of_format(head.state.publications, destination.format)
+        attempt, pinned = ("", ()) if previous is None else (previous.attempt, tuple(pin.name for pin in previous.pins))
         keeps = tuple(name for name in pinned if name in top.pins)
-        if held is not None and (held.sequence > top.sequence or (held.snapshot, pinned) == (top.snapshot, keeps)):
+        if previous is not None and (
+            previous.sequence > top.sequence or (previous.snapshot, pinned) == (top.snapshot, keeps)
+        ):
             return None
         mark = top.mark
         assert mark is not None

@@ -62,24 +62,24 @@ class Planner:
     def plan(self) -> Planned:
         """The first way that is right, of those that write least."""
         store, state = self.job.store, self.head.state
-        held = parts_table.opened_read(store, plan_as_of(state, state.trace_upper - 1))
+        current = parts_table.opened_read(store, plan_as_of(state, state.trace_upper - 1))
         since = changes_since(state, self.mark)
         changed = None if since is None else parts_table.opened_read(store, since)
         named: Sequence[Part] = ()
         if self.destination.names_parts:
             self._there = self.table.named() if self.mark is not None else frozenset()
-            named, is_all = self._named(held)
+            named, is_all = self._named(current)
             if is_all:
-                return self._naming(Way.NAME, held, named)
+                return self._naming(Way.NAME, current, named)
             if changed is not None:
                 new, is_all = self._named(changed)
                 if is_all:
                     return self._naming(Way.NAME_NEW, changed, new, keeps=self._names)
-        way = Way.WHOLE if changed is None else self._way_to_copy(changed, rows_of(*held))
+        way = Way.WHOLE if changed is None else self._way_to_copy(changed, rows_of(*current))
         if changed is not None and way is not Way.WHOLE:
             rows = partial(added_rows if way is Way.APPEND else keyed_changes, store, *changed)
             return Planned(Content(way, rows=rows), mark_of(state, self.head.version, self._names), ())
-        return self._naming(Way.WHOLE, held, named, partial(held_rows, store, *held, named))
+        return self._naming(Way.WHOLE, current, named, partial(held_rows, store, *current, named))
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -45,8 +45,8 @@ def release(job: Job, batch: str) -> dict[str, Any]:
         name = head.state.collection.name
         raise InvalidUsage(f"{name} is derived, and computes again what was taken out: run `tidemark correct {name}`")
     entries = entries_of(job, head, batch)
-    held = [b.rows for b in head.state.quarantined if b.id == batch]
-    if not entries or (held and sum(entry.rows for entry in entries) != held[0]):
+    recorded = [b.rows for b in head.state.quarantined if b.id == batch]
+    if not entries or (recorded and sum(entry.rows for entry in entries) != recorded[0]):
         raise InvalidUsage(
             f"the files of batch {batch} were taken by others since, and the ledger no longer knows it; ingest them"
         )
@@ -100,9 +100,9 @@ def _is_as_it_was(job: Job, head: Head, entry: LedgerEntry, entries: Sequence[Le
         return True  # a full snapshot has no dead letters; withdrawn, it has contributed nothing
     claimed = {one.path: replace(one, status=Status.INGESTED) for one in entries if one.replay_of is not None}
     replays = ledger.replays(job.store, head.state.ledger, [entry.replaced], claimed=claimed)
-    held = contributed_by(entry.replaced, replays[entry.path])
+    before = contributed_by(entry.replaced, replays[entry.path])
     own = 1 if entry.rows else 0
-    return entry.contributed[: len(entry.contributed) - own] == held
+    return entry.contributed[: len(entry.contributed) - own] == before
 
 
 def _with_their_letters(job: Job, head: Head, entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
@@ -135,7 +135,7 @@ def _files_of(job: Job, head: Head, replays: Sequence[LedgerEntry]) -> dict[str,
 
 def held_of(state: Arrangement) -> list[str]:
     """What can be taken out and put back: batches, and full snapshots without rows, which have none."""
-    batches = [held.id for held in (*state.unsealed, *state.ahead, *state.quarantined)]
+    batches = [batch.id for batch in (*state.unsealed, *state.ahead, *state.quarantined)]
     return [*batches, *(snapshot.batch for snapshot in state.snapshots if not snapshot.rows)]
 
 

@@ -95,9 +95,9 @@ def _execute(job: Job, state: Arrangement, request: ReplayRequest, batch: str, a
     ]
     answers: list[ReplayAnswer] = runner.run("replay", tasks)
     written = sum(part.rows for answer in answers for part in answer.parts)
-    held = sum(entry.rows for answer in answers for entry in answer.entries)
-    if written != held:
-        raise Corruption(f"the replay wrote {written} rows, {held} dead letters were to be applied")
+    expected = sum(entry.rows for answer in answers for entry in answer.entries)
+    if written != expected:
+        raise Corruption(f"the replay wrote {written} rows, {expected} dead letters were to be applied")
     return answers
 
 

@@ -140,17 +140,17 @@ def _tasks(
 ) -> Iterable[RereadTask]:
     tables: dict[str, tuple[Part, ...]] = {}
     for start, group in numbered(group_files(files, parallelism)):
-        held: dict[ObjectRef, list[tuple[int, int]]] = {}
+        numbers: dict[ObjectRef, list[tuple[int, int]]] = {}
         for number, again in enumerate(group, first + start):
             for contribution in contributed_by(again.entry, again.replays):
-                held.setdefault(contribution.parts, []).append((contribution.number, number))
-        for ref in held:
+                numbers.setdefault(contribution.parts, []).append((contribution.number, number))
+        for ref in numbers:
             tables[ref.key] = tables.get(ref.key) or parts_table.load(job.store, ref)
         yield RereadTask(
             state.collection,
             request.interval,
             tuple(again.reread for again in group),
-            tuple(Contributed(tables[ref.key], tuple(pairs)) for ref, pairs in held.items()),
+            tuple(Contributed(tables[ref.key], tuple(pairs)) for ref, pairs in numbers.items()),
             request.seal,
             state.function,
             batch,
@@ -195,7 +195,7 @@ def _replayed(entry: LedgerEntry, replays: Sequence[LedgerEntry]) -> int:
 
 def contributed_by(entry: LedgerEntry, replays: Iterable[LedgerEntry]) -> tuple[Contribution, ...]:
     """What a file contributed, its dead letters that were replayed too."""
-    return (*entry.contributed, *(held for replay in replays for held in replay.contributed))
+    return (*entry.contributed, *(replayed for replay in replays for replayed in replay.contributed))
 
 
 def contributing(
@@ -244,8 +244,8 @@ def _restorable(had: LedgerEntry, unsealed: Set[str]) -> LedgerEntry:
 
 def _announced_as(state: Arrangement, request: IngestRequest) -> str | None:
     """The batch that announced the full snapshot of the interval, if it can still be taken out."""
-    found = [held for held in state.pending_snapshots if held.interval == request.interval]
-    return next((held.batch for held in reversed(found) if held.effect is Effect.ANNOUNCED), None)
+    found = [snapshot for snapshot in state.pending_snapshots if snapshot.interval == request.interval]
+    return next((snapshot.batch for snapshot in reversed(found) if snapshot.effect is Effect.ANNOUNCED), None)
 
 
 def contribution(table: ObjectRef | None, number: int, rows: int) -> tuple[Contribution, ...]:

@@ -49,14 +49,14 @@ def hold(job: Job, name: str, *, since: int | None = None, for_: int | None = No
         return None if placed in head.state.holds else HoldPlaced(placed)
 
     done = job.commit_until_fit(change_for)
-    held = next(hold for hold in done.head.state.holds if hold.name == name)
+    current = next(hold for hold in done.head.state.holds if hold.name == name)
     return {
         "outcome": str(done.outcome),
         "version": done.head.version,
         "hold": name,
-        "since": held.since,
-        "since_text": format_instant(held.since),
-        "expires_text": "never" if held.expires is None else format_instant(held.expires),
+        "since": current.since,
+        "since_text": format_instant(current.since),
+        "expires_text": "never" if current.expires is None else format_instant(current.expires),
     }
 
 

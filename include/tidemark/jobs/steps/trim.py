@@ -50,13 +50,13 @@ def execute(
 ) -> UnsealedBatch:
     """Write what stays of the request's batch, whose parts are given, not yet committed. Corruption where a part is not
     as recorded."""
-    held = request.batch
+    batch = request.batch
     tasks = trim_tasks(state.collection, request, wanted)
     answers: list[WriteAnswer] = job.runner().run("trim", tasks) if tasks else []
     _check_read(wanted.cut, answers, state.collection.schema)
     written = {part.file.key: answer.parts for part, answer in zip(wanted.cut, answers, strict=True)}
     kept = [new for part in parts if part not in wanted.dropped for new in written.get(part.file.key, (part,))]
-    return _trimmed(job, held, kept)
+    return _trimmed(job, batch, kept)
 
 
 def _check_read(parts: Sequence[Part], answers: Sequence[WriteAnswer], schema: int) -> None:
@@ -70,11 +70,11 @@ def _check_read(parts: Sequence[Part], answers: Sequence[WriteAnswer], schema: i
             )
 
 
-def _trimmed(job: Job, held: UnsealedBatch, parts: Sequence[Part]) -> UnsealedBatch:
+def _trimmed(job: Job, batch: UnsealedBatch, parts: Sequence[Part]) -> UnsealedBatch:
     return replace(
-        held,
+        batch,
         trimmed=True,
-        parts=parts_table.save(job.store, f"data/{held.id}/parts-{job.new_id()}.json", parts),
+        parts=parts_table.save(job.store, f"data/{batch.id}/parts-{job.new_id()}.json", parts),
         part_count=len(parts),
         rows=sum(part.rows for part in parts),
         bytes=sum(part.file.bytes for part in parts),

@@ -4,7 +4,7 @@
     rate.py     how many rows arrive a second, and whether that changed
     length.py   how long a batch stays open: fixed, or adapted to the rate
     cutting.py  the rules of a collection, and the cut they come to
-    memory.py   how many bytes may be held at once, by whom
+    memory.py   how many bytes may be reserved at once, by whom
 
 All of it is arithmetic on values that say the time themselves, in microseconds (docs/decisions/0045).
 """

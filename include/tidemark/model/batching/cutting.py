@@ -144,7 +144,7 @@ class Cutter:
         if batch is None or not (batch.rows or batch.bytes):
             return after, None
         rate, rules = self._rate(now), self.batching
-        held = {
+        applies = {
             Reason.END_OF_INPUT: seen.end_of_input,
             Reason.MEMORY: rules.memory is not None and seen.memory >= rules.memory,
             Reason.BYTES: rules.bytes is not None and batch.bytes >= rules.bytes,
@@ -154,8 +154,8 @@ class Cutter:
             Reason.TIME: rules.length is not None and now >= rules.length.due(batch.opened, rate),
             Reason.EXPLICIT: seen.explicit,
         }
-        direction: Direction | None = change.direction if change and held[Reason.RATE_CHANGE] else None
-        reasons = [reason for reason, holds in held.items() if holds]
+        direction: Direction | None = change.direction if change and applies[Reason.RATE_CHANGE] else None
+        reasons = [reason for reason, holds in applies.items() if holds]
         cut = Cut.of(reasons, rate=rate, direction=direction, opened=batch.opened, at=now)
         if direction and alarm:
             after = replace(after, alarm=alarm.fired(now))

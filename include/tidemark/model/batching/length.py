@@ -51,7 +51,7 @@ class Adaptive:
             raise InvalidUsage(f"target is {self.target} rows; it must be 1 or more")
 
     def length(self, rate: float | None) -> int:
-        """How long a batch stays open at a rate in rows a second. The quotient is held within the bounds as a float: it
+        """How long a batch stays open at a rate in rows a second. The quotient is kept within the bounds as a float: it
         may be larger than any duration."""
         if rate is None or not rate > 0:
             return self.maximum

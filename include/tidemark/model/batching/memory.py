@@ -1,4 +1,4 @@
-"""How many bytes may be held at once: one maximum, and shares of it by who holds them.
+"""How many bytes may be reserved at once: one maximum, and shares of it by who holds them.
 
 A reservation is taken or it is not, in one step: there is no state in between in which too much is counted. How much is
 used is a *level* of what was taken, never a refusal. Refused is only what would pass the emergency mark; whoever is
@@ -55,13 +55,13 @@ class Budget:
 
     @property
     def most(self) -> int:
-        """The most bytes that are ever held."""
+        """The most bytes that are ever reserved."""
         return int(self.emergency * self.maximum)
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What is held of a budget, by whom."""
+    """What is reserved of a budget, by whom."""
 
     budget: Budget
     by: Mapping[str, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Usage:
 
     def reserved(self, name: str, size: int) -> Usage | None:
         """With `size` bytes more of `name`; None where there is no room now. InvalidUsage for what never fits."""
-        budget, held = self.budget, self.by.get(name, 0) + size
+        budget, taken = self.budget, self.by.get(name, 0) + size
         if size < 0:
             raise InvalidUsage(f"{name} asks for {size} bytes; it must be 0 or more")
         if size > self.largest(name):
@@ -84,12 +84,12 @@ class Usage:
                 f"{name} asks for {size:,} bytes at once, and {self.largest(name):,} are the most that it may ever "
                 f"hold of {budget.maximum:,}; give it more memory"
             )
-        own = not budget.shares or held <= budget.shares.get(name, 0)
+        own = not budget.shares or taken <= budget.shares.get(name, 0)
         most = budget.most if own else int(budget.high * budget.maximum)
-        return replace(self, by={**self.by, name: held}) if self.used + size <= most else None
+        return replace(self, by={**self.by, name: taken}) if self.used + size <= most else None
 
     def largest(self, name: str) -> int:
-        """The most that `name` could ever hold, were nobody else there. It is the same whatever is held."""
+        """The most that `name` could ever hold, were nobody else there. It is the same whatever is reserved."""
         budget = self.budget
         if not budget.shares:
             return budget.most

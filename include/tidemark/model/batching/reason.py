@@ -1,4 +1,4 @@
-"""Why a batch was cut: the first reason that held, all others that did, and how fast rows came then."""
+"""Why a batch was cut: the first reason that applied, all others that did, and how fast rows came then."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True)
 class Cut:
-    """Why and when a batch was cut: `reason` by precedence, `also` what else held, in order.
+    """Why and when a batch was cut: `reason` by precedence, `also` what else applied, in order.
 
     `at` is when, `opened` when the first of what it holds arrived (µs since the epoch; None: not known), `rate` how
     many rows a second arrived then (None: not known yet), `direction` where that went, of a change of rate.
@@ -53,9 +53,9 @@ class Cut:
     at: int | None = None
 
     @classmethod
-    def of(cls, held: Collection[Reason], **details: Any) -> Cut | None:
-        """The cut for what held, in whatever order; None if nothing did."""
-        reasons = tuple(each for each in Reason if each in held)
+    def of(cls, applicable: Collection[Reason], **details: Any) -> Cut | None:
+        """The cut for what applied, in whatever order; None if nothing did."""
+        reasons = tuple(each for each in Reason if each in applicable)
         return cls(reasons[0], reasons[1:], **details) if reasons else None
 
     @classmethod
@@ -87,7 +87,7 @@ class Cut:
 
     @property
     def undated(self) -> Cut:
-        """What held alone."""
+        """The reasons alone."""
         return Cut(self.reason, self.also)
 
     @property

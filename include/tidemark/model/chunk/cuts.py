@@ -126,7 +126,7 @@ class OpenChunk:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A chunk that has ended: `reason` by the order of the rules, `also` what else held at the same place."""
+    """A chunk that has ended: `reason` by the order of the rules, `also` what else applied at the same place."""
 
     chunk: OpenChunk
     reason: CutReason

@@ -41,7 +41,7 @@ def opening_order(chunks: Sequence[Ends | None], at: int, within: int | None = N
 def may_stop(found: int | None, next_bound: int | None) -> bool:
     """Whether the time found is the answer although chunks are still shut: it is above the greatest bound of these.
 
-    `found` is the greatest time of a row held so far (None: none is held), `next_bound` the bound of the next chunk to
+    `found` is the greatest time of a row found so far (None: no row), `next_bound` the bound of the next chunk to
     open (None: all are open). An equal bound is no reason to stop: the chunk may win the tie or retract the row.
     """
     return next_bound is None or (found is not None and found > next_bound)
@@ -102,10 +102,10 @@ def latest_at(
     within: int | None = None,
     static: Sequence[Row] = (),
 ) -> Latest[int]:
-    """The row of one key with the greatest time in [at - within, at] that is held, and the positions of the chunks
-    that were opened to find it.
+    """The row of one key with the greatest time in [at - within, at] that has a positive multiplicity, and the
+    positions of the chunks that were opened to find it.
 
-    Raises InvalidUsage if a row at or above the time of the answer is held fewer than zero times. `static` are rows
+    Raises InvalidUsage if a row at or above the time of the answer has a negative multiplicity. `static` are rows
     without any time: one of them that counts is the answer at every time. No read passes any; the chunk store that
     this law is compared with has them.
     """
@@ -124,19 +124,19 @@ def latest_of(
 ) -> Latest[T]:
     """The same of chunks that come with their bounds, by falling bound: each is opened by `rows_of` when its turn
     comes, and no more are asked for once the answer is settled."""
-    held, opened = _Held(question), list[T]()
+    merged, opened = _Held(question), list[T]()
     lowest = None if within is None else at - within
     waiting = iter(order)
     following = next(waiting, None)
     while following is not None:
         _, chunk = following
         opened.append(chunk)
-        held.add(row for row in rows_of(chunk) if _is_in(row.time(question.timeline), lowest, at))
+        merged.add(row for row in rows_of(chunk) if _is_in(row.time(question.timeline), lowest, at))
         following = next(waiting, None)
-        found = held.greatest()
+        found = merged.greatest()
         time = None if found is None else found.time(question.timeline)
         if may_stop(time, None if following is None else following[0]):
-            held.check(time)
+            merged.check(time)
             return Latest(found, tuple(opened))
     return Latest(None, ())
 
@@ -162,16 +162,16 @@ def in_range(
 ) -> list[Row]:
     """The rows of one key with a time in [low, high], merged and sorted by time, ties and the order at rest.
 
-    Their `diff` is how often they are held; what cancels is absent. None if low is above high. `static` as in
+    Their `diff` is their multiplicity; what cancels is absent. None if low is above high. `static` as in
     `latest_at`: one of these that counts is the only row of every range.
     """
     if (row := question.static(static)) is not None:
         return [row]
-    held = _Held(question)
+    merged = _Held(question)
     for bounds, rows in chunks:
         if bounds is not None and bounds.first <= high and bounds.last >= low:
-            held.add(row for row in rows if _is_in(row.time(question.timeline), low, high))
-    return sorted(held.rows(), key=question.rank)
+            merged.add(row for row in rows if _is_in(row.time(question.timeline), low, high))
+    return sorted(merged.rows(), key=question.rank)
 
 
 def _is_in(time: int | None, low: int | None, high: int) -> bool:
@@ -179,7 +179,7 @@ def _is_in(time: int | None, low: int | None, high: int) -> bool:
 
 
 class _Held:
-    """How often each row is held by what was opened so far."""
+    """The multiplicity of each row in what was opened so far."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -190,7 +190,7 @@ class _Held:
             self._times[row.cells(self._question.columns)] += row.diff
 
     def rows(self) -> list[Row]:
-        """Those that are not held zero times."""
+        """Those whose multiplicity is not zero."""
         return [
             Row(dict(zip(self._question.columns, cells, strict=True)), times)
             for cells, times in self._times.items()
@@ -198,11 +198,11 @@ class _Held:
         ]
 
     def greatest(self) -> Row | None:
-        """The greatest row that is held."""
+        """The greatest row with a positive multiplicity."""
         return max((row for row in self.rows() if row.diff > 0), key=self._question.rank, default=None)
 
     def check(self, lowest: int | None) -> None:
-        """Raise InvalidUsage if a row from `lowest` on is held fewer than zero times."""
+        """Raise InvalidUsage if a row from `lowest` on has a negative multiplicity."""
         timeline = self._question.timeline
         for row in self.rows():
             if row.diff < 0 and _is_in(row.time(timeline), lowest, 2**63 - 1):

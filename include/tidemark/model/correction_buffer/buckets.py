@@ -99,9 +99,9 @@ class BucketChain(Generic[H]):
             raise InvalidUsage(f"min_bits {self.min_bits} is not within the {self.time_bits} bits of a time")
 
     @classmethod
-    def over(cls, held: H, *, time_bits: int = TIME_BITS, min_bits: int = 0) -> BucketChain[H]:
+    def over(cls, content: H, *, time_bits: int = TIME_BITS, min_bits: int = 0) -> BucketChain[H]:
         """One bucket over the whole domain."""
-        return cls((Bucket(0, time_bits, held),), time_bits, min_bits)
+        return cls((Bucket(0, time_bits, content),), time_bits, min_bits)
 
     @property
     def end(self) -> int:
@@ -128,10 +128,10 @@ class BucketChain(Generic[H]):
         at = self._at(time)
         return self.buckets[at] if at >= 0 else None
 
-    def holding(self, bucket: Bucket[H], held: H) -> BucketChain[H]:
+    def holding(self, bucket: Bucket[H], content: H) -> BucketChain[H]:
         """The chain where `bucket`, one of its own, holds something else."""
         at = self._at(bucket.start)
-        changed = Bucket(bucket.start, bucket.bits, held)
+        changed = Bucket(bucket.start, bucket.bits, content)
         return replace(self, buckets=(*self.buckets[:at], changed, *self.buckets[at + 1 :]))
 
     def peel(self, frontier: int) -> tuple[tuple[H, ...], BucketChain[H]]:

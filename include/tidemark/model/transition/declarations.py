@@ -35,11 +35,11 @@ def redefined(state: Arrangement, change: Redefined) -> Outcome:
 
 def _corrected_from(state: Arrangement, change: Redefined) -> int:
     """Where files can be corrected from: a longer `reprocess_for` does not bring back what was not kept."""
-    held, asked = state.collection.correctable_for, change.collection.correctable_for
-    if asked <= held:
+    current, asked = state.collection.correctable_for, change.collection.correctable_for
+    if asked <= current:
         return state.corrected_from
     settled = state.settled + 1 if state.collection.kind.facts else 0
-    return max(state.corrected_from, state.complete_below - held, settled)
+    return max(state.corrected_from, state.complete_below - current, settled)
 
 
 def _check_intervals(state: Arrangement, collection: Collection) -> None:

@@ -27,7 +27,7 @@ def corrected(state: Arrangement, change: Corrected) -> Outcome:
     """
     batch, lower = change.batch, state.recorded_below
     consumption = replace(change.consumption, batch=batch.id if batch else None)
-    taken_out = batch is not None and any(batch.id == held.id for held in state.quarantined)
+    taken_out = batch is not None and any(batch.id == other.id for other in state.quarantined)
     if taken_out or consumption in state.consumptions:
         return AlreadyApplied()
     if off := fenced_off(state, change.fence):
@@ -67,17 +67,17 @@ def corrected(state: Arrangement, change: Corrected) -> Outcome:
 
 def kept_consumptions(consumptions: tuple[Consumption, ...], trace_upper: int) -> tuple[Consumption, ...]:
     """All that are not drained, and the newest of the others."""
-    drained = sum(held.upper <= trace_upper for held in consumptions)
+    drained = sum(consumption.upper <= trace_upper for consumption in consumptions)
     return consumptions[max(0, drained - CONSUMPTIONS_KEPT) :]
 
 
 def taken_out(state: Arrangement, change: Quarantined) -> Outcome:
     """The youngest batch goes, with the consumption it came by and those since that found nothing to differ from it.
     The frontier stays: the next consumption is above. What was drained may have been consumed in turn, and stays."""
-    if any(held.id == change.batch for held in state.quarantined):
+    if any(other.id == change.batch for other in state.quarantined):
         return AlreadyApplied()
-    batch = next((held for held in (*state.unsealed, *state.ahead) if held.id == change.batch), None)
-    at = next((at for at, held in enumerate(state.consumptions) if held.batch == change.batch), None)
+    batch = next((candidate for candidate in (*state.unsealed, *state.ahead) if candidate.id == change.batch), None)
+    at = next((at for at, consumption in enumerate(state.consumptions) if consumption.batch == change.batch), None)
     if batch is None:
         return Stale(f"no unsealed batch {change.batch}")
     if at is None or state.consumptions[at].upper <= state.trace_upper:
@@ -85,15 +85,15 @@ def taken_out(state: Arrangement, change: Quarantined) -> Outcome:
             f"batch {batch.id} was drained up to {state.trace_upper}; mend the inputs or the definition and run "
             "correct, or correct --check"
         )
-    if newer := next((held.batch for held in state.consumptions[at + 1 :] if held.batch), None):
+    if newer := next((consumption.batch for consumption in state.consumptions[at + 1 :] if consumption.batch), None):
         return Stale(f"batch {newer} was made after batch {batch.id}, by how its rows differ; quarantine {newer} first")
     return Applied(
         replace(
             state,
-            unsealed=tuple(held for held in state.unsealed if held.id != change.batch),
+            unsealed=tuple(other for other in state.unsealed if other.id != change.batch),
             quarantined=(*state.quarantined, batch),
             consumptions=state.consumptions[:at],
-            certificates=tuple(held for held in state.certificates if held.batch != change.batch),
+            certificates=tuple(certificate for certificate in state.certificates if certificate.batch != change.batch),
             totals=replace(state.totals, rows_ingested=state.totals.rows_ingested - batch.rows),
         )
     )
@@ -101,6 +101,6 @@ def taken_out(state: Arrangement, change: Quarantined) -> Outcome:
 
 def not_put_back(state: Arrangement, change: Released) -> Outcome:
     """What a later run has computed anew cannot be put back beside it."""
-    if any(held.id == change.batch for held in state.unsealed):
+    if any(batch.id == change.batch for batch in state.unsealed):
         return AlreadyApplied()
     return Stale(f"batch {change.batch} of a derived collection is not put back; run correct again")

@@ -11,17 +11,17 @@ from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, 
 
 def publishing(state: Arrangement, change: Publishing) -> Outcome:
     """Pins are added, of batches that are live."""
-    held = of_format(state.publications, change.format)
-    if held is not None and held.table != change.table:
-        return Stale(f"the collection is published to {change.format} table {held.table}, not to {change.table}")
-    if held is not None and held.attempt == change.attempt and set(change.pins) <= set(held.pins):
+    current = of_format(state.publications, change.format)
+    if current is not None and current.table != change.table:
+        return Stale(f"the collection is published to {change.format} table {current.table}, not to {change.table}")
+    if current is not None and current.attempt == change.attempt and set(change.pins) <= set(current.pins):
         return AlreadyApplied()
     live: set[Pin] = {pin_of(batch.parts) for batch in state.live if batch.parts}
-    old = held.pins if held is not None else ()
+    old = current.pins if current is not None else ()
     added = tuple(pin for pin in change.pins if pin not in old)
     if gone := [pin for pin in added if pin not in live]:
         return Stale(f"the batch of {gone[0].name} was replaced meanwhile")
-    base = Publication(change.format, change.table) if held is None else held
+    base = Publication(change.format, change.table) if current is None else current
     if change.afresh:
         base = replace(base, snapshot="", sequence=0, version=0, seal=0)
     return _with(state, replace(base, attempt=change.attempt, pins=(*old, *added)))
@@ -30,19 +30,19 @@ def publishing(state: Arrangement, change: Publishing) -> Outcome:
 def published(state: Arrangement, change: Published) -> Outcome:
     """What a table holds is recorded, and pins that it needs no more are dropped. Of what an older snapshot says
     nothing is taken."""
-    held = of_format(state.publications, change.format) or Publication(change.format, change.table)
-    if held.table != change.table:
-        return Stale(f"the collection is published to {change.format} table {held.table}, not to {change.table}")
-    if held.attempt != change.attempt:
+    current = of_format(state.publications, change.format) or Publication(change.format, change.table)
+    if current.table != change.table:
+        return Stale(f"the collection is published to {change.format} table {current.table}, not to {change.table}")
+    if current.attempt != change.attempt:
         return Stale(f"another attempt publishes to {change.format} table {change.table}")
-    names = [pin.name for pin in held.pins]
+    names = [pin.name for pin in current.pins]
     if lost := [name for name in change.keeps if name not in names]:
         return Stale(f"{lost[0]} is not pinned")
-    if change.sequence < held.sequence:
+    if change.sequence < current.sequence:
         return AlreadyApplied()
-    kept = tuple(pin for pin in held.pins if pin.name in change.keeps)
+    kept = tuple(pin for pin in current.pins if pin.name in change.keeps)
     said = {name: getattr(change, name) for name in ("snapshot", "sequence", "version", "seal")}
-    return _with(state, replace(held, **said, pins=kept))
+    return _with(state, replace(current, **said, pins=kept))
 
 
 def unpublished(state: Arrangement, change: Unpublished) -> Outcome:

@@ -21,7 +21,7 @@ from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, 
 def drained(state: Arrangement, change: Drained) -> Outcome:
     """A batch is put at the young end of the trace, and what it covers is evicted."""
     batch = change.batch
-    if any(held.id == batch.id for held in state.trace):
+    if any(other.id == batch.id for other in state.trace):
         return AlreadyApplied()
     if off := fenced_off(state, change.fence):
         return off
@@ -57,11 +57,11 @@ def compacted(state: Arrangement, change: Compacted) -> Outcome:
     if tuple(ids[at : at + len(change.inputs)]) != change.inputs:
         return Stale("the compaction's inputs are no longer neighbours")
     inputs = state.trace[at : at + len(change.inputs)]
-    for held in inputs:
-        if held.rows:
-            invariants.check(admission.of_merge([held.description], change.batch.description.function))
+    for input_ in inputs:
+        if input_.rows:
+            invariants.check(admission.of_merge([input_.description], change.batch.description.function))
     trace = merged_trace(state.trace, inputs, change.batch)
-    rewritten = not any(held.parts == change.batch.parts for held in inputs)
+    rewritten = not any(input_.parts == change.batch.parts for input_ in inputs)
     totals = replace(
         state.totals,
         rows_compacted=state.totals.rows_compacted + (change.batch.rows - change.kept_rows) * rewritten,
@@ -80,11 +80,11 @@ def merged_trace(
     """The trace with neighbours replaced by the batch they became. Older batches, which a merge leaves alone for their
     size, are lifted to its level if they are on a lower one: levels never rise from old to new."""
     at = trace.index(inputs[0])
-    older = tuple(replace(held, level=max(held.level, batch.level)) for held in trace[:at])
+    older = tuple(replace(other, level=max(other.level, batch.level)) for other in trace[:at])
     return (*older, batch, *trace[at + len(inputs) :])
 
 
 def _taken_over(state: Arrangement, change: Compacted, inputs: tuple[TraceBatch, ...]) -> Iterator[Certificate]:
     """The certificates of the one input with data hold for the output, which has the same parts."""
-    data = next((held.id for held in inputs if held.rows), inputs[0].id)
+    data = next((input_.id for input_ in inputs if input_.rows), inputs[0].id)
     yield from (Certificate(change.batch.id, c.suite) for c in state.certificates if c.batch == data)

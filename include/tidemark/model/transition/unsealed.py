@@ -31,7 +31,7 @@ _NEXT_SAYS = "the next full snapshot will give the current rows"
 def ingested(state: Arrangement, change: Ingested) -> Outcome:
     """An interval was read: its batch is the last of the unsealed ones, its files are counted."""
     batch, fence, snapshot = change.batch, change.fence, change.snapshot
-    if batch and any(batch.id == held.id for held in (*state.unsealed, *state.ahead, *state.quarantined)):
+    if batch and any(batch.id == other.id for other in (*state.unsealed, *state.ahead, *state.quarantined)):
         return AlreadyApplied()
     if snapshot and _snapshot(state, snapshot.batch):
         return AlreadyApplied()
@@ -119,7 +119,7 @@ def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
     """A batch, or a full snapshot without rows, is taken out; what was drained cannot be."""
     if state.collection.is_derived or change.run is None:
         return taken_out(state, change)
-    if any(held.id == change.batch for held in state.quarantined):
+    if any(other.id == change.batch for other in state.quarantined):
         return AlreadyApplied()
     batch, snapshot = _named(state.unsealed, change.batch), _snapshot(state, change.batch)
     if snapshot and snapshot.quarantined:
@@ -137,7 +137,7 @@ def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
         return Stale(f"no unsealed batch {change.batch}")
     if batch in state.ahead or batch.trimmed or batch.first_time < state.trace_upper:
         return Stale(f"batch {batch.id} was drained up to {state.trace_upper}; correct it with a mended file instead")
-    kept = tuple(held for held in state.unsealed if held.id != change.batch)
+    kept = tuple(other for other in state.unsealed if other.id != change.batch)
     certificates = tuple(c for c in state.certificates if c.batch != change.batch)
     totals = replace(state.totals, rows_ingested=state.totals.rows_ingested - batch.rows)
     return Applied(
@@ -157,7 +157,7 @@ def released(state: Arrangement, change: Released) -> Outcome:
     """A batch or full snapshot is put back, if the seal has not passed it."""
     if state.collection.is_derived:
         return not_put_back(state, change)
-    if any(held.id == change.batch for held in state.unsealed):
+    if any(other.id == change.batch for other in state.unsealed):
         return AlreadyApplied()
     batch, snapshot = _named(state.quarantined, change.batch), _snapshot(state, change.batch)
     if snapshot and not snapshot.quarantined:
@@ -186,7 +186,7 @@ def released(state: Arrangement, change: Released) -> Outcome:
         replace(
             state,
             unsealed=(*state.unsealed, placed),
-            quarantined=tuple(held for held in state.quarantined if held.id != change.batch),
+            quarantined=tuple(other for other in state.quarantined if other.id != change.batch),
             snapshots=_last_snapshot(state, snapshot and replace(snapshot, quarantined=False)),
             ledger=(*state.ledger, change.run),
             totals=totals,
@@ -196,19 +196,19 @@ def released(state: Arrangement, change: Released) -> Outcome:
 
 def trimmed(state: Arrangement, change: Trimmed) -> Outcome:
     """A batch keeps its identity and place, and loses rows the trace holds."""
-    held = _named(state.unsealed, change.batch.id)
-    if held is not None and held.parts == change.batch.parts:
+    current = _named(state.unsealed, change.batch.id)
+    if current is not None and current.parts == change.batch.parts:
         return AlreadyApplied()
     if off := fenced_off(state, change.fence):
         return off
-    if held is None or held.parts != change.source:
+    if current is None or current.parts != change.source:
         return Stale(f"unsealed batch {change.batch.id} was evicted, quarantined or trimmed meanwhile")
     if change.horizon > state.forgets_below:
         return Stale(
             f"facts from {state.forgets_below} on may be needed again; the trim forgets those below {change.horizon}"
         )
-    placed = replace(change.batch, sequence=held.sequence)
-    unsealed = tuple(placed if batch.id == held.id else batch for batch in state.unsealed)
+    placed = replace(change.batch, sequence=current.sequence)
+    unsealed = tuple(placed if batch.id == current.id else batch for batch in state.unsealed)
     forgotten_below = max(state.forgotten_below, change.horizon)
     return Applied(
         replace(state, unsealed=unsealed, forgotten_below=forgotten_below, fences=unfenced(state, change.fence))
@@ -226,7 +226,7 @@ def remembered(state: Arrangement, change: Remembered) -> Outcome:
         return Stale(f"remembered batch {min(gone)} was evicted or merged meanwhile")
     if change.horizon > state.forgets_below:
         return Stale(f"facts from {state.forgets_below} on may be needed again; the merge forgets to {change.horizon}")
-    at = next((at for at, held in enumerate(state.remembered) if held.id in change.inputs), len(state.remembered))
+    at = next((at for at, batch in enumerate(state.remembered) if batch.id in change.inputs), len(state.remembered))
     others = [batch for batch in state.remembered if batch.id not in change.inputs]
     return Applied(
         replace(
@@ -247,7 +247,7 @@ def _misfit(state: Arrangement, snapshot: FullSnapshot) -> str | None:
     if state.tells(snapshot.time) == (snapshot.effect is Effect.ANNOUNCED):
         if snapshot.effect is not Effect.ANNOUNCED:
             return f"the full snapshot of {snapshot.time} was taken out or withdrawn meanwhile"
-        name = "".join(f" {held.batch}" for held in state.pending_snapshots if held.time == snapshot.time)
+        name = "".join(f" {pending.batch}" for pending in state.pending_snapshots if pending.time == snapshot.time)
         return f"full snapshot{name} of {snapshot.time} was read already"
     if snapshot.learned_at is not None and snapshot.time <= state.since:
         return f"history below {state.since} was merged, and with it the full snapshot of {snapshot.time}"
@@ -256,9 +256,9 @@ def _misfit(state: Arrangement, snapshot: FullSnapshot) -> str | None:
 
 def _built_upon(state: Arrangement, snapshot: FullSnapshot) -> FullSnapshot | None:
     """What was learned of a full snapshot since, and would be of none without it. Corrections add up in any order."""
-    of_it = [held for held in state.snapshots if held.time == snapshot.time and not held.quarantined]
+    of_it = [entry for entry in state.snapshots if entry.time == snapshot.time and not entry.quarantined]
     since = of_it[of_it.index(snapshot) + 1 :]
-    return next((held for held in since if not held.effect is snapshot.effect is Effect.CORRECTED), None)
+    return next((later for later in since if not later.effect is snapshot.effect is Effect.CORRECTED), None)
 
 
 def _snapshot(state: Arrangement, batch: str) -> FullSnapshot | None:

@@ -67,7 +67,7 @@ class Rule:
 
 def contents(rule: Rule, rows: Iterable[Happened]) -> ByWindow:
     """What each window of each key holds. A window is there if anything that is not cancelled lies in it."""
-    return {of: consolidated(held) for of, held in rows_by_window(rule, rows).items()}
+    return {of: consolidated(in_window) for of, in_window in rows_by_window(rule, rows).items()}
 
 
 def rows_by_window(rule: Rule, rows: Iterable[Happened]) -> RowsByWindow:
@@ -76,7 +76,7 @@ def rows_by_window(rule: Rule, rows: Iterable[Happened]) -> RowsByWindow:
     for row in rows:
         if row.at is not None:
             by_key[row.key].append(row)
-    return {(key, window): held for key, rows in by_key.items() for window, held in _of_one_key(rule, rows)}
+    return {(key, window): in_window for key, rows in by_key.items() for window, in_window in _of_one_key(rule, rows)}
 
 
 def aligned_windows(rule: Rule, kind: AlignedKind, at: int, learned: int) -> set[Window]:
@@ -107,19 +107,19 @@ def judged_sessions(rule: Rule, kind: Session, rows: list[Happened]) -> Judgemen
 
 def _of_one_key(rule: Rule, rows: list[Happened]) -> Iterator[tuple[Window, list[Happened]]]:
     kind = rule.kind
-    held: dict[Window, list[Happened]] = defaultdict(list)
+    by_window: dict[Window, list[Happened]] = defaultdict(list)
     if isinstance(kind, Sliding):
         for window in candidates(rule, kind, rows):
-            held[window] = [row for row in rows if _counts(rule, window, row)]
+            by_window[window] = [row for row in rows if _counts(rule, window, row)]
     elif isinstance(kind, Session):
-        held.update(
+        by_window.update(
             rows_of_sessions(kind, rows) if rule.lateness is None else judged_sessions(rule, kind, rows).sessions
         )
     else:
         for row in rows:
             for window in aligned_windows(rule, kind, _at(row), row.learned):
-                held[window].append(row)
-    return ((window, held[window]) for window in sorted(held) if consolidated(held[window]))
+                by_window[window].append(row)
+    return ((window, by_window[window]) for window in sorted(by_window) if consolidated(by_window[window]))
 
 
 def _counts(rule: Rule, window: Window, row: Happened) -> bool:

@@ -35,17 +35,17 @@ def window_rows(
 ) -> list[WindowRow]:
     """The rows of all windows: key, window and the values of the aggregates, in their order. `rows` are those for
     which the definition's own `where` holds. Whether a window is closed does not matter here."""
-    held = contents(Rule.of(windows), rows)
-    return [(key, window, evaluate(windows.aggregates, held[key, window], of, where)) for key, window in held]
+    by_window = contents(Rule.of(windows), rows)
+    return [(key, window, evaluate(windows.aggregates, by_window[key, window], of, where)) for key, window in by_window]
 
 
-def evaluate(aggregates: Sequence[Aggregate], held: Contents, of: Of, where: Where) -> tuple[Any, ...]:
+def evaluate(aggregates: Sequence[Aggregate], content: Contents, of: Of, where: Where) -> tuple[Any, ...]:
     """The values of aggregates over what a window holds."""
-    return tuple(_evaluate(one, held, of, where) for one in aggregates)
+    return tuple(_evaluate(one, content, of, where) for one in aggregates)
 
 
-def _evaluate(one: Aggregate, held: Contents, of: Of, where: Where) -> Any:
-    counted = [((value, at), count) for (value, at), count in held.items() if where(one, value)]
+def _evaluate(one: Aggregate, content: Contents, of: Of, where: Where) -> Any:
+    counted = [((value, at), count) for (value, at), count in content.items() if where(one, value)]
     if one.function is Function.COUNT and not one.of:
         return sum(count for _, count in counted)
     points: Counter[Point] = Counter()
@@ -113,23 +113,23 @@ def _values(points: Counter[Point]) -> list[Any]:
 
 
 def _first(one: Aggregate, points: Counter[Point]) -> Any:
-    held = _there(points)
-    return held[0][1] if held else None
+    ascending = _there(points)
+    return ascending[0][1] if ascending else None
 
 
 def _last(one: Aggregate, points: Counter[Point]) -> Any:
-    held = _there(points)
-    return held[-1][1] if held else None
+    ascending = _there(points)
+    return ascending[-1][1] if ascending else None
 
 
 def _min(one: Aggregate, points: Counter[Point]) -> Any:
-    held = _values(points)
-    return held[0] if held else None
+    ascending = _values(points)
+    return ascending[0] if ascending else None
 
 
 def _max(one: Aggregate, points: Counter[Point]) -> Any:
-    held = _values(points)
-    return held[-1] if held else None
+    ascending = _values(points)
+    return ascending[-1] if ascending else None
 
 
 def _collect(one: Aggregate, points: Counter[Point]) -> str:

@@ -62,7 +62,7 @@ def frozen_sessions(kind: Session, rows: Iterable[Happened], frozen: Frozen, rev
             done = [span for span in _spans(kind, open_rows) if frozen(session_of(kind, span).end, learned)]
             final += [(span, [row for row in open_rows if _within(row, span)]) for span in done]
             open_rows = [row for row in open_rows if not any(_within(row, span) for span in done)]
-        gone = [*late, *(row for _, held in final for row in held)]
+        gone = [*late, *(row for _, in_span in final for row in in_span)]
         arriving, staying = _apart(list(together), open_rows, gone)
         if revival is Revival.OWN_IS_JUDGED:
             counting = [row for row in arriving if not frozen(session_of(kind, (_at(row), _at(row))).end, learned)]
@@ -73,21 +73,21 @@ def frozen_sessions(kind: Session, rows: Iterable[Happened], frozen: Frozen, rev
         late += [*staying, *(Counter(arriving) - Counter(counting)).elements()]
     found: dict[Window, list[Happened]] = {}
     last = [(span, [row for row in open_rows if _within(row, span)]) for span in _spans(kind, open_rows)]
-    for span, held in [*final, *last]:
-        found.setdefault(session_of(kind, span), []).extend(held)
+    for span, in_span in [*final, *last]:
+        found.setdefault(session_of(kind, span), []).extend(in_span)
     return Judgement(found, late, in_time)
 
 
 def _on_time(
-    kind: Session, held: list[Happened], arriving: list[Happened], frozen: Callable[[int], bool], revival: Revival
+    kind: Session, open_rows: list[Happened], arriving: list[Happened], frozen: Callable[[int], bool], revival: Revival
 ) -> list[Happened]:
-    """What of the rows that arrive is not late: a session that none of those held is in, or any where all merge, takes
-    no rows if it is frozen. Without these rows sessions may lie otherwise: until none is left that is late."""
-    there = instants(consolidated(held)) if revival is not Revival.ALL_MERGE else set()
+    """What of the rows that arrive is not late: a session that none of the open rows is in, or any where all merge,
+    takes no rows if it is frozen. Without these rows sessions may lie otherwise: until none is left that is late."""
+    there = instants(consolidated(open_rows)) if revival is not Revival.ALL_MERGE else set()
     while True:
         late = [
             span
-            for span in _spans(kind, [*held, *arriving])
+            for span in _spans(kind, [*open_rows, *arriving])
             if frozen(session_of(kind, span).end) and not any(span[0] <= at <= span[1] for at in there)
         ]
         on_time = [row for row in arriving if not any(_within(row, span) for span in late)]
@@ -101,9 +101,9 @@ def _apart(
 ) -> tuple[list[Happened], list[Happened]]:
     """The rows that arrive without those that take back what no open session holds, but frozen ones do, or what was
     late; and these."""
-    held, elsewhere, back = consolidated(open_rows), consolidated(gone), Counter[tuple[object, int]]()
+    still_open, elsewhere, back = consolidated(open_rows), consolidated(gone), Counter[tuple[object, int]]()
     for of, diff in consolidated(arriving).items():
-        back[of] = max(0, min(-held.get(of, 0) - diff, elsewhere.get(of, 0)))
+        back[of] = max(0, min(-still_open.get(of, 0) - diff, elsewhere.get(of, 0)))
     left, apart = [], []
     for row in arriving:
         of = row.value, _at(row)

@@ -32,7 +32,7 @@ def consolidated(rows: Iterable[Happened]) -> Contents:
     for row in rows:
         if row.at is not None:
             sums[row.value, row.at] += row.diff
-    return {held: count for held, count in sums.items() if count}
+    return {entry: count for entry, count in sums.items() if count}
 
 
 def instants(contents: Contents) -> set[int]:

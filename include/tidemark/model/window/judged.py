@@ -25,7 +25,7 @@ class Judging:
 
     Rows with times below `known_from` came before whatever is judged: they were merged to later times, or were consumed
     before, and count wherever they lie. `ends` are the ends of intervals from the last one not after `known_from` on,
-    ascending. Windows that were frozen at `standing` stay as they are held: no row that is new counts in them, and
+    ascending. Windows that were frozen at `standing` stay as they are stored: no row that is new counts in them, and
     which of the old ones do is not known any more (None: all windows are computed).
     """
 
@@ -39,7 +39,7 @@ class Judging:
         return self.ends[at - 1] if time >= self.known_from and at else None
 
     def stands(self, frozen: int | None) -> bool:
-        """Whether a window that is frozen from that time on (None: never) stays as it is held."""
+        """Whether a window that is frozen from that time on (None: never) stays as it is stored."""
         return frozen is not None and self.standing is not None and frozen <= self.standing
 
 
@@ -61,11 +61,11 @@ def judging_of(
     judged_from: int | None = None,
 ) -> Judging:
     """How rows of an input are judged that keeps its history from `since` on (`merged`: what is below was merged), and
-    that was consumed up to `consumed` by what is held (None: what is held says nothing of it). With `only_new` windows
-    are computed for what is new since then; for these rows are judged that came from `judged_from` on, where that is
-    another time. `ends` reach from the last one not after the least of these.
+    that was consumed up to `consumed` by what is stored (None: what is stored says nothing of it). With `only_new`
+    windows are computed for what is new since then; for these rows are judged that came from `judged_from` on, where
+    that is another time. `ends` reach from the last one not after the least of these.
 
-    Where sliding windows start depends on who came before the end up to which what is held was computed, and who came
+    Where sliding windows start depends on who came before the end up to which what is stored was computed, and who came
     just then: so rows from that end on are judged, though they were consumed. And a window that was frozen by the
     instant after an end, below which rows are merged, may start where such a row was: it stays, too.
     """

@@ -18,7 +18,7 @@ from tidemark.model.wording import counted
 
 class Judged(NamedTuple):
     """A row, how many windows it came in time for, and how many it was late for. `refused`: it was late for whatever
-    window could have held it, also for those that no row opened."""
+    window could have contained it, also for those that no row opened."""
 
     row: Happened
     in_time: int

@@ -29,5 +29,5 @@ def on_grid(value: float) -> float:
 
 def discrete_quantile(values: Iterable[float], at: float) -> float | None:
     """The smallest value on the grid that at least so large a part of the values do not exceed. None of none."""
-    held = sorted((on_grid(value) for value in values), key=lambda value: (math.isnan(value), value))
-    return held[max(math.ceil(len(held) * at), 1) - 1] if held else None
+    ascending = sorted((on_grid(value) for value in values), key=lambda value: (math.isnan(value), value))
+    return ascending[max(math.ceil(len(ascending) * at), 1) - 1] if ascending else None

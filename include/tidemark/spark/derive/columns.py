@@ -107,16 +107,16 @@ def _listed(types: dict[str, ValueType]) -> str:
 
 
 def value(column: Column) -> SparkColumn:
-    """A column of a definition's answer as it is held: of the declared type, and of values that SQL takes for equal
+    """A column of a definition's answer as it is stored: of the declared type, and of values that SQL takes for equal
     only one, so that rows cancel by whatever way they were computed: -0.0 is 0.0, a NaN is the one NaN. JSON is its
     canonical text, as it is at rest: Spark writes 1.0 and 1.0E10 where that has 1 and 10000000000."""
-    held = F.col(f"`{column.name}`")
+    cell = F.col(f"`{column.name}`")
     if column.type is ColumnType.JSON:
-        held = arrow_udf(_canonical, T.StringType())(held.cast("string"))  # type: ignore[call-overload]
+        cell = arrow_udf(_canonical, T.StringType())(cell.cast("string"))  # type: ignore[call-overload]
     if column.type is ColumnType.FLOAT:
-        held = held.cast("double")
-        held = F.when(held == 0, F.lit(0.0)).when(F.isnan(held), F.lit(float("nan"))).otherwise(held)
-    return held.cast(spark_type(column.type)).alias(column.name)
+        cell = cell.cast("double")
+        cell = F.when(cell == 0, F.lit(0.0)).when(F.isnan(cell), F.lit(float("nan"))).otherwise(cell)
+    return cell.cast(spark_type(column.type)).alias(column.name)
 
 
 def _canonical(texts: pa.Array) -> pa.Array:
@@ -129,7 +129,7 @@ def _canonical(texts: pa.Array) -> pa.Array:
 
 def order(column: Column) -> list[SparkColumn]:
     """By what to sort to have a column in our order: null, then NaN, then ascending (arrow/rows/order.py)."""
-    held = F.col(f"`{column.name}`")
+    cell = F.col(f"`{column.name}`")
     if column.type is not ColumnType.FLOAT:
-        return [held.asc_nulls_first()]
-    return [held.isNotNull().asc(), (~F.isnan(held)).asc(), held.asc_nulls_first()]
+        return [cell.asc_nulls_first()]
+    return [cell.isNotNull().asc(), (~F.isnan(cell)).asc(), cell.asc_nulls_first()]

@@ -52,7 +52,7 @@ class SparkComputer:
     ) -> tuple[Column, ...]:
         """The columns of a definition, as Spark's analysis of it over empty inputs finds them."""
         spark = isolated_session(self._session())
-        frames = {held.name: empty_rows(empty(spark, held, recipe), held.name, recipe) for held in inputs}
+        frames = {input_.name: empty_rows(empty(spark, input_, recipe), input_.name, recipe) for input_ in inputs}
         with called(frames):
             frame = analysed(spark, name, recipe.whole) if recipe else python.answer(name, definition, frames)
             check_same_every_time(name, frame)

@@ -2,10 +2,10 @@
 
     side      an update of it                                        sign
     desired   a row of the definition, at the time it is due         +
-    held      an update the collection has, forwarded to u - 1       -
+    stored    an update the collection has, forwarded to u - 1       -
 
-What is equal cancels in one aggregation, which spills and collects nothing; what is left is written. A row that is held
-and was not yet due at the frontier before is taken back at its own time: so no reader finds it between the frontiers.
+What is equal cancels in one aggregation, which spills and collects nothing; what is left is written. A stored row that
+was not yet due at the frontier before is taken back at its own time: so no reader finds it between the frontiers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tidemark.model.window.windows import WINDOW_END
 from tidemark.spark.derive.columns import value
 
 _DUE = "_due"
-"""When a row that is held became due, where that was since the frontier before."""
+"""When a stored row became due, where that was since the frontier before."""
 
 
 def stored(collection: Collection) -> tuple[Column, ...]:
@@ -39,9 +39,9 @@ def stored(collection: Collection) -> tuple[Column, ...]:
 def as_stored(given: Mapping[str, ValueType], collection: Collection) -> bool:
     """Whether columns of these types are those that a collection holds, and as it does; a text may be JSON there, which
     is made canonical where it is written."""
-    held = {column.name: column.type for column in stored(collection)}
-    return given.keys() == held.keys() and all(
-        of == held[name] or (of, held[name]) == (ColumnType.STRING, ColumnType.JSON) for name, of in given.items()
+    types = {column.name: column.type for column in stored(collection)}
+    return given.keys() == types.keys() and all(
+        of == types[name] or (of, types[name]) == (ColumnType.STRING, ColumnType.JSON) for name, of in given.items()
     )
 
 
@@ -115,7 +115,7 @@ def held_at(own: DataFrame, computation: Computation) -> DataFrame:
 
 def kept_from(computation: Computation) -> int:
     """Event times below were forwarded in an input, or in the collection: the two sides are compared as of then."""
-    return max(computation.state.since, *(held.state.since for held in computation.inputs))
+    return max(computation.state.since, *(input_.state.since for input_ in computation.inputs))
 
 
 def differing(computation: Computation, sides: Sequence[DataFrame]) -> DataFrame:

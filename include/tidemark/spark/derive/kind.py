@@ -53,7 +53,7 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """By what the rows that few changes reach differ from those held, in order, and where that was computed."""
+    """By what the rows that few changes reach differ from those stored, in order, and where that was computed."""
 
     updates: list[pa.RecordBatch]
     place: Place

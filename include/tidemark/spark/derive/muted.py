@@ -34,7 +34,7 @@ def muted_task_errors() -> Iterator[None]:
     if jvm is None:
         yield
         return
-    held = _Held(jvm)
+    loggers = _Held(jvm)
     expected = False
     try:
         yield
@@ -42,7 +42,7 @@ def muted_task_errors() -> Iterator[None]:
         expected = True
         raise
     finally:
-        if text := held.let_go():
+        if text := loggers.let_go():
             if expected:
                 logging.getLogger(__name__).debug("%s", text)
             else:

@@ -96,9 +96,9 @@ def written_here(batches: Iterable[pa.RecordBatch], computation: Computation) ->
 def _placed(batches: Iterable[pa.RecordBatch], collection: Collection) -> Iterator[pa.RecordBatch]:
     """Updates as they are at rest, where a collection is laid out by time."""
     schema = updates_schema(collection)
-    held = [at_rest(rows, collection, schema) for rows in batches]
-    if held:
-        yield from sorted_pieces(held, sort_columns(collection, facts=False), most=PIECE_BYTES)
+    pieces = [at_rest(rows, collection, schema) for rows in batches]
+    if pieces:
+        yield from sorted_pieces(pieces, sort_columns(collection, facts=False), most=PIECE_BYTES)
 
 
 def _cut(computation: Computation) -> Cut:
@@ -154,14 +154,14 @@ def at_rest(batch: pa.RecordBatch, collection: Collection, schema: pa.Schema) ->
     """Rows in the columns at rest: a dropped column is null. Raises InvalidUsage for a text that is no JSON where
     one is declared."""
     types = {column.name: column.type for column in stored(collection)}
-    held = set(batch.schema.names)
+    names = set(batch.schema.names)
     arrays = []
     for of in schema:
         if of.name == BUCKET and collection.layout:
             times = batch.column(collection.layout.by).cast(schema.field(collection.layout.by).type)
             arrays.append(pa.array(buckets(times, collection.layout)))
             continue
-        if of.name not in held:
+        if of.name not in names:
             arrays.append(pa.nulls(batch.num_rows, of.type))
             continue
         array = batch.column(of.name)

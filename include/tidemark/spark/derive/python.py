@@ -68,16 +68,16 @@ def answer(name: str, definition: Definition, frames: Mapping[str, DataFrame]) -
 
 
 def learned(views: Views) -> Updates | None:
-    """Desired - held, of the values of `by` that the inputs' changes touch; None where none is touched."""
+    """Desired - stored, of the values of `by` that the inputs' changes touch; None where none is touched."""
     computation = views.computation
     by = computation.definition.by
-    changed = [held.name for held in computation.inputs if held.previous != held.upper]
+    changed = [input_.name for input_ in computation.inputs if input_.previous != input_.upper]
     values = [views.changes(name).select(*_as_keys(by)) for name in changed]
     distinct = reduce(DataFrame.unionAll, values).distinct()
     touched = touched_of(views, distinct, sum(map(views.rows_changed, changed)))
     if touched.is_empty:
         return None
-    frames = {held.name: _among(views, held.name, touched, by) for held in computation.inputs}
+    frames = {input_.name: _among(views, input_.name, touched, by) for input_ in computation.inputs}
     desired = answer(computation.name, computation.definition, frames)
     return held_against(views, desired, touched, by)
 

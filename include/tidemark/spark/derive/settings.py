@@ -46,5 +46,5 @@ def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[
     try:
         yield
     finally:
-        for name, held in before.items():
-            spark.conf.unset(name) if held is None else spark.conf.set(name, held)
+        for name, previous in before.items():
+            spark.conf.unset(name) if previous is None else spark.conf.set(name, previous)

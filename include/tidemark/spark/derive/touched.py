@@ -153,5 +153,5 @@ def named(columns: Sequence[str]) -> dict[str, str]:
 def held_of(views: Views, touched: Touched, columns: Sequence[str]) -> DataFrame:
     """What the collection holds of values, which are in its `columns`."""
     computation = views.computation
-    held = views.own(touched.ranges(views, computation.name, computation.collection, named(columns)))
-    return touched.among(held, columns)
+    own = views.own(touched.ranges(views, computation.name, computation.collection, named(columns)))
+    return touched.among(own, columns)

@@ -53,14 +53,14 @@ def module_of(name: str, definition: Definition) -> ModuleType:
 
 def package() -> ModuleType:
     """The package of all definitions in Python. InvalidUsage if another one of its name was imported by then."""
-    at, held = place(), sys.modules.get(FOLDER)
-    if held is not None and getattr(held, "__tidemark__", None) is None:
+    at, found = place(), sys.modules.get(FOLDER)
+    if found is not None and getattr(found, "__tidemark__", None) is None:
         raise InvalidUsage(
             f"definitions in Python are in {at}, and another package {FOLDER} was imported already, from "
-            f"{getattr(held, '__file__', None) or next(iter(getattr(held, '__path__', ())), 'nowhere')}; remove that"
+            f"{getattr(found, '__file__', None) or next(iter(getattr(found, '__path__', ())), 'nowhere')}; remove that"
         )
-    if held is not None and held.__tidemark__ == at:
-        return held
+    if found is not None and found.__tidemark__ == at:
+        return found
     for loaded in [each for each in sys.modules if each.partition(".")[0] == FOLDER]:
         del sys.modules[loaded]  # of another folder
     spec = _spec_of(at)

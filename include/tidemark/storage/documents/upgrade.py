@@ -89,8 +89,8 @@ _NAMES_OF_STATES_1 = {
 }
 
 
-def _renamed(held: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {names.get(name, name): value for name, value in held.items()}
+def _renamed(document: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in document.items()}
 
 
 _LANDED_1 = ("source", "start", "end", "time", "event_time", "schedule", "grace", "late", "inputs")

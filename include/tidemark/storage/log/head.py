@@ -55,7 +55,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Committed:
-    """The head that holds the change; `fresh` is False if it held it before."""
+    """The head that contains the change; `fresh` is False if it did so before."""
 
     head: Head
     fresh: bool

@@ -40,11 +40,11 @@ def save(store: ObjectStore, plan: GarbagePlan) -> None:
         store.create(key, data)
     except (AlreadyExists, Indeterminate):
         try:
-            held = store.read(key)
+            stored = store.read(key)
         except Missing:
             store.create(key, data)
         else:
-            if held != data:
+            if stored != data:
                 raise AlreadyExists(key) from None
 
 

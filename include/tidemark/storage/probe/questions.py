@@ -62,13 +62,13 @@ class Questions:
 
     def _created(self, key: str) -> Created:
         data = self._content("first")
-        self._held(key)  # a store that remembers what it did not find must forget that
+        self._read(key)  # a store that remembers what it did not find must forget that
         answer = self._create(key, data)
-        return Created(answer, data, self._held(key))
+        return Created(answer, data, self._read(key))
 
     def _created_again(self, key: str) -> CreatedAgain:
         answer = self._create(key, self._content("second"))
-        return CreatedAgain(answer, self._content("first"), self._held(key))
+        return CreatedAgain(answer, self._content("first"), self._read(key))
 
     def _listed(self, keys: list[str]) -> Listed:
         for key in keys[1:]:
@@ -86,7 +86,7 @@ class Questions:
             with suppress(AlreadyExists, Indeterminate, Unavailable):
                 self.store.create(key, data)
         answer = self._create(key, data)
-        return Repeated(answer, data, self._held(key))
+        return Repeated(answer, data, self._read(key))
 
     def _raced(self, key: str) -> Raced:
         wrote = [self._content(f"writer {number}").ljust(BODY) for number in range(WRITERS)]
@@ -98,7 +98,7 @@ class Questions:
 
         with ThreadPoolExecutor(WRITERS) as pool:
             answers = tuple(pool.map(race, wrote))
-        return Raced(answers, tuple(wrote), self._held(key))
+        return Raced(answers, tuple(wrote), self._read(key))
 
     def _key(self, name: str) -> str:
         return f"{self.folder}{name}"
@@ -131,7 +131,7 @@ class Questions:
             return Answer.CONFLICT
         raise Unavailable(f"the store did not answer {TRIES} creates of {key}: {last}; run it again when it does")
 
-    def _held(self, key: str) -> bytes | None:
+    def _read(self, key: str) -> bytes | None:
         """What another connection reads; None if it finds no object."""
         try:
             return retried(lambda: self._other.read(key), self.pause)

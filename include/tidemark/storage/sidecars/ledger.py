@@ -181,7 +181,7 @@ def _named_by(entry: LedgerEntry, corrected_from: int) -> Iterator[ObjectRef]:
     if entry.late is not None:
         yield entry.late
     if entry.interval.lower >= corrected_from:
-        yield from (held.parts for held in entry.contributed)
+        yield from (contribution.parts for contribution in entry.contributed)
     if entry.replaced is not None:
         yield from _named_by(entry.replaced, corrected_from)
 
@@ -195,16 +195,16 @@ def due_for_merge(runs: Sequence[LedgerRun]) -> tuple[LedgerRun, ...]:
     return ()
 
 
-def _leaf(store: ObjectStore, key: str, held: tuple[LedgerEntry, ...]) -> LedgerBlock:
-    ref = sidecar.write(store, key, LedgerLeaf(held))
-    late = sum(any(True for _ in _named_by(entry, 0)) for entry in held)
-    return LedgerBlock(ref, len(held), held[0].path, held[-1].path, late)
+def _leaf(store: ObjectStore, key: str, ordered: tuple[LedgerEntry, ...]) -> LedgerBlock:
+    ref = sidecar.write(store, key, LedgerLeaf(ordered))
+    late = sum(any(True for _ in _named_by(entry, 0)) for entry in ordered)
+    return LedgerBlock(ref, len(ordered), ordered[0].path, ordered[-1].path, late)
 
 
-def _node(store: ObjectStore, key: str, height: int, held: Sequence[LedgerBlock]) -> LedgerBlock:
-    ref = sidecar.write(store, key, LedgerNode(height, tuple(held)))
-    counts = sum(block.entries for block in held), sum(block.late for block in held)
-    return LedgerBlock(ref, counts[0], held[0].first_path, held[-1].last_path, counts[1])
+def _node(store: ObjectStore, key: str, height: int, blocks: Sequence[LedgerBlock]) -> LedgerBlock:
+    ref = sidecar.write(store, key, LedgerNode(height, tuple(blocks)))
+    counts = sum(block.entries for block in blocks), sum(block.late for block in blocks)
+    return LedgerBlock(ref, counts[0], blocks[0].first_path, blocks[-1].last_path, counts[1])
 
 
 def open_block(store: ObjectStore, span: Span) -> Block:
@@ -214,8 +214,8 @@ def open_block(store: ObjectStore, span: Span) -> Block:
     else:
         block = sidecar.read(store, span.object, Kind.LEDGER, SHAPE)
     if isinstance(block, LedgerNode):
-        held, paths = block.blocks, [path for child in block.blocks for path in (child.first_path, child.last_path)]
-        count = sum(child.entries for child in held)
+        children, paths = block.blocks, [path for child in block.blocks for path in (child.first_path, child.last_path)]
+        count = sum(child.entries for child in children)
     else:
         paths, count = [entry.path for entry in block.entries], len(block.entries)
     found = (count, paths[0], paths[-1]) if paths else (0, "", "")

@@ -102,12 +102,12 @@ def _leaves(parts: Sequence[Part]) -> Iterator[tuple[Part, ...]]:
     if sum(sizes) <= WHOLE:
         yield tuple(parts)
         return
-    start = held = 0
+    start = leaf_size = 0
     for at, size in enumerate(sizes):
-        if held and held + size > LEAF:
+        if leaf_size and leaf_size + size > LEAF:
             yield tuple(parts[start:at])
-            start, held = at, 0
-        held += size
+            start, leaf_size = at, 0
+        leaf_size += size
     yield tuple(parts[start:])
 
 
@@ -128,17 +128,17 @@ def _hull(block: Block) -> Hull:
     return hull_of(hulls, parts=sum(hull.parts for hull in hulls), bytes=sum(hull.bytes for hull in hulls))
 
 
-def load(store: ObjectStore, held: batch.PartsTable) -> tuple[Part, ...]:
+def load(store: ObjectStore, table: batch.PartsTable) -> tuple[Part, ...]:
     """The parts a batch's table names; Corruption if the table is not what was recorded."""
-    return load_some(store, held, everything)
+    return load_some(store, table, everything)
 
 
-def load_some(store: ObjectStore, held: batch.PartsTable, meets: Meets) -> tuple[Part, ...]:
+def load_some(store: ObjectStore, table: batch.PartsTable, meets: Meets) -> tuple[Part, ...]:
     """The parts of a table in blocks whose hulls meet something, in order: all that it can need, and some others."""
-    if not isinstance(held, ObjectRef):
-        return held
+    if not isinstance(table, ObjectRef):
+        return table
     return tuple(
-        part for _, block in blocks(store, held, meets) if isinstance(block, PartsTable) for part in block.parts
+        part for _, block in blocks(store, table, meets) if isinstance(block, PartsTable) for part in block.parts
     )
 
 

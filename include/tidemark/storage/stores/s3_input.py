@@ -37,5 +37,5 @@ class S3Input:
         return self._at
 
     def close(self) -> None:
-        """Nothing is held between reads."""
+        """Nothing is kept between reads."""
         self.closed = True

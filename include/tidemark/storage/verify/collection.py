@@ -118,11 +118,11 @@ class Table:
             self.add(store, child.object.key, partial(parts_table.open_child, store, child))
 
 
-def _table(store: ObjectStore, held: PartsTable | None) -> Table:
-    if not isinstance(held, ObjectRef):
-        return Table(list(held or ()))
+def _table(store: ObjectStore, parts: PartsTable | None) -> Table:
+    if not isinstance(parts, ObjectRef):
+        return Table(list(parts or ()))
     table = Table()
-    table.add(store, held.key, partial(parts_table.open_block, store, held))
+    table.add(store, parts.key, partial(parts_table.open_block, store, parts))
     return table
 
 
@@ -161,7 +161,11 @@ def _read_ledger(
             else:
                 late |= {entry.late.key: entry for entry in _standing(block.entries) if entry.late is not None}
                 kept = [entry for entry in block.entries if entry.interval.lower >= state.correctable_from]
-                found.kept |= {held.parts.key: (entry, held.parts) for entry in kept for held in entry.contributed}
+                found.kept |= {
+                    contribution.parts.key: (entry, contribution.parts)
+                    for entry in kept
+                    for contribution in entry.contributed
+                }
         spans = below
     found.late = list(late.values())  # several runs may have an entry of one file
 
@@ -217,13 +221,13 @@ def _compare_with_listing(store: ObjectStore, found: Contents) -> None:
     listed = (info for folder in folders for info in retried(partial(_listed, store, folder), time.sleep))
     sizes = {info.key: info.bytes for info in listed}
     for batch, whose, file in named:
-        held = sizes.get(file.key)
-        if held is None:
+        size = sizes.get(file.key)
+        if size is None:
             found.findings.append(Finding("object exists", f"{file.key}{whose} is missing", batch, file.key))
-        elif held != file.bytes:
-            detail = f"{file.key}{whose} has {held} bytes, recorded were {file.bytes}"
+        elif size != file.bytes:
+            detail = f"{file.key}{whose} has {size} bytes, recorded were {file.bytes}"
             found.findings.append(Finding("object size", detail, batch, file.key))
-        if held != file.bytes:
+        if size != file.bytes:
             found.lost.add(file.key)
 
 

@@ -1,5 +1,5 @@
 """The least, the greatest, and all bits, of ranges of a column: what two ranges of a power of two of cells, which
-overlap, come to. Only one power is held at a time."""
+overlap, come to. Only one power is kept at a time."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def greatest(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
 
 def all_bits(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     """The bits that are in any whole number of each range [lo, hi), null where there is none."""
-    held = valid(column)
-    numbers = values(column) if held is None else np.where(held, values(column), 0)
+    known = valid(column)
+    numbers = values(column) if known is None else np.where(known, values(column), 0)
     of_ranges = _of_ranges(numbers.astype(np.int64), lo, hi, np.bitwise_or)
-    return pa.array(of_ranges, pa.int64(), mask=counts(held, lo, hi) == 0).cast(column.type)
+    return pa.array(of_ranges, pa.int64(), mask=counts(known, lo, hi) == 0).cast(column.type)
 
 
 def _extreme(column: pa.Array, lo: Ints, hi: Ints, merge: Any, nothing: int) -> pa.Array:
-    held = valid(column)
+    known = valid(column)
     numbers, again = ordered(column)
-    if held is not None:
-        numbers = np.where(held, numbers, nothing)
-    return again(_of_ranges(numbers, lo, hi, merge), counts(held, lo, hi) == 0)
+    if known is not None:
+        numbers = np.where(known, numbers, nothing)
+    return again(_of_ranges(numbers, lo, hi, merge), counts(known, lo, hi) == 0)
 
 
 def _of_ranges(numbers: Ints, lo: Ints, hi: Ints, merge: Any) -> Ints:

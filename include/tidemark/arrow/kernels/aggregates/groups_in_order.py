@@ -1,8 +1,8 @@
 """Groups of a stream of rows that come in order of their keys and instants: however many rows a group has, little is
-held of it where the aggregates have parts (parts.py).
+kept of it where the aggregates have parts (parts.py).
 
     rows    a at 1: 5    a at 2: 7 | a at 2: 1    a at 3: 2 | b at 1: 4
-    held    a at 1: n=1 sum=5, a at 2: n=1 sum=7
+    kept    a at 1: n=1 sum=5, a at 2: n=1 sum=7
             a at 1: n=1 sum=5, a at 2: n=2 sum=8, a at 3: n=1 sum=2     what is before the last instant becomes one row
             a at 2: n=3 sum=13, a at 3: n=1 sum=2
     done    a: n=4 sum=15; at the end b: n=1 sum=4
@@ -40,10 +40,10 @@ def groups_in_order(
     schema, stream = peeked(batches)
     if schema is None:
         return
-    held = _Held(tuple(keys), at, AtInstants.of(schema, [*keys, at], aggregates), rows)
+    groups = _Held(tuple(keys), at, AtInstants.of(schema, [*keys, at], aggregates), rows)
     for batch in stream:
-        yield from held.completed(batch)
-    yield from held.rest()
+        yield from groups.completed(batch)
+    yield from groups.rest()
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """How many different values ranges of a column hold, and which is the k-th least.
 
 Both by one walk over the bits of a code, the highest first (a wavelet matrix): codes are parted by that bit, stable,
-and a range stays a range in either part. Only one part is held at a time; all ranges walk at once.
+and a range stays a range in either part. Only one part is kept at a time; all ranges walk at once.
 """
 
 from __future__ import annotations

@@ -17,21 +17,21 @@ class Overflowed(ArithmeticError):
     """A sum does not fit its type."""
 
 
-def counts(held: Bools | None, lo: Ints, hi: Ints) -> Ints:
-    """How many of the cells of each range [lo, hi) hold something; `held` None: all do."""
-    return hi - lo if held is None else _of_ranges(held, lo, hi)
+def counts(known: Bools | None, lo: Ints, hi: Ints) -> Ints:
+    """How many of the cells of each range [lo, hi) hold something; `known` None: all do."""
+    return hi - lo if known is None else _of_ranges(known, lo, hi)
 
 
 def sums(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     """The sum of what is not null in each range [lo, hi) of a column of int64 or decimal128, in its type; null where
     nothing is. Raises Overflowed where one does not fit."""
-    held = valid(column)
-    none = counts(held, lo, hi) == 0
+    known = valid(column)
+    none = counts(known, lo, hi) == 0
     if pa.types.is_decimal128(column.type):
-        return _decimals(column, held, lo, hi, none)
+        return _decimals(column, known, lo, hi, none)
     whole = values(column)
-    if held is not None:
-        whole = np.where(held, whole, 0)
+    if known is not None:
+        whole = np.where(known, whole, 0)
     if _any_fits(whole):
         totals = _of_ranges(whole, lo, hi)
     else:
@@ -52,10 +52,10 @@ def _of_ranges(column: np.typing.NDArray[np.generic], lo: Ints, hi: Ints) -> Int
     return running[hi] - running[lo]
 
 
-def _decimals(column: pa.Array, held: Bools | None, lo: Ints, hi: Ints, none: Bools) -> pa.Array:
+def _decimals(column: pa.Array, known: Bools | None, lo: Ints, hi: Ints, none: Bools) -> pa.Array:
     units = words(column)
-    if held is not None:
-        units = np.where(held[:, None], units, np.uint64(0))
+    if known is not None:
+        units = np.where(known[:, None], units, np.uint64(0))
     low, high = np.ascontiguousarray(units[:, 0]), np.ascontiguousarray(units[:, 1]).view(np.int64)
     says, beyond = f"a sum of decimals is beyond {column.type}", 10**column.type.precision
     summed, whole = np.empty((len(lo), 2), np.int64), low.view(np.int64)

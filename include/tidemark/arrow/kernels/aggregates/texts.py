@@ -19,22 +19,22 @@ class Texts:
     column: pa.Array
 
     @cached_property
-    def _held(self) -> pa.Array:
+    def _texts(self) -> pa.Array:
         return self.column.drop_null().cast(pa.large_binary())
 
     @cached_property
     def _before(self) -> Ints:
         """How many texts there are before each row."""
-        held = valid(self.column)
-        return np.arange(len(self.column) + 1) if held is None else _running(held)
+        known = valid(self.column)
+        return np.arange(len(self.column) + 1) if known is None else _running(known)
 
     @cached_property
     def _begins(self) -> Ints:
-        return _running(values(contiguous(pc.binary_length(self._held))) + 1)
+        return _running(values(contiguous(pc.binary_length(self._texts))) + 1)
 
     @cached_property
     def _joined(self) -> memoryview:
-        return memoryview(b",".join(self._held.to_pylist()))
+        return memoryview(b",".join(self._texts.to_pylist()))
 
     def bytes_of(self, lo: Ints, hi: Ints) -> Ints:
         """What the texts of ranges take in memory."""
@@ -43,9 +43,9 @@ class Texts:
     def of(self, lo: Ints, hi: Ints) -> pa.Array:
         """The texts of ranges; null where there is none."""
         first, last = self._before[lo], self._before[hi]
-        begins, ends, held = self._begins[first].tolist(), (self._begins[last] - 1).tolist(), (last > first).tolist()
+        begins, ends, has_any = self._begins[first].tolist(), (self._begins[last] - 1).tolist(), (last > first).tolist()
         joined = self._joined
-        texts = [bytes(joined[a:b]) if any_ else None for a, b, any_ in zip(begins, ends, held, strict=True)]
+        texts = [bytes(joined[a:b]) if any_ else None for a, b, any_ in zip(begins, ends, has_any, strict=True)]
         return pa.array(texts, pa.binary()).cast(self.column.type)
 
 

@@ -25,13 +25,13 @@ def ordered(column: pa.Array) -> tuple[Ints, Callable[[Ints, Bools], pa.Array]]:
         return values(column).astype(np.int64), lambda numbers, none: pa.array(numbers != 0, of, mask=none)
     if not (pa.types.is_integer(of) or pa.types.is_temporal(of)):
         return _by_rank(column)
-    held = values(column)
+    cells = values(column)
 
     def again(numbers: Ints, none: Bools) -> pa.Array:
-        whole = pa.array(np.where(none, 0, numbers).astype(held.dtype), mask=none)
+        whole = pa.array(np.where(none, 0, numbers).astype(cells.dtype), mask=none)
         return whole if whole.type == of else whole.view(of)
 
-    return held.astype(np.int64), again
+    return cells.astype(np.int64), again
 
 
 def _by_rank(column: pa.Array) -> tuple[Ints, Callable[[Ints, Bools], pa.Array]]:

@@ -66,19 +66,19 @@ def _starts(cells: pa.RecordBatch, gaps: Gaps, first_start: int | None) -> Ints:
     begins = starts(cells, gaps.group)
     begins[0] = True
     begins[1:] |= first[1:] - last[:-1] > within
-    held = first.copy()
+    begun = first.copy()
     if first_start is not None:
-        held[0] = first_start
+        begun[0] = first_start
     if gaps.max_length is not None:
-        cut(first, held, begins, gaps.max_length)
-    return held[np.maximum.accumulate(np.where(begins, np.arange(len(first)), 0))]
+        cut(first, begun, begins, gaps.max_length)
+    return begun[np.maximum.accumulate(np.where(begins, np.arange(len(first)), 0))]
 
 
-def cut(first: Ints, held: Ints, begins: Bools, most: int) -> None:
-    """Mark where sessions begin anew as they have become too long. `held` says where those begin that are marked."""
+def cut(first: Ints, begun: Ints, begins: Bools, most: int) -> None:
+    """Mark where sessions begin anew as they have become too long. `begun` says where those begin that are marked."""
     bounds = np.append(np.flatnonzero(begins), len(first))
-    for at in np.flatnonzero(first[bounds[1:] - 1] - held[bounds[:-1]] >= most):
-        low, high, start = int(bounds[at]), int(bounds[at + 1]), int(held[bounds[at]])
+    for at in np.flatnonzero(first[bounds[1:] - 1] - begun[bounds[:-1]] >= most):
+        low, high, start = int(bounds[at]), int(bounds[at + 1]), int(begun[bounds[at]])
         while int(first[high - 1]) - start >= most:
             low += int(np.searchsorted(first[low:high], start + most, "left"))
             begins[low], start = True, int(first[low])

@@ -64,20 +64,20 @@ class Lasting:
 def judged_updates(batches: Iterable[pa.RecordBatch], rule: Lasting, shown: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The updates, in their columns `shown`, AT, and what is known of each. Raises InvalidUsage for an instant beyond
     2^61."""
-    held: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     begun: list[Bools] = []
     for batch in batches:
         if not batch.num_rows:
             continue
-        begins = _begins(held[-1] if held else None, batch, rule.gaps)
+        begins = _begins(waiting[-1] if waiting else None, batch, rule.gaps)
         whole = int(np.flatnonzero(begins)[-1]) if begins.any() else 0
-        if whole or (begins[0] and held):
-            yield from _given([*held, batch.slice(0, whole)], np.concatenate([*begun, begins[:whole]]), rule, shown)
-            held, begun = [], []
-        held.append(batch.slice(whole))
+        if whole or (begins[0] and waiting):
+            yield from _given([*waiting, batch.slice(0, whole)], np.concatenate([*begun, begins[:whole]]), rule, shown)
+            waiting, begun = [], []
+        waiting.append(batch.slice(whole))
         begun.append(begins[whole:])
-    if held:
-        yield from _given(held, np.concatenate(begun), rule, shown)
+    if waiting:
+        yield from _given(waiting, np.concatenate(begun), rule, shown)
 
 
 def _begins(before: pa.RecordBatch | None, batch: pa.RecordBatch, gaps: Gaps) -> Bools:

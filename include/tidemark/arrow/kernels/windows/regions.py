@@ -1,7 +1,7 @@
 """Stretches of time that are put together where they meet: what of a group a change can reach.
 
-An example: held are sessions [0, 10] and [12, 20], and what changed reaches from 9 to 13. All three meet, so the region
-is [0, 20]. A session [30, 40] meets none of them and is in no region, as nothing of it changed.
+An example: stored are sessions [0, 10] and [12, 20], and what changed reaches from 9 to 13. All three meet, so the
+region is [0, 20]. A session [30, 40] meets none of them and is in no region, as nothing of it changed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ that its aggregates are computed of ranges (aggregates/ranges.py).
     rows     at 1: 5    at 3: 7    at 20: 1        gap 5
     sessions [1, 8] n=2 sum=12    [20, 25] n=1 sum=1
 
-Rows are a table (`sessions_of`), a stream in order, of which little is held (`sessions_in_order`), or several parts
+Rows are a table (`sessions_of`), a stream in order, of which little is kept (`sessions_in_order`), or several parts
 whose sessions are put together (`merged_sessions`).
 """
 
@@ -60,7 +60,7 @@ def sessions_in_order(
     batches: Iterable[pa.RecordBatch], by: Sequence[str], at: str, kind: Session, aggregates: Sequence[AggregateColumn]
 ) -> Iterator[pa.RecordBatch]:
     """The sessions of a stream of rows in order of `by` and of the instants `at`: the columns of `by`, START, END and
-    the aggregates. However long one is, little is held of it where the aggregates have parts. Raises Overflowed where a
+    the aggregates. However long one is, little is kept of it where the aggregates have parts. Raises Overflowed where a
     sum or an end might not fit, InvalidUsage for an instant beyond 2^61."""
     if kind.gap > FAR:
         raise Overflowed("the end of a session may be beyond 64 bits")
@@ -75,9 +75,9 @@ def sessions_in_order(
         yield pa.RecordBatch.from_arrays(columns, [*by, START, END, *(one.name for one in aggregates)])
 
 
-def _lengths(kind: Session, held: Ints) -> Ints:
+def _lengths(kind: Session, distance: Ints) -> Ints:
     """How long sessions are whose rows are so far apart."""
-    return np.minimum(held + kind.gap, _MOST if kind.max_length is None else min(kind.max_length, _MOST))
+    return np.minimum(distance + kind.gap, _MOST if kind.max_length is None else min(kind.max_length, _MOST))
 
 
 def can_be_merged(kind: Session, aggregates: Sequence[AggregateColumn]) -> bool:

@@ -135,19 +135,19 @@ def _in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[pa.Re
     for block in _blocks(batches, slide):
         windows, groups = block.windows(), np.cumsum(starts(block.rows, slide.together))
         windows = windows.where(np.lexsort((windows.start, groups[windows.lo])))
-        of, held = groups[windows.lo], sum(map(len, waiting))
+        of, waited = groups[windows.lo], sum(map(len, waiting))
         ready = [*waiting, *_batches_of(block, windows, len(windows) + 1, ROOM)]
         waiting = []
         if not ready:
             continue
         found = pa.concat_batches(ready)
-        if held:  # they are of the group that the block begins with, as the rows are that were carried
-            begun = held + int(np.searchsorted(of, groups[0], "right"))
+        if waited:  # they are of the group that the block begins with, as the rows are that were carried
+            begun = waited + int(np.searchsorted(of, groups[0], "right"))
             first = np.argsort(integers(found, START)[:begun], kind="stable")
             found = found.take(pa.array(np.append(first, np.arange(begun, len(found)))))
         done = len(found)
         if not block.ends:
-            last = 0 if groups[-1] == groups[0] else held + int(np.searchsorted(of, groups[-1], "left"))
+            last = 0 if groups[-1] == groups[0] else waited + int(np.searchsorted(of, groups[-1], "left"))
             upto = integers(block.rows, AT)[-1] - slide.size
             done = last + int(np.searchsorted(integers(found, START)[last:], upto, "left"))
             waiting = [found.slice(done)] if done < len(found) else []
@@ -315,11 +315,11 @@ def _batches_of(block: _Block, windows: _Ranges, rows: int, room: int) -> Iterat
     """Windows of a block, some at a time."""
     if not len(windows):
         return
-    held, slide = block.rows, block.slide
-    schema, columns = _schema_of(held.schema, slide), _of_rows(block, windows)
+    batch, slide = block.rows, block.slide
+    schema, columns = _schema_of(batch.schema, slide), _of_rows(block, windows)
     for first, last in _slices(columns, len(windows), rows, room):
         start = windows.start[first:last]
-        group = [held.column(name).take(pa.array(windows.lo[first:last])) for name in slide.group]
+        group = [batch.column(name).take(pa.array(windows.lo[first:last])) for name in slide.group]
         bounds = [pa.array(start), pa.array(start + slide.size)]
         found = [column.between(first, last) for column in columns]
         yield pa.RecordBatch.from_arrays([*group, *bounds, *found], schema=schema)

@@ -25,7 +25,7 @@ from tidemark.storage.documents.codec import decode, encode
 NEXT_ROWS = 2**16
 """Rows of either that are in memory, about."""
 _HELD = "_held"
-"""Whether a row of a round is held, or made."""
+"""Whether a row of a round is stored, or made."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ class Held:
         columns = [column.name for column in stored(self.collection)]
         own = updates_of(open_store(self.url), decode(self.tasks[number], ReadTask, name="read task"), columns)
         key = [column.name for column in self.collection.key]
-        runs = [Run(self._pieces(some, held), key, NEXT_ROWS) for some, held in ((made, False), (own, True))]
-        for batches in rounds(runs, shrink=lambda held: held):
+        runs = [Run(self._pieces(some, is_stored), key, NEXT_ROWS) for some, is_stored in ((made, False), (own, True))]
+        for batches in rounds(runs, shrink=lambda pieces: pieces):
             yield from diff(self.collection, self.previous, self.at, *self._both(batches))
 
-    def _pieces(self, batches: Batches, held: bool) -> Iterator[Piece]:
+    def _pieces(self, batches: Batches, is_stored: bool) -> Iterator[Piece]:
         schema = updates_schema(self.collection)
         for rows in batches:
-            marks = pa.array(np.full(rows.num_rows, held))
+            marks = pa.array(np.full(rows.num_rows, is_stored))
             yield at_rest(rows, self.collection, schema).append_column(_HELD, marks), True
 
     def _both(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """The rows of a round that are made, and those that are held."""
+        """The rows of a round that are made, and those that are stored."""
         rows = pa.Table.from_batches(batches)
-        for held in (False, True):
-            yield rows.filter(pc.equal(rows.column(_HELD), held)).drop_columns([_HELD])
+        for is_stored in (False, True):
+            yield rows.filter(pc.equal(rows.column(_HELD), is_stored)).drop_columns([_HELD])

@@ -1,9 +1,9 @@
 """Computing by ranges of an input's key: where what belongs together leads that key, executors read rows by it, and so
 need no shuffle, nor a JVM that hands rows on.
 
-All of an input, for a collection that holds nothing; else what rows become is compared with what is held, task by task,
-as the collection's key begins as the input's does: all of it, or where changes are to be learned those of the leading
-columns' values that these touch."""
+All of an input, for a collection that holds nothing; else what rows become is compared with the stored rows, task by
+task, as the collection's key begins as the input's does: all of it, or where changes are to be learned those of the
+leading columns' values that these touch."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def written_by_ranges(views: Views, ranged: Ranged) -> list[Written] | None:
     if there is None:
         return None
     url, columns, rule, encoded = there.url, there.columns, there.projection, [encode(task) for task in there.tasks]
-    held = None
+    stored = None
     if not holds_nothing(views.computation):
-        held = Held.of(views, [task.ranges or (task.keys,) for task in there.tasks])
+        stored = Held.of(views, [task.ranges or (task.keys,) for task in there.tasks])
     names, make = [*dict.fromkeys([*together, on, *ranged.used]), MULTIPLICITY], ranged.made
     at_once, room = max(1, AT_ONCE // ranged.windows), MOST_BYTES // ranged.windows
 
@@ -79,7 +79,7 @@ def written_by_ranges(views: Views, ranged: Ranged) -> list[Written] | None:
         for batch in batches:
             for at in batch.column(0).to_pylist():
                 found = made(held_by(store, decode(encoded[at], ReadTask, name="read task"), columns))
-                yield from found if held is None else held.left_of(at, found)
+                yield from found if stored is None else stored.left_of(at, found)
 
     numbers = views.spark.range(0, len(encoded), 1, len(encoded))
     return written_in_order(numbers.toDF("task"), views.computation, kernel)

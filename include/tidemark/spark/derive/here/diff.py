@@ -63,8 +63,8 @@ def own_touched(
         return None
     keep = among if near is None else lambda rows: among(rows.filter(pa.array(near(rows))))
     ranges = ranges_holding(few, views, views.computation.name, views.computation.collection, named(columns))
-    held = views.own_rows(ranges, keep, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
-    own = None if held is None else _little(views, held)
+    batches = views.own_rows(ranges, keep, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
+    own = None if batches is None else _little(views, batches)
     found = None if own is None else match_keys(few, own, columns)
     return None if own is None or found is None else own.filter(pa.array(np.isin(found[1], found[0])))
 
@@ -86,10 +86,10 @@ def _among(views: Views, few: pa.Table, columns: Sequence[str]) -> Keep | None:
     return among
 
 
-def _little(views: Views, held: Iterator[pa.RecordBatch]) -> pa.Table | None:
+def _little(views: Views, batches: Iterator[pa.RecordBatch]) -> pa.Table | None:
     """Updates of the collection; None where they take more than MOST_BYTES."""
     found, size = list[pa.RecordBatch](), 0
-    for rows in held:
+    for rows in batches:
         found.append(rows)
         size += rows.nbytes
         if size > MOST_BYTES:
@@ -98,8 +98,8 @@ def _little(views: Views, held: Iterator[pa.RecordBatch]) -> pa.Table | None:
 
 
 def match_keys(few: pa.Table, own: pa.Table, columns: Sequence[str]) -> tuple[Ints, Ints] | None:
-    """Numbers of touched values and of the rows that are held, the same where these have them in `columns`; None where
-    they are of another type."""
+    """Numbers of touched values and of the stored rows, the same where these have them in `columns`; None where they
+    are of another type."""
     if not columns:
         return np.zeros(few.num_rows, np.int64), np.zeros(own.num_rows, np.int64)
     try:
@@ -130,16 +130,16 @@ def held_against(views: Views, desired: DataFrame, touched: Touched, columns: Se
 
 
 def compared(
-    views: Views, desired: DataFrame, columns: Sequence[str], own: pa.Table | None, held: Callable[[], DataFrame]
+    views: Views, desired: DataFrame, columns: Sequence[str], own: pa.Table | None, own_frame: Callable[[], DataFrame]
 ) -> Updates:
     """By what updates of the collection differ from the `desired` rows of its definition: here, where these are few and
-    `own` has the updates, which are `held` else. Of `columns` all values are here."""
+    `own` has the updates, which `own_frame` gives else. Of `columns` all values are here."""
     if own is not None and own.num_rows <= FEW:
         settings = IN_ONE_TASK if views.rows_read <= ONE_TASK_ROWS else {}
         found = differing_here(views, bounded(views.computation.collection, desired, columns), own, settings=settings)
         if found is not None:
             return found
-    return differing(views.computation, [desired_of(views, desired), held_at(held(), views.computation)])
+    return differing(views.computation, [desired_of(views, desired), held_at(own_frame(), views.computation)])
 
 
 def bounded(collection: Collection, desired: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -221,8 +221,8 @@ def diff(collection: Collection, previous: int, at: int, found: pa.Table, own: p
 
 
 def _taken_back(diff: pa.RecordBatch, own: pa.Table, due: Ints, at: int, names: Sequence[str]) -> pa.RecordBatch:
-    """What is left of a computation at `at`. What the collection held and became `due` since the frontier before is
-    taken back when it did, as in `differing`: no reader is to find it between the frontiers."""
+    """What is left of a computation at `at`. What the collection had stored and became `due` since the frontier before
+    is taken back when it did, as in `differing`: no reader is to find it between the frontiers."""
     times = integers(diff, TIME)
     back = (integers(diff, DIFF) < 0) & (times == at)
     if not back.any() or not (due < at).any():

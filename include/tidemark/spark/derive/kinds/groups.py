@@ -120,7 +120,7 @@ class Groups:
 
 
 def _regrouped(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatch] | None:
-    """By what the groups of few touched values, which are as k0, k1, …, differ from those held; None where either
+    """By what the groups of few touched values, which are as k0, k1, …, differ from those stored; None where either
     is more than this process reads."""
     if not few.num_rows:
         return []
@@ -180,7 +180,7 @@ def _fits(views: Views, rule: ByKey, grouped: GroupPlan) -> bool:
 
 @dataclass
 class _Gathering:
-    """Groups of rows as these come, by `parts` of theirs, so that it is groups that are held; or, without, the rows."""
+    """Groups of rows as these come, by `parts` of theirs, so that it is groups that are kept; or, without, the rows."""
 
     views: Views
     rule: ByKey
@@ -237,12 +237,12 @@ def _rows_of(views: Views, rule: ByKey, grouped: GroupPlan, few: pa.Table) -> pa
     ranges = ranges_holding(few, views, given.name, given.state.collection, dict(rule.clustered.get(given.name, ())))
     ranges = ranges or _ranges_of_windows(views, rule, few)
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-    held = views.held_here(given.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
-    if held is None:
+    batches = views.held_here(given.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+    if batches is None:
         return None
     names = needed(grouped)
     found, kept = [], RowBudget(views.rows_held(given.name, ranges))
-    for seen, rows in _touched(held, few, grouped.keys, names):
+    for seen, rows in _touched(batches, few, grouped.keys, names):
         if kept.is_full(seen, rows):
             views.declines("too many rows are in the groups that changed")
             return None
@@ -272,10 +272,10 @@ def _ranges_of_windows(views: Views, rule: ByKey, few: pa.Table) -> Sequence[Key
 
 
 def _touched(
-    held: Iterator[pa.RecordBatch], few: pa.Table, keys: Sequence[str], names: Sequence[str]
+    batches: Iterator[pa.RecordBatch], few: pa.Table, keys: Sequence[str], names: Sequence[str]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Of how many rows which have a touched value in each column; where keys are several columns, others too."""
     values = [few.column(f"k{at}").combine_chunks() for at in range(len(keys))]
-    for rows in held:
+    for rows in batches:
         among = [np.asarray(pc.is_in(rows.column(name), of)) for name, of in zip(keys, values, strict=True)]
         yield rows.num_rows, rows.select([*names, MULTIPLICITY]).filter(pa.array(np.logical_and.reduce(among)))

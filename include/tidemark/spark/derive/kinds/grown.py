@@ -65,13 +65,13 @@ def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
 
 def _fits(views: Views, rule: ByKey, delta_plan: DeltaPlan, types: Mapping[str, ValueType]) -> bool:
     """Whether the collection holds these columns, and as they come."""
-    held = {column.name: column.type for column in stored(views.computation.collection)}
+    own_types = {column.name: column.type for column in stored(views.computation.collection)}
     keys = dict(zip(rule.held, delta_plan.keys, strict=True))
     given_types = {one.name: one.type for one in delta_plan.sums} | {one.name: one.type for one in delta_plan.means}
     return (
-        held.keys() == {*keys, *given_types}
-        and all(held[name] == types[of] and types[of] in EXACT for name, of in keys.items())
-        and all(held[name] == of for name, of in given_types.items())
+        own_types.keys() == {*keys, *given_types}
+        and all(own_types[name] == types[of] and types[of] in EXACT for name, of in keys.items())
+        and all(own_types[name] == of for name, of in given_types.items())
         and all(_adds(one, types[one.of]) for one in delta_plan.sums if one.of and not one.count)
     )
 
@@ -83,18 +83,18 @@ def _adds(one: SumColumn, of: ValueType) -> bool:
     return of is ColumnType.INT
 
 
-def _delta(changed: Iterator[pa.RecordBatch], delta_plan: DeltaPlan, held: Sequence[str]) -> pa.Table | None:
+def _delta(changed: Iterator[pa.RecordBatch], delta_plan: DeltaPlan, keys: Sequence[str]) -> pa.Table | None:
     """By how much the groups grew, one row each; None where they are many."""
     found: pa.Table | None = None
     for rows in changed:
         diffs = integers(rows, DIFF)
         columns = [rows.column(name) for name in delta_plan.keys]
         columns += [_growth(rows, diffs, one) for one in delta_plan.sums]
-        new = pa.table(columns, [*held, *(one.name for one in delta_plan.sums)])
-        found = _added_up([new] if found is None else [found, new], held)
+        new = pa.table(columns, [*keys, *(one.name for one in delta_plan.sums)])
+        found = _added_up([new] if found is None else [found, new], keys)
         if are_many(found):
             return None
-    return found if found is not None else pa.table({name: pa.nulls(0) for name in held})
+    return found if found is not None else pa.table({name: pa.nulls(0) for name in keys})
 
 
 def _growth(rows: pa.RecordBatch, diffs: Ints, one: SumColumn) -> pa.Array:
@@ -122,26 +122,26 @@ def _exactly(of: DecimalType) -> pa.DataType:
     return pa.decimal256(76, of.scale)
 
 
-def _counted(rows: pa.Table, held: Sequence[str], sums: Sequence[SumColumn]) -> pa.Table:
+def _counted(rows: pa.Table, keys: Sequence[str], sums: Sequence[SumColumn]) -> pa.Table:
     """The rows that stand: what is the sum of no values there is null, and counts as 0."""
     columns = [pc.fill_null(rows.column(one.name), 0) for one in sums]
     columns = [
         column.cast(_exactly(one.type)) if isinstance(one.type, DecimalType) else column
         for one, column in zip(sums, columns, strict=True)
     ]
-    return pa.table([*(rows.column(name) for name in held), *columns], [*held, *(one.name for one in sums)])
+    return pa.table([*(rows.column(name) for name in keys), *columns], [*keys, *(one.name for one in sums)])
 
 
-def _added_up(tables: Sequence[pa.Table], held: Sequence[str]) -> pa.Table:
+def _added_up(tables: Sequence[pa.Table], keys: Sequence[str]) -> pa.Table:
     """One row a group; null is a value."""
     rows = pa.concat_tables([table.cast(tables[0].schema) for table in tables])
-    sums = [name for name in rows.column_names if name not in held]
+    sums = [name for name in rows.column_names if name not in keys]
     whole = [name for name in sums if pa.types.is_int64(rows.schema.field(name).type)]
     if any(_largest(np.asarray(rows.column(name))) * rows.num_rows > MAX_TIME for name in whole):
         raise _NotPlain
-    added = rows.group_by(list(held), use_threads=False).aggregate([(name, "sum") for name in sums])
+    added = rows.group_by(list(keys), use_threads=False).aggregate([(name, "sum") for name in sums])
     return pa.table(
-        [added.column(name) for name in held] + [added.column(f"{name}_sum") for name in sums], [*held, *sums]
+        [added.column(name) for name in keys] + [added.column(f"{name}_sum") for name in sums], [*keys, *sums]
     )
 
 

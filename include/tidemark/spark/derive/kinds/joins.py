@@ -136,11 +136,11 @@ class Joins:
         collection = views.computation.input(name).state.collection
         ranges = ranges_holding(few, views, name, collection, columns)
         most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-        held = views.held_here(name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
-        if held is None:
+        batches = views.held_here(name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+        if batches is None:
             return None
         rows, size = list[pa.RecordBatch](), 0
-        for batch in _having(held, few):
+        for batch in _having(batches, few):
             rows, size = [*rows, batch], size + batch.nbytes
             if size > MOST_BYTES:
                 views.declines(f"{name}: too many rows are joined with what changed")
@@ -150,7 +150,7 @@ class Joins:
     def _updates(self, rows: pa.Table) -> pa.Table:
         """Joined rows as updates, in the columns of the definition."""
         kept = pa.Table.from_batches([projected(one_batch(rows), self.plan.projection)])
-        shown = {name: _as_held(kept.column(of)) for name, of in self.plan.shown.items()}
+        shown = {name: _canonical_floats(kept.column(of)) for name, of in self.plan.shown.items()}
         return replaced(as_updates(self.views, pa.table(shown)), DIFF, integers(kept, DIFF))
 
 
@@ -168,7 +168,7 @@ def _among(rows: pa.Table, found: pa.Table, equal: list[tuple[str, str]]) -> pa.
     return pa.Table.from_batches(list(_having(rows.to_batches(), few)), rows.schema)
 
 
-def _as_held(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _canonical_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Floats as collections hold them: -0.0 is 0.0, a NaN is the one NaN."""
     if not pa.types.is_floating(column.type):
         return column

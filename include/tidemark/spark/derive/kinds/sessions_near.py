@@ -51,7 +51,7 @@ MISFIT = -1
 
 
 def sessions_touched(views: Views, rule: SessionPlan) -> Refreshed | None:
-    """By what the sessions that few changes reach differ from those held; None where they have no kernel, or
+    """By what the sessions that few changes reach differ from those stored; None where they have no kernel, or
     changes or sessions are more than this process reads. Raises as the kernel does."""
     changed = changed_here(views, rule) if fits(views, rule) else None
     if changed is None:
@@ -91,12 +91,12 @@ def _rows_near(
     their instants and the numbers of their keys; None where they are more than this process keeps, or one is there
     fewer times than none."""
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-    held = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
-    if held is None:
+    batches = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+    if batches is None:
         return None
     schema = _schema(views, rule)
     found, kept = [schema.empty_table()], RowBudget(views.rows_held(rule.input, ranges))
-    for seen, rows in _near(held, rule, one_batch(near.keys), near.regions):
+    for seen, rows in _near(batches, rule, one_batch(near.keys), near.regions):
         some = repeated(rows, most_bytes=kept.room)
         if some is None or kept.is_full(seen, some):
             views.declines("too many rows are near what changed")
@@ -162,7 +162,7 @@ def _reading(
     schema: pa.Schema, rule: SessionPlan, near: NearHere, there: RangeReads
 ) -> Callable[[ObjectStore, ReadTask], Batches]:
     """What reads the rows of a task that lie where changes reach, each as often as it is there. It takes to executors
-    what that needs, and nothing of what is held."""
+    what that needs, and nothing of what is stored."""
     columns, projection, keys, reached = there.columns, there.projection, one_batch(near.keys), near.regions
 
     def reading(store: ObjectStore, task: ReadTask) -> Batches:
@@ -238,11 +238,11 @@ def _misfit(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _near(
-    held: Iterable[pa.RecordBatch], rule: SessionPlan, keys: pa.RecordBatch, reached: Regions
+    batches: Iterable[pa.RecordBatch], rule: SessionPlan, keys: pa.RecordBatch, reached: Regions
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Of how many rows those that lie in some regions of keys, with MULTIPLICITY."""
     names = dict.fromkeys(one.of for one in rule.of_columns or () if one.of is not None)
-    for looked_at in held:
+    for looked_at in batches:
         rows = looked_at.filter(pa.array(placed_rows(looked_at, rule.on)))
         numbers, at = numbers_among(keys, rows.select(list(rule.by))), micros_of(rows.column(rule.on))
         columns = [pa.array(numbers), pa.array(at), *(rows.column(name) for name in (*names, MULTIPLICITY))]

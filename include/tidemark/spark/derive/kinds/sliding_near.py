@@ -37,11 +37,11 @@ from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 MOST_ROWS = LEAST_TASK_ROWS // 2
-"""Of which windows are computed here. A row tells of two windows, so of those held twice as many are looked at."""
+"""Of which windows are computed here. A row tells of two windows, so of those stored twice as many are looked at."""
 
 
 def windows_touched_here(views: Views, rule: SlidingPlan) -> list[pa.RecordBatch] | None:
-    """By what the windows that few changes reach differ from those held; None where they have no kernel, or more is
+    """By what the windows that few changes reach differ from those stored; None where they have no kernel, or more is
     near than this process reads."""
     if rule.of_columns is None or not fits(views, rule, rule.of_columns):
         return None
@@ -110,14 +110,14 @@ def _own_near(views: Views, rule: SlidingPlan, near: _Near) -> pa.Table | None:
     """The updates that the collection holds of windows that start where changes reach; None where they are more than
     this process reads."""
     ranges = _own_ranges(views, near)
-    held = views.own_rows(
+    batches = views.own_rows(
         ranges, lambda rows: _starting(rule, near, rows), most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES
     )
-    if held is None:
+    if batches is None:
         return None
     found: list[pa.RecordBatch] = []
     count = size = 0
-    for some in held:
+    for some in batches:
         found, count, size = [*found, some], count + some.num_rows, size + some.nbytes
         if count > 2 * MOST_ROWS or size > MOST_BYTES:
             views.declines(f"more than {2 * MOST_ROWS:,} windows are near what changed")
@@ -126,7 +126,7 @@ def _own_near(views: Views, rule: SlidingPlan, near: _Near) -> pa.Table | None:
 
 
 def _starting(rule: SlidingPlan, near: _Near, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Those of the windows held that start where changes reach."""
+    """Those of the stored windows that start where changes reach."""
     start = in_micros(pa.Table.from_batches([rows.select([WINDOW_START])]), WINDOW_START)
     return rows.filter(pa.array(in_regions(near.numbers(rule, rows), start, near.starts)))
 
@@ -147,15 +147,15 @@ def _rows_near(views: Views, rule: SlidingPlan, of_columns: Sequence[AggregateCo
     times than none."""
     ranges = _ranges(views, rule, near)
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-    held = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
-    if held is None:
+    batches = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+    if batches is None:
         return None
     names = list(dict.fromkeys([rule.on, *(one.of for one in of_columns if one.of)]))
     types = views.types_here(rule.input)
     schema = pa.schema([*((name, arrow_type(types[name])) for name in names), (GROUP, pa.int64())])
     found: list[pa.RecordBatch] = []
     count = size = 0
-    for rows in held:
+    for rows in batches:
         rows = rows.filter(pa.array(placed_rows(rows, rule.on)))
         numbers = near.numbers(rule, rows)
         inside = in_regions(numbers, micros_of(rows.column(rule.on)), near.rows)

@@ -53,7 +53,7 @@ def whole(views: Views) -> DataFrame:
     computation = views.computation
     if computation.recipe is not None and computation.recipe.windowed is not None:
         return windows.whole(views, computation.recipe.windowed)
-    frames = {held.name: in_windows.held(views, held.name) for held in computation.inputs}
+    frames = {input_.name: in_windows.held(views, input_.name) for input_ in computation.inputs}
     if builds_few(views):
         frames = {name: frame.coalesce(1) for name, frame in frames.items()}
     with called(frames):

@@ -32,7 +32,7 @@ def learned(views: Views) -> Updates | None:
 
 def _changed(views: Views) -> list[str]:
     """The inputs of which something changed, or may have."""
-    return [held.name for held in views.computation.inputs if held.previous != held.upper]
+    return [input_.name for input_ in views.computation.inputs if input_.previous != input_.upper]
 
 
 def few_touched(views: Views, rule: ByKey) -> pa.Table | None:
@@ -65,7 +65,7 @@ def _values_touched(views: Views, rule: ByKey, changed: Sequence[str]) -> Touche
 
 def _grown(views: Views, rule: ByKey) -> Updates | None:
     """Sums of groups by how much they grew."""
-    (name,) = (held.name for held in views.computation.inputs)
+    (name,) = (input_.name for input_ in views.computation.inputs)
     grew = queried(views, {changes_of(name): in_windows.changes(views, name)}, rule.delta or "")
     keys = [f"k{at}" for at in range(len(rule.held))]
     delta, few = looked_at(views, grew, views.rows_changed(name))
@@ -74,10 +74,10 @@ def _grown(views: Views, rule: ByKey) -> Updates | None:
         return None
     own = own_touched(views, touched.few, rule.held)
     if own is not None:
-        held = views.spark.createDataFrame(
+        current = views.spark.createDataFrame(
             net_rows(own, [column.name for column in stored(views.computation.collection)])
         )
-        desired = queried(views, {DELTA: delta, HELD: held}, rule.grown or "")
+        desired = queried(views, {DELTA: delta, HELD: current}, rule.grown or "")
         found = differing_here(views, desired, own, settings=AS_IT_IS)
         if found is not None:
             return found
@@ -99,13 +99,13 @@ def definition_of(views: Views, touched: Touched) -> DataFrame:
         start, end = (f"k{rule.held.index(name)}" for name in (WINDOW_START, WINDOW_END))
         between = touched.between(start, end)
     frames = {
-        held.name: in_windows.held(
+        input_.name: in_windows.held(
             views,
-            held.name,
-            touched.ranges(views, held.name, held.state.collection, dict(rule.clustered.get(held.name, ()))),
+            input_.name,
+            touched.ranges(views, input_.name, input_.state.collection, dict(rule.clustered.get(input_.name, ()))),
             between,
         )
-        for held in views.computation.inputs
+        for input_ in views.computation.inputs
     }
     return queried(views, {**frames, TOUCHED: touched.frame}, rule.select)
 

@@ -97,8 +97,8 @@ def while_valid(rows: DataFrame, validity: Validity) -> DataFrame:
 
 def _micros(rows: DataFrame, name: str) -> SparkColumn:
     """A time of a row as microseconds."""
-    held = F.col(f"`{name}`")
+    cell = F.col(f"`{name}`")
     of = rows.schema[name].dataType
     if isinstance(of, T.DateType | T.TimestampType | T.TimestampNTZType):
-        return F.unix_micros(held.cast("timestamp"))
-    return held.cast("long")
+        return F.unix_micros(cell.cast("timestamp"))
+    return cell.cast("long")

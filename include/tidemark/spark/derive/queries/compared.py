@@ -109,6 +109,6 @@ def _differing(found: pa.Table, columns: Sequence[Column]) -> list[Differing]:
     counts = zip(found.column(_DESIRED).to_pylist(), found.column(_HELD).to_pylist(), strict=True)
     names = [column.name for column in columns]
     return [
-        Differing(tuple(zip(names, row, strict=True)), desired, held)
-        for row, (desired, held) in zip(zip(*cells, strict=True), counts, strict=True)
+        Differing(tuple(zip(names, row, strict=True)), desired, actual)
+        for row, (desired, actual) in zip(zip(*cells, strict=True), counts, strict=True)
     ]

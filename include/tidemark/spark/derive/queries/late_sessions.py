@@ -3,8 +3,8 @@ the kernel that tells which session each counts in (arrow/kernels/windows/late_s
 other sessions.
 
 For changes, all updates of the keys are read that something changed of; of these only the stretches of time are looked
-at further in which it did, and the sessions held there are taken back. D's own sessions are no map here, as elsewhere:
-they do not show the rows that came too late, which a row may bring in, or part from what they were late for.
+at further in which it did, and the sessions stored there are taken back. D's own sessions are no map here, as
+elsewhere: they do not show the rows that came too late, which a row may bring in, or part from what they were late for.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def sessions_of(views: Views, rule: SessionPlan, keys: Touched) -> DataFrame:
 
 
 def touched_sessions(views: Views, rule: SessionPlan) -> Reached | None:
-    """The sessions of stretches of time in which something changed, and what is held there; None where nothing did."""
+    """The sessions of stretches of time in which something changed, and those stored there; None where nothing did."""
     changed = queried(views, {rule.input: views.changes(rule.input)}, rule.rows)
     by = [F.col(f"`{name}`").alias(key) for name, key in named(rule.by).items()]
     values = changed.select(*by).distinct() if by else changed.select(F.col(AT).alias("k0")).limit(1)
@@ -59,11 +59,11 @@ def touched_sessions(views: Views, rule: SessionPlan) -> Reached | None:
     judged = _judged(views, rule, _updates_of(views, rule, touched))
     regions = judged.select(*by, F.col(STRETCH).alias(FROM), F.col(LAST).alias(UPTO)).distinct()
 
-    def held() -> DataFrame:
+    def own_in_regions() -> DataFrame:
         own = held_of(views, touched, rule.by) if rule.by else views.own()
         return within(own, regions, rule, micros(own, WINDOW_START))
 
-    return Reached(_sessions(views, rule, judged), None, held)
+    return Reached(_sessions(views, rule, judged), None, own_in_regions)
 
 
 def late(views: Views) -> Lateness:

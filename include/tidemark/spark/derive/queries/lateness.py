@@ -1,4 +1,4 @@
-"""Lateness for aligned windows: how many rows came too late, and which windows stay as they are held."""
+"""Lateness for aligned windows: how many rows came too late, and which windows stay as they are stored."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _late_here(views: Views, name: str) -> Lateness | None:
 
 
 def computed_anew(views: Views, rows: DataFrame) -> DataFrame:
-    """Of rows of windows those that are computed: without the ones that stay as they are held."""
+    """Of rows of windows those that are computed: without the ones that stay as they are stored."""
     upto = standing(views)
     return rows if upto is None else rows.where(F.expr(micros(rows, WINDOW_END)) > upto)
 
@@ -59,7 +59,7 @@ def computed_here(views: Views, rows: pa.Table) -> pa.Table:
 
 
 def standing(views: Views) -> int | None:
-    """Windows that end up to here stay as they are held; None: no window does."""
+    """Windows that end up to here stay as they are stored; None: no window does."""
     windows = views.computation.definition.windows
     if windows is None or windows.counts_late_for is None:
         return None

@@ -101,7 +101,7 @@ def _missed(views: Views, rule: SlidingPlan, rows: DataFrame, last: int) -> int:
 
 def _there(views: Views, rule: SlidingPlan, touched: Touched, last: int) -> DataFrame:
     """The windows that start in touched chunks, by k0, k1, …, the last of which is the chunk, and their starts: those
-    that stay as they are held, and of others, if any starts up to `last`, those that the definition tells."""
+    that stay as they are stored, and of others, if any starts up to `last`, those that the definition tells."""
     width, keys = rule.kind.size + 2, [F.col(f"`{name}`").alias(f"k{at}") for at, name in enumerate(rule.by)]
     bands, standing = bands_of(views, rule), views.computation.input(rule.input).judging.standing
     first = None if standing is None else bands.first(standing)

@@ -48,7 +48,7 @@ def windows_of(views: Views, rule: SlidingPlan, rows: DataFrame) -> DataFrame:
 
 
 def touched_windows(views: Views, rule: SlidingPlan) -> Reached | None:
-    """The windows of chunks in which a window starts that a changed instant can reach, and what is held of them; None
+    """The windows of chunks in which a window starts that a changed instant can reach, and what is stored of them; None
     where nothing changed."""
     width, chunk = rule.kind.size + 2, f"k{len(rule.by)}"
     changed, since = asked(views, rule, views.changes(rule.input)), earliest(rule)

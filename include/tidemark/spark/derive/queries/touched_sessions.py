@@ -1,6 +1,6 @@
-"""Where changes reach sessions, by Spark: the sessions held are the map, those near which nothing changed stay as they
-are. Near are those that the changed instants connect, with what connects those in turn, and they are computed anew from
-the rows within.
+"""Where changes reach sessions, by Spark: the stored sessions are the map, and those near which nothing changed stay as
+they are. Near are those that the changed instants connect, with what connects those in turn, and they are recomputed
+from the rows within.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_GAP = "_of_gap"
 
 
 def touched_sessions(views: Views, rule: SessionPlan) -> Reached | None:
-    """The sessions near changed instants, and what is held of those that were there; None where nothing changed."""
+    """The sessions near changed instants, and what is stored of those that were there; None where nothing changed."""
     keys = keys_of(rule)
     changed = queried(views, {rule.input: views.changes(rule.input)}, rule.rows)
     by = [F.col(f"`{name}`").alias(key) for name, key in zip(rule.by, keys, strict=True)]
@@ -79,7 +79,7 @@ def _near_here(views: Views, rule: SessionPlan, touched: Touched) -> _Near | Non
     table = pa.table(columns, [*keys_of(rule), FROM, UPTO])
     schema = T.StructType([touched.frame.schema[key] for key in keys_of(rule)])
     frame = views.spark.createDataFrame(table, schema.add(FROM, T.LongType()).add(UPTO, T.LongType()))
-    return _Near(frame, table, near.own, lambda: _held_in(views, rule, touched, frame))
+    return _Near(frame, table, near.own, lambda: _own_in(views, rule, touched, frame))
 
 
 def _near(views: Views, rule: SessionPlan, touched: Touched) -> _Near:
@@ -90,7 +90,7 @@ def _near(views: Views, rule: SessionPlan, touched: Touched) -> _Near:
         found = views.kept(found)
     else:
         found, few = looked_at(views, found, LEAST_TASK_ROWS + 1)
-    return _Near(found, few, None, lambda: _held_in(views, rule, touched, found))
+    return _Near(found, few, None, lambda: _own_in(views, rule, touched, found))
 
 
 def _own(views: Views, rule: SessionPlan, touched: Touched) -> DataFrame:
@@ -100,7 +100,7 @@ def _own(views: Views, rule: SessionPlan, touched: Touched) -> DataFrame:
     return touched.among(own, rule.by) if rule.by else own
 
 
-def _held_in(views: Views, rule: SessionPlan, touched: Touched, found: DataFrame) -> DataFrame:
+def _own_in(views: Views, rule: SessionPlan, touched: Touched, found: DataFrame) -> DataFrame:
     own = _own(views, rule, touched)
     return within(own, found, rule, micros(own, WINDOW_START))
 

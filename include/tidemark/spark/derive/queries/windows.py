@@ -51,7 +51,7 @@ def late(views: Views, rule: SlidingPlan | SessionPlan) -> Lateness:
 
 
 def learned(views: Views, rule: SlidingPlan | SessionPlan) -> Updates | None:
-    """By what the windows that changes reach differ from those held; None where nothing changed."""
+    """By what the windows that changes reach differ from those stored; None where nothing changed."""
     if isinstance(rule, SlidingPlan):
         found = touched_windows(views, rule)
     else:

@@ -1,4 +1,4 @@
-"""Where few changes reach sessions, found by this process: the sessions held are the map
+"""Where few changes reach sessions, found by this process: the stored sessions are the map
 (windows/touched_sessions.py)."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GROUP = "_group"
 @dataclass(frozen=True)
 class NearHere:
     """The stretches of time of keys that changes reach, from the first to the last instant that a row of them may be
-    at. Their groups are numbers of `keys`, which are k0, k1, …; `own` are the updates held of the sessions in them."""
+    at. Their groups are numbers of `keys`, which are k0, k1, …; `own` are the stored updates of the sessions there."""
 
     keys: pa.Table
     regions: Regions
@@ -56,15 +56,15 @@ def near_here(views: Views, rule: SessionPlan, few: pa.Table | None) -> NearHere
         np.append(_reach(start, end, rule.kind), instants + rule.kind.gap),
         np.repeat([False, True], [sessions.num_rows, few.num_rows]),
     )
-    held = own.filter(pa.array(in_regions(numbers[1], in_micros(own, WINDOW_START), found)))
+    own_near = own.filter(pa.array(in_regions(numbers[1], in_micros(own, WINDOW_START), found)))
     different, first = np.unique(groups, return_index=True)
     keys = few.take(pa.array(first)).select(list(named(rule.by).values()))
     reached = Regions(np.searchsorted(different, found.group), found.first, found.upto - rule.kind.gap)
-    return NearHere(keys, reached, held)
+    return NearHere(keys, reached, own_near)
 
 
 def _reached_by(few: pa.Table, rule: SessionPlan) -> Callable[[pa.RecordBatch], Bools]:
-    """Which sessions held may be reached by the changed instants, of whatever key: those that are apart from all stay
+    """Which stored sessions may be reached by the changed instants, of whatever key: those that are apart from all stay
     as they are, unless one is cut for its length, and with it those that follow."""
     instants, gap, cut = integers(few, changed_at(rule)), rule.kind.gap, rule.kind.max_length is not None
     first, last = (int(instants.min()), int(instants.max())) if len(instants) else (0, 0)
