@@ -42,6 +42,7 @@ def test_what_aggregates_are_of_is_asked_of_spark_and_null_where_it_is_not_for_t
         Aggregate("either", Function.COUNT, "id > 2 OR Delay > 0"),
         Aggregate("nines", Function.APPROX_QUANTILE, "ln(Delay)", where="id > 2", at=0.9),
         Aggregate("different", Function.APPROX_DISTINCT, "id"),
+        Aggregate("whole", Function.COUNT, "1 / id", where="id > 2"),
     )
     assert rule.aggregates == (
         ValueColumn("rows", Function.COUNT, None),
@@ -50,21 +51,24 @@ def test_what_aggregates_are_of_is_asked_of_spark_and_null_where_it_is_not_for_t
         ValueColumn("either", Function.COUNT, "_v3"),
         ValueColumn("nines", Function.APPROX_QUANTILE, "_v4", 0.9),
         ValueColumn("different", Function.COUNT_DISTINCT, "_v5"),
+        ValueColumn("whole", Function.COUNT, "_v6"),
     )
     assert rule.valued == (
         "SELECT `flights`.`carrier` AS `carrier`, `flights`.`_at` AS `_at`, "
-        "CASE WHEN (`flights`.`Delay` > 0) THEN true END AS `_v1`, "
-        "CASE WHEN ((`flights`.`fare`) IS NOT NULL) THEN true END AS `_v2`, "
-        "CASE WHEN ((`flights`.`id` > 2 OR `flights`.`Delay` > 0) IS NOT NULL) THEN true END AS `_v3`, "
+        "CASE WHEN `flights`.`Delay` > 0 THEN true END AS `_v1`, "
+        "CASE WHEN (`flights`.`fare`) IS NOT NULL THEN true END AS `_v2`, "
+        "CASE WHEN (`flights`.`id` > 2 OR `flights`.`Delay` > 0) IS NOT NULL THEN true END AS `_v3`, "
         "CASE WHEN `flights`.`id` > 2 THEN LN(`flights`.`Delay`) END AS `_v4`, "
-        "`flights`.`id` AS `_v5` FROM `flights`"
+        "`flights`.`id` AS `_v5`, "
+        "CASE WHEN `flights`.`id` > 2 THEN CASE WHEN (1 / `flights`.`id`) IS NOT NULL THEN true END END AS `_v6` "
+        "FROM `flights`"
     )
 
 
 def test_what_is_collected_has_its_text_beside_it() -> None:
     """And as that is null where it is not for the aggregate."""
     some = slid(Aggregate("some", Function.COLLECT, "miles", "id > 2"))
-    assert "CASE WHEN (`flights`.`id` > 2) AND (`flights`.`miles`) IS NOT NULL THEN substring(" in some.valued
+    assert "CASE WHEN `flights`.`id` > 2 THEN CASE WHEN (`flights`.`miles`) IS NOT NULL THEN substring(" in some.valued
     rule = slid(Aggregate("all", Function.COLLECT, "miles"))
     assert rule.aggregates == (ValueColumn("all", Function.COLLECT, "_v0", texts="_t0"),)
     assert "substring(to_json(array(`flights`.`miles`)), 2" in rule.valued

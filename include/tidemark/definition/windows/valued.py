@@ -63,14 +63,16 @@ def needed(declared: Checked, valued: str) -> tuple[str, ...]:
 
 def _value(one: Aggregate, of: RowExpression | None, where: RowExpression | None) -> str:
     """What an aggregate is of in a row: null where that is not for it."""
-    if of is None or one.function is Function.COUNT:
-        given = [f"({condition})" for condition in (of and f"({of.sql}) IS NOT NULL", where and where.sql) if condition]
-        return f"CASE WHEN {' AND '.join(given)} THEN true END"
+    if of is None:
+        assert where is not None, "a count of all rows has no value"
+        return f"CASE WHEN {where.sql} THEN true END"
+    if one.function is Function.COUNT:
+        of = replace(of, sql=f"CASE WHEN ({of.sql}) IS NOT NULL THEN true END")
     return in_rows_that_count(of, where)
 
 
 def _text(of: RowExpression, where: RowExpression | None) -> str:
     """A value as JSON; null where the value is, or is not for the aggregate."""
     listed = f"to_json(array({of.sql}))"
-    given = f"({of.sql}) IS NOT NULL" if where is None else f"({where.sql}) AND ({of.sql}) IS NOT NULL"
-    return f"CASE WHEN {given} THEN substring({listed}, 2, length({listed}) - 2) END"
+    text = f"CASE WHEN ({of.sql}) IS NOT NULL THEN substring({listed}, 2, length({listed}) - 2) END"
+    return in_rows_that_count(replace(of, sql=text), where)
