@@ -79,7 +79,7 @@ class Subject:
 
     def peel_stepwise(self, step: Step) -> dict[str, Any]:
         """Everything comes out once, in order, as soon as it is due and hardly before; what came out in all."""
-        held = _joined(bucket.held for bucket in self.chain.buckets)
+        held = _joined(bucket.content for bucket in self.chain.buckets)
         frontier = step["start"]
         while frontier < step["end"]:
             frontier = min(frontier + step["step"], step["end"])
@@ -101,7 +101,7 @@ class Subject:
             bucket = self.chain.find(start)
             assert bucket is not None, f"no bucket for {start}"
             upper = min(end, bucket.end)
-            self.chain = self.chain.holding(bucket, bucket.held + Times(((start, upper),)))
+            self.chain = self.chain.holding(bucket, bucket.content + Times(((start, upper),)))
             start = upper
 
     def is_empty(self, step: Step) -> bool:

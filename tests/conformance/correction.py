@@ -110,7 +110,7 @@ class Subject:
         }
 
     def bucket_chain_lengths(self, step: Step) -> list[list[int]]:
-        stacks = [bucket.held for bucket in self.buffer.buckets.buckets if bucket.held.rows]
+        stacks = [bucket.content for bucket in self.buffer.buckets.buckets if bucket.content.rows]
         return [[chain.rows for chain in stack.chains] for stack in stacks]
 
     def merge_strategy_used(self, step: Step) -> Strategy | None:
@@ -124,7 +124,7 @@ class Subject:
     def _counted(self) -> int:
         """The rows held, counted afresh."""
         buffer = self.buffer
-        chains = [chain for bucket in buffer.buckets.buckets for chain in bucket.held.chains]
+        chains = [chain for bucket in buffer.buckets.buckets for chain in bucket.content.chains]
         return len(buffer.stage) + sum(len([*chain]) for chain in (*chains, *buffer.pending_low, buffer.emitted))
 
     def _frontier_of(self, value: int | None) -> int:

@@ -24,7 +24,7 @@ from tidemark.model.window.close import frozen_from
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.kinds import Session, Sliding, Window
 from tidemark.model.window.lateness import NOT_LATE, Judged, Lateness, judge, judge_slid, lateness
-from tidemark.model.window.sliding import may_be_held
+from tidemark.model.window.sliding import fits_a_window
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Windows
 from tidemark.plan.read import plan_changes, plan_updates
 from tidemark.storage.stores.store import ObjectStore
@@ -220,7 +220,7 @@ class PlainComputer:
         return [
             judge_slid(Rule.of(windows), kind, starts[row.key], row, row.at)
             for row in happened(windows, rows)
-            if row.at is not None and may_be_held(kind, row.at)
+            if row.at is not None and fits_a_window(kind, row.at)
         ]
 
     def _by_row(self, computation: Computation, plain: Plain, *, not_before: int) -> Counter[Update]:

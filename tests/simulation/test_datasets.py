@@ -248,7 +248,7 @@ def test_all_rows_of_a_bag_are_read_as_they_are(tmp_path: Path, monkeypatch: pyt
     def no_merge(*_: Any, **__: Any) -> Any:
         raise AssertionError("a bag needs no merge")
 
-    monkeypatch.setattr(bag, "held_by", no_merge)
+    monkeypatch.setattr(bag, "rows_as_of", no_merge)
     rows = [{"k": at % 40, "v": f"v{at}", "t": 1, "e": 1} for at in range(600)]
     dataset = loaded(tmp_path, "bag", rows, batches=3).dataset()
     assert sorted(dataset.to_table()["v"].to_pylist()) == sorted(row["v"] for row in rows)

@@ -251,7 +251,7 @@ def test_modes_agree_bit_by_bit(engine: Any, select: str) -> None:
     if recipe.by_row is not None:
         assert by_row(engine, recipe.by_row, changes) == expected
     if recipe.by_key is not None:
-        places = [recipe.columns.index(name) for name in recipe.by_key.held]
+        places = [recipe.columns.index(name) for name in recipe.by_key.key_columns]
         keys, desired = touched(engine, recipe.by_key, new, changes)
         assert less(desired, restricted(before, places, keys)) == expected
         if recipe.by_key.delta is not None:
@@ -353,7 +353,7 @@ def grown(
     assert sorted(name for name in delta.columns if not name.startswith("k")) == sorted(rule.sums)
     delta.createOrReplaceTempView(DELTA)
     held.createOrReplaceTempView(HELD)
-    names = [f"k{at}" for at in range(len(rule.held))]
+    names = [f"k{at}" for at in range(len(rule.key_columns))]
     keys = {as_row(row[name] for name in names) for row in delta.select(names).toArrow().to_pylist()}
     return keys, answer(spark.sql(rule.grown or ""))
 

@@ -162,7 +162,7 @@ def test_windows_are_what_the_law_says_in_every_mode(engine: Any, case: str) -> 
     assert recipe.key == (*windows.by, "window_start", "window_end")
     rule = recipe.by_key
     assert rule is not None
-    assert set(rule.held) == set(recipe.key)
+    assert set(rule.key_columns) == set(recipe.key)
     assert (rule.delta is not None) == (windows.aggregates in (SUBTRACTED, ALL[:1]))
     old, changed = flights(chance)
     changes: dict[str, Rows] = {"flights": changed, "carriers": Counter[Row]()}
@@ -173,7 +173,7 @@ def test_windows_are_what_the_law_says_in_every_mode(engine: Any, case: str) -> 
     assert told(after, recipe) == law(windows, new["flights"])
     expected = less(answer(after), before)
     assert expected, "the changes change something"
-    places = [recipe.columns.index(name) for name in rule.held]
+    places = [recipe.columns.index(name) for name in rule.key_columns]
     keys, desired = touched(engine, rule, new, changes, seen)
     assert less(desired, restricted(before, places, keys)) == expected
     assert keys <= {tuple(row[at] for at in places) for row in {*before, *desired}}, "windows no change is in"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.arrow.read import answer, as_of_schema, changes_of, changes_schema, held_by
+from tidemark.arrow.read import answer, as_of_schema, changes_of, changes_schema, rows_as_of
 from tidemark.model.arrangement import Arrangement
 from tidemark.plan.read import plan_as_of, plan_changes
 from tidemark.storage.stores.store import ObjectStore
@@ -24,7 +24,7 @@ def as_of(store: ObjectStore, state: Arrangement, **asked: Any) -> pa.Table:
 
 def as_of_batches(store: ObjectStore, state: Arrangement, **asked: Any) -> Iterator[pa.RecordBatch]:
     """The same, batch by batch."""
-    return answer(store, plan_as_of(state, **asked), held_by)
+    return answer(store, plan_as_of(state, **asked), rows_as_of)
 
 
 def changes(store: ObjectStore, state: Arrangement, *, net: bool = False, **asked: Any) -> pa.Table:

@@ -16,7 +16,7 @@ from tidemark.api.opened import OpenCollection
 from tidemark.api.windowed import windows_of
 from tidemark.arrow.rows.columns import Ints, contiguous, values
 from tidemark.arrow.rows.schema import arrow_type, key_column_of, key_scalars
-from tidemark.arrow.view import View, held_in
+from tidemark.arrow.view import View, rows_in
 from tidemark.arrow.windows import CLOSED, FINAL, FIRST_KNOWN, LAST_CHANGED, REVISION, known_windows
 from tidemark.errors import InvalidUsage, shortened
 from tidemark.model.batch import Part
@@ -164,7 +164,7 @@ class _Newest:
     """The windows that begin last, of those that come in order of key. In memory are few more."""
 
     def __init__(self, wanted: Wanted, none: pa.Table) -> None:
-        self._wanted, self._held = wanted, none
+        self._wanted, self._kept = wanted, none
         self._left: int | None = None
 
     def add(self, rows: pa.Table) -> None:
@@ -172,28 +172,28 @@ class _Newest:
         lower, upper = self._wanted.lower, self._wanted.upper
         inside = np.ones(len(starts), dtype=bool) if lower is None else starts >= lower
         inside &= True if upper is None else starts < upper
-        self._held = pa.concat_tables([self._held, rows.filter(pa.array(inside))])
-        if self._held.num_rows > 4 * self._wanted.last + ROUND:
+        self._kept = pa.concat_tables([self._kept, rows.filter(pa.array(inside))])
+        if self._kept.num_rows > 4 * self._wanted.last + ROUND:
             self._drop()
 
     def chosen(self) -> tuple[pa.Table, int | None]:
         """These in order of where they begin; and before which start others were left out, if any were. Of those that
         begin at one instant all are shown or none, unless these alone are too many."""
         self._drop()
-        starts = _starts(self._held)
+        starts = _starts(self._kept)
         if self._left is None:
-            return self._held, None
+            return self._kept, None
         if starts[0] == self._left < starts[-1]:
-            self._held = self._held.filter(pa.array(starts > self._left))
-        return self._held, int(_starts(self._held)[0])
+            self._kept = self._kept.filter(pa.array(starts > self._left))
+        return self._kept, int(_starts(self._kept)[0])
 
     def _drop(self) -> None:
-        order = np.argsort(_starts(self._held), kind="stable")
-        rows = self._held.take(pa.array(order))
+        order = np.argsort(_starts(self._kept), kind="stable")
+        rows = self._kept.take(pa.array(order))
         left = rows.num_rows - self._wanted.last
         if left > 0:
             self._left = max(int(_starts(rows)[left - 1]), self._left if self._left is not None else -(2**63))
-        self._held = rows.slice(max(0, left))
+        self._kept = rows.slice(max(0, left))
 
 
 def _starts(rows: pa.Table) -> Ints:
@@ -235,7 +235,7 @@ def keys_between(opened: OpenCollection, gap: Gap, most: int, bound: Weight) -> 
 def _read_keys(opened: OpenCollection, request: ReadRequest, parts: PartsOf, windows: Windows) -> list[Key]:
     found: list[Key] = []
     for task in read_tasks(request, parts):
-        for rows in held_in(opened.store, task, View(windows.by)):
+        for rows in rows_in(opened.store, task, View(windows.by)):
             found += zip(*(key_scalars(rows.column(name)) for name in windows.by), strict=True)
     return found
 

@@ -136,11 +136,11 @@ class OpenCollection:
         negative multiplicity.
         """
         from tidemark.api.dataset import CollectionDataset
-        from tidemark.api.rows import HeldRows
+        from tidemark.api.rows import AsOfRows
 
         _check_truth(multiplicity, "multiplicity")
         known, happened = _given(time, "time"), _given(event_time, "event_time")
-        return CollectionDataset(HeldRows(self._pinned, known, happened, columns, where, multiplicity))
+        return CollectionDataset(AsOfRows(self._pinned, known, happened, columns, where, multiplicity))
 
     def export(
         self,

@@ -15,7 +15,7 @@ from tidemark.api.conditions import ALL, LEARNED, NOTHING
 from tidemark.api.selection import Selection, selection
 from tidemark.arrow.read import Answered, answer, as_of_schema, changes_schema
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
-from tidemark.arrow.view import changes_in, held_in
+from tidemark.arrow.view import changes_in, rows_in
 from tidemark.errors import InvalidUsage, TidemarkError, require
 from tidemark.model.condition.tree import Condition
 from tidemark.model.instant import MAX_TIME, format_instant
@@ -135,25 +135,25 @@ class AsOf(Read):
         """The rows as a dataset of Arrow, which reads when it is scanned, and only the columns and chunks that it
         needs. Rows that are equal in the columns read may come several times; `_multiplicity` adds up."""
         from tidemark.api.dataset import CollectionDataset
-        from tidemark.api.rows import HeldRows
+        from tidemark.api.rows import AsOfRows
 
-        return CollectionDataset(HeldRows(self._pinned, *self._given, True))
+        return CollectionDataset(AsOfRows(self._pinned, *self._given, True))
 
     @property
     def kernel(self) -> Answered:
         """What makes the rows of a task (Tidemark's own). It may be pickled: of state and store it takes nothing."""
-        return partial(held_in, view=self._selection.view)
+        return partial(rows_in, view=self._selection.view)
 
     def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return self.kernel(store, task)
 
     def _framed(self, spark: Any) -> Any:
-        from tidemark.spark.read import held_rows
-        from tidemark.spark.view import held_frame
+        from tidemark.spark.read import as_of_rows
+        from tidemark.spark.view import view_frame
 
         collection, view = self._request.collection, self._selection.view
-        frame = held_rows(spark, self._pinned.store, self._request, columns=view.read(collection), keep=view.keep)
-        return held_frame(frame, collection, view)
+        frame = as_of_rows(spark, self._pinned.store, self._request, columns=view.read(collection), keep=view.keep)
+        return view_frame(frame, collection, view)
 
     def _asked(self) -> list[str]:
         return [*self._of_when(), *self._selection.words()]

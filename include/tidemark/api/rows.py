@@ -67,7 +67,7 @@ class Rows(ABC):
     def _batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]: ...
 
 
-class HeldRows(Rows):
+class AsOfRows(Rows):
     """The rows of a collection: each repeated by its multiplicity, or with `_multiplicity`."""
 
     def __init__(
@@ -118,7 +118,7 @@ class HeldRows(Rows):
         return replace(self.request, keys=keys_within(collection, both), spans=spans)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return HeldRows, (self.pinned, *self._given)
+        return AsOfRows, (self.pinned, *self._given)
 
 
 class AnswerRows(Rows):

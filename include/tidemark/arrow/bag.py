@@ -2,7 +2,7 @@
 multiplicity says.
 
     parts of which nothing is taken back    plan/unmerged.py, `in_a_bag`; their row groups come as they are, read ahead
-    all others                              merged as in any read (`held_by`), by whole keys
+    all others                              merged as in any read (`rows_as_of`), by whole keys
 
 So a bag, rows that came and never went, costs what reading its files costs, however many batches hold them. An example:
 the trace holds keys 1 to 3 million in three parts of 1 million, and today's batch changed ten keys of the last part.
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.merge import groups_at_once
 from tidemark.arrow.parts.reader import OpenedPart
-from tidemark.arrow.read import as_of_schema, held_by
+from tidemark.arrow.read import as_of_schema, rows_as_of
 from tidemark.arrow.repeated import all_once, each_time
 from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import values
@@ -112,7 +112,7 @@ class Bag:
         """Merged by whole keys, so that memory is bounded whatever the columns are."""
         key = [column.name for column in self.request.collection.key]
         columns = [*key, *(name for name in self.names if name not in key)]
-        for rows in held_by(self.store, task, columns):
+        for rows in rows_as_of(self.store, task, columns):
             yield self._split(rows.rename_columns([*columns, DIFF]), counted=True)
 
     def _split(self, rows: pa.RecordBatch, *, counted: bool) -> Counted:

@@ -186,7 +186,7 @@ class _Search:
             if (rows := above[bound]) is not None:
                 winners = winners_of(rows, collection, self.ask, [target])
                 winners.check(collection, self.ask)
-                (place,) = winners.held[target].tolist()
+                (place,) = winners.latest[target].tolist()
                 if place >= 0:
                     found[target] = rows.slice(place, 1)
         return found

@@ -44,7 +44,7 @@ def answer(store: ObjectStore, request: ReadRequest, answered: Answered) -> Iter
         yield from answered(store, task)
 
 
-def held_by(
+def rows_as_of(
     store: ObjectStore, task: ReadTask, columns: Sequence[str] | None = None, *, event_times: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """What the keys of a task hold: columns of key and value, and `_multiplicity` (int64, never 0), in order of key and

@@ -1,7 +1,7 @@
 """Answers in some columns only, and of some rows only.
 
 An answer in some columns is a multiset as any other: rows that are equal in what is left of them are one, with their
-multiplicities added up. `held_by` and `changes_of` answer so, and read only these columns. A condition may look at
+multiplicities added up. `rows_as_of` and `changes_of` answer so, and read only these columns. A condition may look at
 columns that are not shown: then the answer is made in the columns of both, filtered, and what was looked at only is
 left out, equal rows added up once more.
 
@@ -21,7 +21,15 @@ from itertools import takewhile
 import pyarrow as pa
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Run, summed
-from tidemark.arrow.read import MULTIPLICITY, as_of_schema, changes_of, changes_schema, held_by, ordered_by, rounds_by
+from tidemark.arrow.read import (
+    MULTIPLICITY,
+    as_of_schema,
+    changes_of,
+    changes_schema,
+    ordered_by,
+    rounds_by,
+    rows_as_of,
+)
 from tidemark.arrow.rows.schema import DIFF
 from tidemark.model.collection import Collection
 from tidemark.plan.tasks import ReadTask
@@ -45,10 +53,10 @@ class View:
         return [column.name for column in collection.columns if column.name in (*self.shown, *self.looked_at)]
 
 
-def held_in(store: ObjectStore, task: ReadTask, view: View) -> Iterator[pa.RecordBatch]:
+def rows_in(store: ObjectStore, task: ReadTask, view: View) -> Iterator[pa.RecordBatch]:
     """What the keys of a task hold, in the columns of `as_of` as the view has them."""
     schema = as_of_schema(task.collection, view.shown)
-    return _seen(held_by(store, task, view.read(task.collection)), task.collection, view, schema, MULTIPLICITY)
+    return _seen(rows_as_of(store, task, view.read(task.collection)), task.collection, view, schema, MULTIPLICITY)
 
 
 def changes_in(store: ObjectStore, task: ReadTask, view: View, *, net: bool) -> Iterator[pa.RecordBatch]:

@@ -79,18 +79,18 @@ class Winners:
     multiplicity, and of the latest one with a negative one, if any row has it; -1 where there is none."""
 
     rows: pa.RecordBatch
-    held: dict[Target, Ints]
+    latest: dict[Target, Ints]
     below: dict[Target, Ints]
 
     @property
     def places(self) -> Ints:
         """The rows that win, and those that refuse unless a later row comes, in order."""
-        places = np.unique(np.concatenate([*self.held.values(), *self.below.values()]))
+        places = np.unique(np.concatenate([*self.latest.values(), *self.below.values()]))
         return places[places >= 0]
 
     def check(self, collection: Collection, ask: Latest) -> None:
         """Raise InvalidUsage for a key whose latest row cannot be said."""
-        check_below_zero(self.rows, ask.timeline, [column.name for column in collection.key], self.held, self.below)
+        check_below_zero(self.rows, ask.timeline, [column.name for column in collection.key], self.latest, self.below)
 
     def answer(self, collection: Collection, ask: Latest) -> pa.RecordBatch:
         """In the columns of `latest_schema`, a row for each key. Raises InvalidUsage as `check`."""
@@ -100,8 +100,8 @@ class Winners:
 
     def _shown(self, name: str, timeline: str) -> list[pa.Array]:
         """A column of the answer, with its times behind it where it has any."""
-        own = name in self.held
-        places = self.held[name if own else None]
+        own = name in self.latest
+        places = self.latest[name if own else None]
         at = of_numbers(places, places < 0)
         return [self.rows.column(column).take(at) for column in ((name, timeline) if own else (name,))]
 

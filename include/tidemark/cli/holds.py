@@ -68,13 +68,13 @@ def release(
     """Put a quarantined batch back, or end a hold."""
     from tidemark.cli.steps import show
     from tidemark.jobs.steps import retain
-    from tidemark.jobs.steps.quarantine import held_of
+    from tidemark.jobs.steps.quarantine import quarantined_ids
     from tidemark.jobs.steps.quarantine import release as put_back
 
     job = call.job(collection, step="release")
     state = job.log.load().state
     is_hold = any(hold.name == what for hold in state.holds)
-    is_batch = any(batch.startswith(what) for batch in held_of(state))
+    is_batch = any(batch.startswith(what) for batch in quarantined_ids(state))
     if not is_hold and not is_batch:
         holds = listed(hold.name for hold in state.holds) or "none"
         batches = listed(batch.id for batch in state.quarantined) or "none"

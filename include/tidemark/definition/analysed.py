@@ -116,10 +116,10 @@ def _without_queries(query: exp.Query, recipe: Recipe, delta: Delta | None, shap
         seen, keys = {shape.name: shape}, rule
         if projection is not None:
             keys = by_key(exact(select, seen), recipe.columns, seen)
-            delta = None if delta is None else delta_of(select, keys.held, seen)
+            delta = None if delta is None else delta_of(select, keys.key_columns, seen)
             if delta and (delta.sums, tuple(column for column, _ in delta.hidden)) != (rule.sums, recipe.hidden):
                 raise LeftToSpark("projected rows need other hidden columns")
-            if keys.held != rule.held:
+            if keys.key_columns != rule.key_columns:
                 raise LeftToSpark("projected rows have another key")
     except RecursionError:
         return replace(recipe, left_to_spark="it is nested too deeply")
@@ -127,7 +127,7 @@ def _without_queries(query: exp.Query, recipe: Recipe, delta: Delta | None, shap
         return replace(recipe, left_to_spark=str(why))
     delta_plan, grouped, left = delta.delta_plan if delta else None, None, ""
     try:
-        grouped = grouped_of(delta.query if delta else select, keys.held, seen, delta.hidden if delta else ())
+        grouped = grouped_of(delta.query if delta else select, keys.key_columns, seen, delta.hidden if delta else ())
     except LeftToSpark as why:
         left = str(why)
     if delta_plan is None and grouped is None:
@@ -184,7 +184,7 @@ def _by_key(query: exp.Query, whole: exp.Query, columns: Sequence[str], shapes: 
     except NotLocal as error:
         return _Keyed(whole, None, (), (f"not by key: {error}",))
     try:
-        delta = delta_of(query, keys.held, shapes)
+        delta = delta_of(query, keys.key_columns, shapes)
     except NoDelta as error:
         return _Keyed(whole, keys, (), (f"groups are recomputed, not added up: {error}",))
     whole = exact(delta.query, shapes)

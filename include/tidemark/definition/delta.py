@@ -15,7 +15,7 @@ from sqlglot import exp
 from tidemark.definition.dialect import text_of
 from tidemark.definition.functions import is_aggregate, name_of, own_aggregates, with_filter
 from tidemark.definition.keys import is_plain
-from tidemark.definition.recipe import DELTA, DIFF, HELD, DeltaPlan, InputShape, MeanColumn, SumColumn
+from tidemark.definition.recipe import CURRENT, DELTA, DIFF, DeltaPlan, InputShape, MeanColumn, SumColumn
 from tidemark.definition.relations import types_of
 from tidemark.definition.rows import not_by_row, source_of_changes
 from tidemark.definition.sums import BIG, distinct_of, is_big
@@ -107,7 +107,7 @@ class _Growth:
     select: exp.Select
     shown: Mapping[str, exp.Expr]
     keys: Mapping[str, str]
-    held: Mapping[str, str]
+    key_names: Mapping[str, str]
     types: Mapping[tuple[str, str], str]
 
     def __post_init__(self) -> None:
@@ -130,8 +130,8 @@ class _Growth:
 
     def _plain(self, hidden: Sequence[str]) -> DeltaPlan | None:
         """The same without a query, where that is possible."""
-        keys = [self.shown[name] for name in self.held]
-        others = {name: node for name, node in self.shown.items() if name not in self.held}
+        keys = [self.shown[name] for name in self.key_names]
+        others = {name: node for name, node in self.shown.items() if name not in self.key_names}
         if not is_plain(self.select) or not all(isinstance(one, exp.Column) for one in keys):
             return None
         sums = [self._added(name, self.parts[text]) for text, name in self.names.items()]
@@ -265,36 +265,36 @@ class _Growth:
         """How much the groups of changed rows grew."""
         changed = self.select.copy()
         source_of_changes(changed.args["from_"].this, (DIFF,))
-        keys = [exp.alias_(self.shown[name].copy(), key) for name, key in self.held.items()]
+        keys = [exp.alias_(self.shown[name].copy(), key) for name, key in self.key_names.items()]
         sums = []
         for text, name in self.names.items():
             part = self.parts[text]
             sums.append(exp.alias_(_from_zero(replace(part, whole=_call("SUM", part.change))), name))
         changed.set("expressions", [*keys, *sums])
-        changed.set("group", exp.Group(expressions=[self.shown[name].copy() for name in self.held]))
+        changed.set("group", exp.Group(expressions=[self.shown[name].copy() for name in self.key_names]))
         for part_ in ("order", "sort", "cluster", "distribute"):
             changed.set(part_, None)
         return text_of(changed)
 
     def _grown(self, finals: Mapping[str, exp.Expr], hidden: Sequence[str]) -> str:
         """The groups' rows as they are to be."""
-        keys: list[exp.Expr] = [exp.alias_(exp.column(key, DELTA), key) for key in self.held.values()]
+        keys: list[exp.Expr] = [exp.alias_(exp.column(key, DELTA), key) for key in self.key_names.values()]
         for text, name in self.names.items():
             of = self.parts[text].type
-            before = _call("COALESCE", exp.column(name, HELD), exp.cast(_zero(), of))
+            before = _call("COALESCE", exp.column(name, CURRENT), exp.cast(_zero(), of))
             total = exp.cast(exp.Add(this=before, expression=exp.column(name, DELTA)), of)
             keys.append(exp.alias_(total, name))
         same = [
-            exp.NullSafeEQ(this=exp.column(name, HELD), expression=exp.column(key, DELTA))
-            for name, key in self.held.items()
+            exp.NullSafeEQ(this=exp.column(name, CURRENT), expression=exp.column(key, DELTA))
+            for name, key in self.key_names.items()
         ]
-        inner = exp.select(*keys).from_(DELTA).join(HELD, on=exp.and_(*same), join_type="left")
+        inner = exp.select(*keys).from_(DELTA).join(CURRENT, on=exp.and_(*same), join_type="left")
         group = _call(
             "CONCAT_WS",
             exp.Literal.string(", "),
             *(
                 _call("COALESCE", exp.cast(exp.column(key, _GROWN), "string"), exp.Literal.string("null"))
-                for key in self.held.values()
+                for key in self.key_names.values()
             ),
         )
         wrong = _call("RAISE_ERROR", _call("CONCAT", exp.Literal.string("fewer rows than none in the group "), group))

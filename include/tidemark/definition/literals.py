@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tidemark.definition.dialect import shown as sql_of
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, ValueType
-from tidemark.model.condition.tree import Literal, held
+from tidemark.model.condition.tree import Literal, typed_literal
 
 _PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 """A number of Spark's that is exact; one with an exponent is a double."""
@@ -109,7 +109,7 @@ def _read(node: exp.Expr, typed: Sequence[str], text: re.Pattern[str], of: Colum
         node = node.this.unnest()
     if not is_text(node) or not text.fullmatch(node.name):
         raise LeftToSpark(f"{shown(node)} is no plain {of}")
-    return held(node.name, of)
+    return typed_literal(node.name, of)
 
 
 def cast_to(node: exp.Expr) -> str:

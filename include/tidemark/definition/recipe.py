@@ -21,7 +21,7 @@ TOUCHED = "_touched"
 """The view that holds the key values whose rows must be computed anew, in columns `k0`, `k1`, …."""
 DELTA = "_delta"
 """The view of what `by_key.delta` gives: by how much the groups' sums grew."""
-HELD = "_held"
+CURRENT = "_current"
 """The view of the rows that stand now in the groups of DELTA (or of more), with their hidden columns."""
 LEARNED = "_learned"
 """The column of an input's updates that says up to where it was complete when they came (model/window/judged.py)."""
@@ -115,9 +115,9 @@ class AggregateColumn:
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """Groups that need no query: their `keys` are columns of the input, which `ByKey.held` shows in this order; all
-    others of the definition's columns, and the hidden ones, are `aggregates`. Rows are in order of the instants in the
-    column `on`, where an aggregate asks for it."""
+    """Groups that need no query: their `keys` are columns of the input, which `ByKey.key_columns` shows in this order;
+    all others of the definition's columns, and the hidden ones, are `aggregates`. Rows are in order of the instants in
+    the column `on`, where an aggregate asks for it."""
 
     keys: tuple[str, ...]
     aggregates: tuple[AggregateColumn, ...]
@@ -131,14 +131,14 @@ class ByKey:
     `touched`: by input, a query over the view of its changes (`changes_of(input)`) that gives their key values as `k0`,
     `k1`, …; nulls are values.
     `select`: the definition over the inputs' views, restricted to the values in the view TOUCHED.
-    `held`: the definition's columns that hold k0, k1, …, by which the rows that stand now are found.
+    `key_columns`: the definition's columns that hold k0, k1, …, by which the rows that stand now are found.
     `clustered`: by input, the leading key columns of it that some of k0, k1, … are, as pairs of that column and the
     name of the value (`k1`), in the key's order: only rows with these values need to be read.
     `delta` (None: groups are computed anew): a query over the view of the one input's changes that gives for each group
     k0, k1, … and by how much each column of `sums` grew; groups where nothing did are not left out.
     `sums`: the definition's columns that are added up, and the hidden ones, which come last.
-    `grown`: a query over the views DELTA and HELD that gives the rows of these groups as they are to be: the columns of
-    the definition and the hidden ones. A group without rows is not in it; one with fewer than none raises.
+    `grown`: a query over the views DELTA and CURRENT that gives the rows of these groups as they are to be: the columns
+    of the definition and the hidden ones. A group without rows is not in it; one with fewer than none raises.
     `delta_plan`: what `delta` and `grown` say, where it is so little that changes at hand are added up without Spark.
     `columns`: by input, where `touched` asks for nothing but columns of it, which ones k0, k1, … are.
     `grouped`: what `select` says, where it is so little that rows at hand are grouped without Spark.
@@ -146,7 +146,7 @@ class ByKey:
 
     touched: Mapping[str, str]
     select: str
-    held: tuple[str, ...]
+    key_columns: tuple[str, ...]
     clustered: Mapping[str, tuple[tuple[str, str], ...]]
     delta: str | None = None
     sums: tuple[str, ...] = ()

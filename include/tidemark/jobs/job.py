@@ -106,7 +106,7 @@ class Job:
     first: bool = False
     computer_on: Callable[[Callable[[], Runner]], Computer] = on_spark
     beside: Callable[[str], StateLog] | None = None
-    _held: set[Fence] = field(default_factory=set)
+    _own_fences: set[Fence] = field(default_factory=set)
     _near: dict[str, StateLog] = field(default_factory=dict)
 
     @property
@@ -121,7 +121,7 @@ class Job:
         if log is None:
             log = self.beside(name) if self.beside else replace(self.log, store=_neighbour_store(self.store.url, name))
             self._near[name] = log
-        return replace(self, store=log.store, log=log, first=False, _held=set())
+        return replace(self, store=log.store, log=log, first=False, _own_fences=set())
 
     def fenced(self, head: Head, step: str, interval: Interval) -> tuple[Head, Fence]:
         """Make this attempt the one that may commit `step` of `interval`, and return the head that says so.
@@ -132,17 +132,17 @@ class Job:
         """
         fence, quiet = (Fence(step, interval, self.attempt, unannounced) for unannounced in (False, True))
         holder = head.state.fence(step, interval)
-        if (fence in self._held and holder != self.attempt) or (quiet in self._held and holder is not None):
+        if (fence in self._own_fences and holder != self.attempt) or (quiet in self._own_fences and holder is not None):
             raise Fenced(
                 f"{step} of {interval}: attempt {self.attempt} was overtaken; a newer one runs or has finished"
             )
         if self.first and holder is None:
-            self._held.add(quiet)
+            self._own_fences.add(quiet)
             return head, quiet
         committed = self.log.commit(head, Attempted(fence))
         if isinstance(committed, Stale):
             raise Contention(committed.reason)
-        self._held.add(fence)
+        self._own_fences.add(fence)
         return committed.head, fence
 
     def commit_until_fit(self, change_for: Callable[[Head], C | None]) -> Settled[C, None]:
@@ -163,7 +163,7 @@ class Job:
                 return Settled(head, None, proposal.found, False)
             outcome = self.log.commit(head, change)
             if isinstance(outcome, Committed):
-                self._held.discard(getattr(change, "fence", None))
+                self._own_fences.discard(getattr(change, "fence", None))
                 return Settled(outcome.head, change, proposal.found, outcome.fresh)
             reason = outcome.reason
             self.note(f"stale, planning again: {reason}")

@@ -107,7 +107,7 @@ class Derived:
     """The origin of a collection that is computed from others.
 
     `inputs` are names of collections, as the definition calls them. `history` (µs) is the distance of the frontiers of
-    a first build (0: one frontier, the newest). `max_lag` (µs): the inputs' history is held for it no longer than this
+    a first build (0: one frontier, the newest). `max_lag` (µs): the inputs' history is kept for it no longer than this
     after it was corrected last (None: as long as it exists).
     """
 

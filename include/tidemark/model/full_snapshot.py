@@ -44,7 +44,7 @@ one that happened at 19 moves to 29.
     >>> withdrawn = FullSnapshot("batch", Interval(10, 20), 0, effect=Effect.WITHDRAWN, learned_at=30)
     >>> found = derivative(Times.of([9, 19, 29]), [withdrawn])
     >>> for event_time in (9, 19, 29):
-    ...     print(event_time, [(each.event_time, each.count) for each in found.of_held(event_time)])
+    ...     print(event_time, [(each.event_time, each.count) for each in found.of_trace_row(event_time)])
     9 []
     19 [(19, -1), (29, 1)]
     29 []
@@ -119,31 +119,31 @@ class StandsFor:
 
 @dataclass(frozen=True)
 class Derivative:
-    """What each row read stands for: `said[i]` the rows of full snapshot or correction i; `held[n]` those of the trace
-    that happened after the first n of `bounds`, and not after the next."""
+    """What each row read stands for: `said[i]` the rows of full snapshot or correction i; `of_trace[n]` those of the
+    trace that happened after the first n of `bounds`, and not after the next."""
 
     said: tuple[tuple[StandsFor, ...], ...]
     bounds: tuple[int, ...]
-    held: tuple[tuple[StandsFor, ...], ...]
+    of_trace: tuple[tuple[StandsFor, ...], ...]
 
     @property
-    def reads_held(self) -> bool:
+    def reads_trace(self) -> bool:
         """Whether rows of the trace stand for anything."""
-        return any(self.held)
+        return any(self.of_trace)
 
-    def of_held(self, event_time: int) -> tuple[StandsFor, ...]:
+    def of_trace_row(self, event_time: int) -> tuple[StandsFor, ...]:
         """What a row of the trace stands for that happened then."""
-        return self.held[bisect_left(self.bounds, event_time)]
+        return self.of_trace[bisect_left(self.bounds, event_time)]
 
 
 @dataclass(frozen=True)
-class _Held:
+class _TraceRows:
     """The rows of the trace that happened at `upto` or before, as a full snapshot that is in it said them."""
 
     upto: int
 
 
-_Form = Counter[int | _Held]
+_Form = Counter[int | _TraceRows]
 """How often the rows of each source count: of the full snapshots by their number."""
 
 
@@ -157,7 +157,7 @@ def derivative(announced: Times, learned: Sequence[FullSnapshot]) -> Derivative:
     in_trace = list(announced)
     said: dict[int, _Form] = {}
     times = list(in_trace)
-    standing: dict[int | _Held, Counter[tuple[int, int]]] = defaultdict(Counter)
+    standing: dict[int | _TraceRows, Counter[tuple[int, int]]] = defaultdict(Counter)
     for number, snapshot in enumerate(learned):
         time = snapshot.time
         before, there, after = around(times, time)
@@ -190,16 +190,17 @@ def _content(said: Mapping[int, _Form], in_trace: Sequence[int], time: int | Non
     if time is not None and time in said:
         return said[time]
     at = 0 if time is None else bisect_right(in_trace, time)
-    return Counter({_Held(in_trace[at] - 1 if at < len(in_trace) else MAX_TIME): 1})
+    return Counter({_TraceRows(in_trace[at] - 1 if at < len(in_trace) else MAX_TIME): 1})
 
 
-def _less(now: _Form, was: _Form) -> dict[int | _Held, int]:
+def _less(now: _Form, was: _Form) -> dict[int | _TraceRows, int]:
     found = {source: now[source] - was[source] for source in [*now, *(each for each in was if each not in now)]}
     return {source: count for source, count in found.items() if count}
 
 
-def _derived(standing: Mapping[int | _Held, Counter[tuple[int, int]]], count: int) -> Derivative:
-    forms = {each.upto: found for each, found in standing.items() if isinstance(each, _Held) and any(found.values())}
+def _derived(standing: Mapping[int | _TraceRows, Counter[tuple[int, int]]], count: int) -> Derivative:
+    traces = {each: found for each, found in standing.items() if isinstance(each, _TraceRows)}
+    forms = {each.upto: found for each, found in traces.items() if any(found.values())}
     bounds = tuple(sorted(upto for upto in forms if upto != MAX_TIME))
     of_trace = []
     for bound in (*bounds, MAX_TIME):
@@ -239,7 +240,7 @@ def changes(
     """The law: the consolidated updates by which what is `learned`, in order and each with its rows, changes the
     `trace`, which holds the full snapshots of the times `announced`."""
     meant = derivative(announced, [snapshot for snapshot, _ in learned])
-    read = [(meant.of_held(u.event_time), u.key, u.value, u.diff) for u in trace]
+    read = [(meant.of_trace_row(u.event_time), u.key, u.value, u.diff) for u in trace]
     read += [(meant.said[n], *row) for n, (_, rows) in enumerate(learned) for row in rows]
     return consolidate(
         Update(key, value, each.time, each.event_time, each.count * count)

@@ -86,15 +86,15 @@ class Linked:
     refused: str = ""
     second: bool = False
     wrote: bytes = b""
-    held: bytes | None = b""
+    found: bytes | None = b""
 
     def broken(self) -> Broken | None:
         if self.refused:
             return Broken(Guarantee.HARD_LINKS, f"here a link at a free name fails: {self.refused}")
         if self.second:
             return Broken(Guarantee.HARD_LINKS, "here a second link at the same name succeeded")
-        if self.held != self.wrote:
-            return Broken(Guarantee.HARD_LINKS, f"here the name {_found(self.held)} after a second link was refused")
+        if self.found != self.wrote:
+            return Broken(Guarantee.HARD_LINKS, f"here the name {_found(self.found)} after a second link was refused")
         return None
 
 
@@ -104,15 +104,15 @@ class Created:
 
     answer: Answer
     wrote: bytes
-    held: bytes | None
+    found: bytes | None
 
     def broken(self) -> Broken | None:
         if self.answer is Answer.UNSUPPORTED:
             return Broken(Guarantee.TAKEN_IS_REFUSED, f"the store answered {self.answer}")
-        if self.held == self.wrote and self.answer is not Answer.CONFLICT:
+        if self.found == self.wrote and self.answer is not Answer.CONFLICT:
             return None  # one that is refused met its own object: an earlier answer was lost
         if self.answer is Answer.CREATED:
-            return Broken(Guarantee.READ_AFTER_WRITE, f"after a success the key {_found(self.held)}")
+            return Broken(Guarantee.READ_AFTER_WRITE, f"after a success the key {_found(self.found)}")
         return Broken(Guarantee.ONLY_IF_TAKEN, f"a create of a free key was answered by {self.answer}")
 
 
@@ -122,13 +122,13 @@ class CreatedAgain:
 
     answer: Answer
     before: bytes
-    held: bytes | None
+    found: bytes | None
 
     def broken(self) -> Broken | None:
         if self.answer is not Answer.TAKEN:
             return Broken(Guarantee.TAKEN_IS_REFUSED, f"a create of a taken key was answered by {self.answer}")
-        if self.held != self.before:
-            return Broken(Guarantee.TAKEN_IS_REFUSED, f"after a refused create the key {_found(self.held)}")
+        if self.found != self.before:
+            return Broken(Guarantee.TAKEN_IS_REFUSED, f"after a refused create the key {_found(self.found)}")
         return None
 
 
@@ -160,13 +160,13 @@ class Repeated:
 
     answer: Answer
     wrote: bytes
-    held: bytes | None
+    found: bytes | None
 
     def broken(self) -> Broken | None:
         if self.answer is Answer.CONFLICT:
             return Broken(Guarantee.OWN_CREATE_FOUND, f"the second one was answered by {self.answer}")
-        if self.held != self.wrote:
-            return Broken(Guarantee.OWN_CREATE_FOUND, f"after {self.answer} the key {_found(self.held)}")
+        if self.found != self.wrote:
+            return Broken(Guarantee.OWN_CREATE_FOUND, f"after {self.answer} the key {_found(self.found)}")
         return None
 
 
@@ -176,16 +176,16 @@ class Raced:
 
     answers: tuple[Answer, ...]
     wrote: tuple[bytes, ...]
-    held: bytes | None
+    found: bytes | None
 
     def broken(self) -> Broken | None:
         winners = [data for answer, data in zip(self.answers, self.wrote, strict=True) if answer is Answer.CREATED]
-        if not winners and self.held in self.wrote:
+        if not winners and self.found in self.wrote:
             return None  # its writer did not learn of its success, and finds it as after any lost answer
         if len(winners) != 1:
             return Broken(Guarantee.ONE_WINNER, f"{len(winners)} of {len(self.answers)} succeeded")
-        if self.held != winners[0]:
-            other = "holds what another one wrote" if self.held in self.wrote else _found(self.held)
+        if self.found != winners[0]:
+            other = "holds what another one wrote" if self.found in self.wrote else _found(self.found)
             return Broken(Guarantee.WINNER_STAYS, f"it {other}")
         return None
 

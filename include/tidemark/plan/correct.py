@@ -33,7 +33,7 @@ class InputRange:
     looked at, those after `after` up to it (None: `upto` alone is readable, all is read). `consumed` is how far it was
     consumed by what the collection holds (None: that is no answer to what is asked).
 
-    `hold_before` is where the input is to be held before anything is read, `hold_after` once that is committed.
+    `hold_before` is where the hold on the input is to be before anything is read, `hold_after` once that is committed.
     """
 
     name: str

@@ -90,7 +90,7 @@ def difference_task(
     meant, checked = derivative(announced, snapshots), last_announced(snapshots)
     rows = (SnapshotRows(tuple(parts), meant.said[number]) for number, (_, parts) in enumerate(learned))
     as_of = (checked[0].known, checked[0].time) if checked else None
-    return DifferenceTask(collection, tuple(trace), meant.bounds, meant.held, tuple(rows), as_of, keys, prefix)
+    return DifferenceTask(collection, tuple(trace), meant.bounds, meant.of_trace, tuple(rows), as_of, keys, prefix)
 
 
 def judged_below(state: Arrangement, interval: Interval) -> int:

@@ -164,7 +164,7 @@ class _FullSnapshotPlan(KindPlan):
     def request(self, state: Arrangement, lower: int, upper: int) -> UnsealedRequest:
         request = super().request(state, lower, upper)
         snapshots = tuple(snapshot for snapshot in state.pending_snapshots if snapshot.known < upper)
-        trace = _with_rows(state) if derivative(state.told, snapshots).reads_held else ()
+        trace = _with_rows(state) if derivative(state.told, snapshots).reads_trace else ()
         return UnsealedRequest(lower, upper, request.batches, trace=trace, snapshots=snapshots, announced=state.told)
 
     def cut_by(self, request: UnsealedRequest, parts: PartsOf) -> list[Part]:
@@ -188,7 +188,7 @@ class _FullSnapshotPlan(KindPlan):
             return
         rows = [part for snapshot in checked for part in parts.get(snapshot.batch, ())]
         said = sum(part.digest for part in rows) % DIGEST_MODULUS
-        found = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
+        found = sum(answer.digest_checked for answer in answers) % DIGEST_MODULUS
         if found != said and all(part.schema == collection.schema for part in rows):
             raise Corruption(
                 f"after the drain of {_described(request)} the collection holds a sum of {found:016x}, "

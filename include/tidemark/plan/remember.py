@@ -79,7 +79,7 @@ def check(request: RememberRequest, parts: Sequence[Part], answers: Sequence[Wri
     if rows != recorded:
         raise Corruption(f"the merge of remembered facts read {rows} rows, its inputs hold {recorded}; refused")
     read = sum(answer.digest_read for answer in answers) % DIGEST_MODULUS
-    expected = sum(answer.digest_held for answer in answers) % DIGEST_MODULUS
+    expected = sum(answer.digest_checked for answer in answers) % DIGEST_MODULUS
     recorded_sum = sum(part.digest for part in parts) % DIGEST_MODULUS
     if all(part.schema == schema for part in parts) and read != recorded_sum:
         raise Corruption(f"the inputs' recorded sums give {recorded_sum:016x}, the merge read {read:016x}; refused")

@@ -300,13 +300,13 @@ class SnapshotRows:
 class DifferenceTask:
     """Find within a key range by which updates the `snapshots`, and what is learned of them, change what the `trace`
     holds (model/full_snapshot.py): a row of it that happened after the first n of `bounds`, and not after the next,
-    stands for the updates `held[n]`. What is stored as known and as of `checked`, two times, is to be summed (None: no
-    full snapshot was announced)."""
+    stands for the updates `of_trace[n]`. What is stored as known and as of `checked`, two times, is to be summed (None:
+    no full snapshot was announced)."""
 
     collection: Collection
     trace: tuple[Part, ...]
     bounds: tuple[int, ...]
-    held: tuple[tuple[StandsFor, ...], ...]
+    of_trace: tuple[tuple[StandsFor, ...], ...]
     snapshots: tuple[SnapshotRows, ...]
     checked: tuple[int, int] | None
     keys: KeyRange
@@ -355,9 +355,9 @@ class WriteAnswer:
 
     `rows_read` and `digest_read` count the input rows within the time bounds, hashed under the output's forwarding; for
     a merge the written parts' digests must add up to `digest_read`. `bytes_read` is what was fetched from storage.
-    For a RememberTask `digest_held` is that of what stays, less that of what is taken back, without times: it must be
-    what the written parts add up to in the same way.
-    For a DifferenceTask `digest_held` is that of what was stored and what was written together as known and as of
+    For a RememberTask `digest_checked` is that of what stays, less that of what is taken back, without times: it must
+    be what the written parts add up to in the same way.
+    For a DifferenceTask `digest_checked` is that of what was stored and what was written together as known and as of
     `checked`, every row hashed at those two times: it must be that of the full snapshot announced then. Parts
     `taken_over` were there before: nothing was read, nothing written.
     """
@@ -366,7 +366,7 @@ class WriteAnswer:
     rows_read: int
     digest_read: int
     bytes_read: int
-    digest_held: int = 0
+    digest_checked: int = 0
     taken_over: bool = False
 
 

@@ -174,7 +174,7 @@ def plan_settle(state: Arrangement, staged: Sequence[UnsealedBatch], parts: Part
     for batch_parts in staged_parts:
         for rows in _runs(chain, batch_parts, lower):
             chain = _pushed(chain, rows, merges=True)
-    stacks = [rows for bucket in chain.buckets for rows in bucket.held.chains]
+    stacks = [rows for bucket in chain.buckets for rows in bucket.content.chains]
     outputs = tuple(rows for rows in stacks if rows.parts or rows.merged)
     merged = {batch.id for rows in outputs for batch in rows.batches}
     inputs = tuple(batch for batch in state.ahead if batch in staged or batch.id in merged)
@@ -244,8 +244,8 @@ def _pushed(chain: Buckets, rows: Rows, *, merges: bool) -> Buckets:
     """With rows more in their bucket; merged with older ones there by the chain rule, if that is asked for."""
     bucket = _bucket(chain, rows.lower)
     if merges:
-        return chain.holding(bucket, bucket.held.pushed(rows, Rows.joined, PROPORTIONALITY))
-    return chain.holding(bucket, Stack((*bucket.held.chains, rows)))
+        return chain.holding(bucket, bucket.content.pushed(rows, Rows.joined, PROPORTIONALITY))
+    return chain.holding(bucket, Stack((*bucket.content.chains, rows)))
 
 
 def _rows_within(part: Part, lower: int, upper: int) -> int:

@@ -121,9 +121,9 @@ class DeltaLakeTable:
 
     def _merge(self, table: DeltaTable, collection: Collection, rows: _Rows, said: CommitProperties) -> None:
         """Keys compare as equal where both are null, too: keys of derived collections may be."""
-        same = " AND ".join(f"(held.`{one.name}` IS NOT DISTINCT FROM new.`{one.name}`)" for one in collection.key)
+        same = " AND ".join(f"(stored.`{one.name}` IS NOT DISTINCT FROM new.`{one.name}`)" for one in collection.key)
         columns = {f"`{one.name}`": f"new.`{one.name}`" for one in collection.columns}
-        merge = table.merge(rows.reader(), same, "new", "held", commit_properties=said)
+        merge = table.merge(rows.reader(), same, "new", "stored", commit_properties=said)
         merge = merge.when_matched_delete(f"new.{GONE}").when_matched_update(columns)
         merge.when_not_matched_insert(columns, f"NOT new.{GONE}").execute()
 

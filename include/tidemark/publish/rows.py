@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.arrow.parts.reader import OpenedPart
-from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_of, held_by
+from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_of, rows_as_of
 from tidemark.arrow.repeated import each_time
 from tidemark.arrow.rows.columns import Ints, integers
 from tidemark.model.batch import Part
@@ -33,7 +33,7 @@ def footer(store: ObjectStore, part: Part) -> pq.FileMetaData:
         return file.metadata
 
 
-def held_rows(
+def current_rows(
     store: ObjectStore, request: ReadRequest, parts: PartsOf, but: Sequence[Part] = ()
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a collection, but for those of some parts, each as often as its multiplicity says, in bounded memory.
@@ -42,7 +42,7 @@ def held_rows(
     """
     collection = request.collection
     for task in read_tasks(request, parts, but=frozenset(part.file.key for part in but)):
-        for rows in held_by(store, task):
+        for rows in rows_as_of(store, task):
             times = integers(rows, MULTIPLICITY)
             yield from _repeated(collection, rows, times)
 

@@ -13,7 +13,7 @@ from tidemark.quality.evidence import Evidence, Row
 from tidemark.quality.expectations import OwnerExpectation
 from tidemark.quality.gates import GATES
 from tidemark.quality.report import RuleResult
-from tidemark.quality.rows import MAX_ROWS, held, matching_rows, rows_at, shortened
+from tidemark.quality.rows import MAX_ROWS, is_judged, matching_rows, rows_at, shortened
 from tidemark.quality.suites import Clause, Rule
 from tidemark.quality.validation import Validator, Verdict
 from tidemark.quality.wording import Wording, by_column, plain_text, written
@@ -101,7 +101,7 @@ def _failing_rows(
     if verdict.positions:
         return rows_at(store, parts, verdict.positions, collection)
     clauses, facts = _clauses(owner, verdict), collection.kind.facts
-    return matching_rows(store, parts, clauses, collection, facts=facts, among=held(collection))
+    return matching_rows(store, parts, clauses, collection, facts=facts, among=is_judged(collection))
 
 
 def _clauses(owner: OwnerExpectation, verdict: Verdict) -> list[Clause]:

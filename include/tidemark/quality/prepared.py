@@ -37,7 +37,7 @@ _PREPARING = threading.RLock()
 
 
 def _forked() -> None:
-    """A lock that another thread of the parent held is nobody's in the child."""
+    """A lock that another thread of the parent had is nobody's in the child."""
     global _PREPARING
     _PREPARING = threading.RLock()
 

@@ -185,7 +185,7 @@ class ServerFolder:
 
     @contextlib.contextmanager
     def start_lock(self) -> Iterator[None]:
-        """Held by the client that starts a server, so that only one does."""
+        """The lock of the client that starts a server, so that only one does."""
         fd = self._lock(".start", wait=True)
         assert fd is not None
         try:

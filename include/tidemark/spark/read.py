@@ -50,7 +50,7 @@ ROUNDS = 2
 """Tasks for each core, where there are rows enough: so ranges that turn out slow do not leave the others idle."""
 
 
-def held_rows(
+def as_of_rows(
     spark: SparkSession,
     store: ObjectStore,
     request: ReadRequest,
@@ -66,7 +66,7 @@ def held_rows(
     schema = as_of_schema(request.collection, columns, event_times=event_times)
 
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        return read.held_by(store, task, columns, event_times=event_times)
+        return read.rows_as_of(store, task, columns, event_times=event_times)
 
     shown = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
     return _answered(spark, store, request, schema, shown, merged, keep, times=False, ranges=ranges)
@@ -80,7 +80,7 @@ def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> D
     columns = schema.remove(len(schema) - 1)
 
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        return repeated(read.held_by(store, task), task.collection.unshown)
+        return repeated(read.rows_as_of(store, task), task.collection.unshown)
 
     times = [] if request.collection.kind.one_value else [F.explode(_as_often()).alias(DIFF)]
     shown = [*map(F.col, columns.names), *times]

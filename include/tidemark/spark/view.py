@@ -17,7 +17,7 @@ from tidemark.arrow.view import View
 from tidemark.model.collection import Collection
 
 
-def held_frame(frame: DataFrame, collection: Collection, view: View) -> DataFrame:
+def view_frame(frame: DataFrame, collection: Collection, view: View) -> DataFrame:
     """A frame of `as_of`, in the columns the view reads and of the rows that fit, as the view has it."""
     if len(view.shown) < len(collection.columns) and not names_one_value(collection, view.shown):
         frame = _summed(frame, view.shown, MULTIPLICITY)

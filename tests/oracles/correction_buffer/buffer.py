@@ -76,7 +76,7 @@ class CorrectionBuffer(Generic[D]):
             check([broken(Invariant.SINCE_ADVANCES, message, requested=since, current=self.since)])
         self._check_frontier(since)
         if since == self.end:
-            held = tuple(replace(bucket, held=Stack[Chain[D]]()) for bucket in self.buckets.buckets)
+            held = tuple(replace(bucket, content=Stack[Chain[D]]()) for bucket in self.buckets.buckets)
             kept = replace(self, buckets=replace(self.buckets, buckets=held), since=since, stage=(), pending_low=())
             return replace(kept, emitted=Chain(), chained_rows=0)._counted()
         ahead = replace(self, since=since)
@@ -128,8 +128,8 @@ class CorrectionBuffer(Generic[D]):
             bucket = buckets.find(rest.first_time)
             assert bucket is not None, f"no bucket for {rest.first_time}, the boundary is {self.boundary}"
             run, rest = rest.cut(bucket.end)
-            held = bucket.held.pushed(run, self._merged, self.sizes.proportionality)
-            chained += held.rows - bucket.held.rows
+            held = bucket.content.pushed(run, self._merged, self.sizes.proportionality)
+            chained += held.rows - bucket.content.rows
             buckets = buckets.holding(bucket, held)
         return replace(self, buckets=buckets, pending_low=pending_low, chained_rows=chained)
 

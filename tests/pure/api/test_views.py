@@ -23,7 +23,7 @@ from tidemark.arrow import read, runs, view
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.read import changes_of
 from tidemark.arrow.rows.schema import plain_scalars
-from tidemark.arrow.view import View, changes_in, held_in
+from tidemark.arrow.view import View, changes_in, rows_in
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.instant import format_instant, from_datetime
@@ -89,7 +89,7 @@ def test_any_columns_and_rows_of_an_answer(of: Collection) -> None:
         values = set(plain_scalars(whole.column(column)))
         keep, row_fits = kept_where(column, sorted(values, key=repr)[::2]) if filtered else (None, None)
         asked = View(tuple(shown), (column,) if filtered else (), keep)
-        table = pa.Table.from_batches(held_in(store, task, asked), schema=read.as_of_schema(of, shown))
+        table = pa.Table.from_batches(rows_in(store, task, asked), schema=read.as_of_schema(of, shown))
         assert exactly(table) == counted(whole, shown, row_fits)
 
         request = plan_changes(state, at[0] if at[0] else -1)

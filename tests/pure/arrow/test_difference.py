@@ -142,7 +142,7 @@ def test_key_ranges_add_up_and_the_sums_prove_it(case: Said, cuts: list[Row]) ->
     if checked:
         known, time = checked[0].known, checked[0].time
         there = [u._replace(time=known, event_time=time) for u in held_at(case, known, time)]
-        assert sum(a.digest_held for a in answers) % DIGEST_MODULUS == digest(of_updates(OF_SNAPSHOTS, there))
+        assert sum(a.digest_checked for a in answers) % DIGEST_MODULUS == digest(of_updates(OF_SNAPSHOTS, there))
 
 
 def held_at(case: Said, time: int, event_time: int) -> list[Update]:
@@ -158,11 +158,11 @@ def test_what_is_left_out_shows_in_the_sum_held() -> None:
     held = [Update(key, value, 3, 3, 1) for key, value in rows]
     task = task_of(store, Said(held, [], Times(), whole(rows)))
     sum_of_all = digest(of_updates(OF_SNAPSHOTS, [Update(key, value, TIMES[0], TIMES[0], 1) for key, value in rows]))
-    assert difference_range(store, task).digest_held == sum_of_all
+    assert difference_range(store, task).digest_checked == sum_of_all
     short = replace(task, snapshots=(replace(task.snapshots[0], parts=task.snapshots[0].parts[1:]),))
     answer = difference_range(store, short)
     assert sum(part.rows for part in answer.parts) == task.snapshots[0].parts[0].rows, "rows of the part are retracted"
-    assert answer.digest_held != sum_of_all
+    assert answer.digest_checked != sum_of_all
 
 
 def test_more_equal_rows_than_memory_are_counted_whole() -> None:
@@ -185,4 +185,4 @@ def test_key_only_collections_and_history_forwarded_beyond_the_full_snapshots() 
     snapshot = FullSnapshot("", Interval(19, 20), 3)
     answer = difference_range(store, difference_task(of, held, Times(), [(snapshot, rows)], KeyRange(), "out"))
     assert as_updates(of, read(store, answer.parts)) == [Update((1,), (), 19, 19, -2), Update((3,), (), 19, 19, 1)]
-    assert answer.digest_held == sum(part.digest for part in rows) % DIGEST_MODULUS
+    assert answer.digest_checked == sum(part.digest for part in rows) % DIGEST_MODULUS

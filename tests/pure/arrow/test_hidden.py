@@ -12,7 +12,7 @@ from tests.support.reading import as_of, changes
 from tidemark.api.conditions import check_columns
 from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge
-from tidemark.arrow.read import held_by
+from tidemark.arrow.read import rows_as_of
 from tidemark.arrow.rows.schema import live_schema, unsealed_schema, updates_schema
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
@@ -90,7 +90,7 @@ def test_who_corrects_reads_them_by_name() -> None:
     state = arranged(store, LAST, [Update((1,), ("a", 2), 1, 1, 1)], [0, 3, 8, 8])
     request, parts = opened_read(store, plan_as_of(state))
     (task,) = read_tasks(request, parts)
-    (batch,) = held_by(store, task, ["number", "word", "_rows"])
+    (batch,) = rows_as_of(store, task, ["number", "word", "_rows"])
     assert rows(batch) == [(1, "a", 2, 1)]
     plain = unmerged(request, parts, times=False)
     assert not any(some.parts for some in plain), "Spark's own reader would tell equal rows apart"

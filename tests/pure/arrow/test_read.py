@@ -33,7 +33,7 @@ from tests.pure.arrow.test_resolve import by_the_model
 from tests.support.reading import as_of, as_of_batches, changes, changes_batches
 from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge
-from tidemark.arrow.read import changes_of, held_by
+from tidemark.arrow.read import changes_of, rows_as_of
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
 from tidemark.model.arrangement import Arrangement
@@ -310,11 +310,11 @@ def test_a_read_cut_into_ranges_of_keys_answers_as_one(some: list[Update], at: l
     state = arranged(store, SMALL, some, at)
     tasks = read_tasks(*opened_read(store, plan_as_of(state)), target_rows=8)
     whole = as_of(store, state)
-    assert whole == pa.Table.from_batches([r for task in tasks for r in held_by(store, task)], schema=whole.schema)
+    assert whole == pa.Table.from_batches([r for task in tasks for r in rows_as_of(store, task)], schema=whole.schema)
     apart = [
         row
         for task in tasks
-        for batch in held_by(store, task, event_times=True)
+        for batch in rows_as_of(store, task, event_times=True)
         for row in rows(pa.Table.from_batches([batch]))
     ]
     happened = [u._replace(time=0) for u in model.advance(some, state.function) if u.time < state.seal]
@@ -322,7 +322,7 @@ def test_a_read_cut_into_ranges_of_keys_answers_as_one(some: list[Update], at: l
     first, last = state.since, state.since + 3
     near = replace(plan_as_of(state), event_from=first, event_upto=last)
     some_of = read_tasks(*opened_read(store, near))
-    found = [row for task in some_of for batch in held_by(store, task, event_times=True) for row in rows(batch)]
+    found = [row for task in some_of for batch in rows_as_of(store, task, event_times=True) for row in rows(batch)]
     assert [row for row in found if row[-2] >= first] == [row for row in apart if first <= row[-2] <= last]
     request = opened_read(store, plan_changes(state, at[0]))
     told = [r for task in read_tasks(*request, target_rows=8) for r in changes_of(store, task, net=False)]

@@ -61,8 +61,9 @@ def test_what_facts_come_to_stays_and_nothing_else(
     check(request, parts, answers, KEYED.schema)
     with pytest.raises(Corruption, match="its inputs hold"):
         check(replace(request, inputs=(*request.inputs, *request.inputs)), parts, answers, KEYED.schema)
+    wrong = replace(answers[0], digest_checked=answers[0].digest_checked ^ 1)
     with pytest.raises(Corruption, match="stays; refused"):
-        check(request, parts, [*answers[1:], replace(answers[0], digest_held=answers[0].digest_held ^ 1)], KEYED.schema)
+        check(request, parts, [*answers[1:], wrong], KEYED.schema)
     with pytest.raises(Corruption, match="the merge read"):
         check(request, parts, [*answers[1:], replace(answers[0], digest_read=answers[0].digest_read ^ 1)], KEYED.schema)
 

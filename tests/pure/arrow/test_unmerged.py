@@ -21,7 +21,7 @@ from tests.pure.arrow.test_resolve import by_the_model
 from tests.support.reading import as_of, changes
 from tidemark.arrow.kernels.merge import merge_range
 from tidemark.arrow.parts.reader import read_groups
-from tidemark.arrow.read import as_of_schema, changes_of, changes_schema, held_by
+from tidemark.arrow.read import as_of_schema, changes_of, changes_schema, rows_as_of
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.errors import InvalidUsage
@@ -67,7 +67,7 @@ def split_answer(
     else:
         tasks = read_tasks(request, parts, target_rows=8, but=but)
     for task in tasks:
-        held = held_by(store, task, columns) if net is None else changes_of(store, task, net=net, columns=columns)
+        held = rows_as_of(store, task, columns) if net is None else changes_of(store, task, net=net, columns=columns)
         found += [row for batch in held for row in rows(batch)]
     return sorted(found, key=repr), count
 

@@ -78,7 +78,7 @@ def test_rows_of_one_group_or_join_key_each_are_by_key(select: str, held: tuple[
     found = recipe(select)
     assert found.mode is Mode.BY_KEY
     assert found.by_key is not None
-    assert found.by_key.held == held
+    assert found.by_key.key_columns == held
 
 
 @pytest.mark.parametrize(("select", "why"), WHOLE)

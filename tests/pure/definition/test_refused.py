@@ -202,7 +202,7 @@ def test_names_that_differ_in_case_are_one_to_spark() -> None:
     other = InputShape("other", columns("code:string name:string"), ("code",))
     found = analysed("SELECT a.CODE AS c, b.name FROM one a JOIN other b ON a.code = b.Code", (one, other))
     assert found.by_key is not None
-    assert found.by_key.held == ("c",)
+    assert found.by_key.key_columns == ("c",)
     assert found.by_key.clustered == {"one": (("Code", "k0"),), "other": (("code", "k0"),)}
 
 

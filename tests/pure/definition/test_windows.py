@@ -42,7 +42,7 @@ def test_what_changes_touch_is_told_by_the_window_and_counts_grow(kind: WindowKi
     recipe = analysed_windows(replace(HOURLY, kind=kind), FLIGHTS)
     assert (recipe.mode, recipe.key) == (Mode.BY_KEY, ("carrier", "window_start", "window_end"))
     assert recipe.by_key is not None
-    assert recipe.by_key.held == ("carrier", "window_start", "window_end")
+    assert recipe.by_key.key_columns == ("carrier", "window_start", "window_end")
     assert recipe.by_key.delta is not None
     assert recipe.by_key.clustered == {"flights": (("carrier", "k0"),)}, "the input's key begins with carrier"
 

@@ -30,7 +30,7 @@ def check_buckets(chain: BucketChain[Times]) -> None:
     for bucket in chain.buckets:
         assert bucket.bits >= chain.min_bits
         assert bucket.start % (1 << bucket.bits) == 0
-        assert all(time in bucket for time in bucket.held)
+        assert all(time in bucket for time in bucket.content)
         assert chain.find(bucket.start) == bucket == chain.find(bucket.end - 1)
     assert chain.lower == 0 or chain.find(chain.lower - 1) is None
 
@@ -54,7 +54,7 @@ def test_every_time_comes_out_once_when_it_is_due(min_bits, times, steps):
             assert chain.lower == before
         again, spare = chain.restore(fuel)
         check_buckets(again)
-        assert sorted(time for bucket in again.buckets for time in bucket.held) == left
+        assert sorted(time for bucket in again.buckets for time in bucket.content) == left
         assert again.is_well_formed or spare <= 0
         assert again == chain or fuel > 0
         chain = again

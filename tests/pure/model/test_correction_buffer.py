@@ -49,7 +49,7 @@ def expected(held: list[Plain], since: int, upper: int) -> list[Plain]:
 
 
 def chains_of(buffer: CorrectionBuffer[str]) -> list[Chain[str]]:
-    held = [chain for bucket in buffer.buckets.buckets for chain in bucket.held.chains]
+    held = [chain for bucket in buffer.buckets.buckets for chain in bucket.content.chains]
     return [*held, *buffer.pending_low, *([buffer.emitted] if buffer.emitted else [])]
 
 
@@ -61,7 +61,7 @@ def check_structure(buffer: CorrectionBuffer[str]) -> None:
         assert all((a.time, a.data) < (b.time, b.data) for a, b in pairwise(chain))
         assert all(row.diff for row in chain)
     for bucket in buffer.buckets.buckets:
-        assert all(row.time in bucket for chain in bucket.held.chains for row in chain)
+        assert all(row.time in bucket for chain in bucket.content.chains for row in chain)
     low = [row.time for chain in [*buffer.pending_low, buffer.emitted] for row in chain]
     assert all(time < buffer.boundary for time in low)
     assert buffer.buckets.lower == buffer.boundary

@@ -9,7 +9,7 @@ from tidemark.api.dataset import CollectionDataset
 from tidemark.api.latest import LatestAt, Question
 from tidemark.api.pinned import Pinned, find
 from tidemark.api.reads import Changes
-from tidemark.api.rows import AnswerRows, HeldRows, Rows
+from tidemark.api.rows import AnswerRows, AsOfRows, Rows
 from tidemark.api.sql.statement import Source, Statement, arguments
 from tidemark.api.times import micros
 from tidemark.api.windowed import WindowRows
@@ -41,7 +41,7 @@ class Tables:
         names = self.collections if "show" in statement.names else statement.names
         for name in sorted({name.lower() for name in names} & self._folders):
             try:
-                self.datasets[name] = CollectionDataset(HeldRows(self._pinned(name)))
+                self.datasets[name] = CollectionDataset(AsOfRows(self._pinned(name)))
             except TidemarkError as error:
                 self._unreadable[name] = error
                 if all(source.collection.lower() != name for source in statement.sources.values()):
@@ -96,7 +96,7 @@ class Tables:
                 return AnswerRows(pinned, partial(_latest, pinned, _times(given, "time", "event_time")))
         _check(given, "multiplicity", bool)
         times = _times(given, "time", "event_time")
-        return HeldRows(
+        return AsOfRows(
             pinned, times.get("time"), times.get("event_time"), None, None, times.get("multiplicity", False)
         )
 

@@ -42,9 +42,9 @@ class _Sum(Tally):
     """Also the digest of what was stored and of what was written, as known and as of `checked`."""
 
     checked: tuple[int, int] | None = None
-    held: int = 0
+    checksum: int = 0
 
-    def add_held(self, rows: pa.RecordBatch) -> None:
+    def add_checked(self, rows: pa.RecordBatch) -> None:
         """Count the rows of then, as if all had been learned and had happened at these two times."""
         if self.checked is None:
             return
@@ -52,7 +52,8 @@ class _Sum(Tally):
         there = (integers(rows, TIME) <= time) & (integers(rows, EVENT_TIME) <= event_time)
         rows = rows if there.all() else rows.filter(of_bools(there))
         count = rows.num_rows
-        self.held = (self.held + digest(_at(rows, np.full(count, time), np.full(count, event_time)))) % DIGEST_MODULUS
+        at_one_time = _at(rows, np.full(count, time), np.full(count, event_time))
+        self.checksum = (self.checksum + digest(at_one_time)) % DIGEST_MODULUS
 
 
 def difference_range(store: ObjectStore, task: DifferenceTask) -> WriteAnswer:
@@ -64,10 +65,10 @@ def difference_range(store: ObjectStore, task: DifferenceTask) -> WriteAnswer:
 
     def updates() -> Iterator[pa.RecordBatch]:
         for batch in differences(store, task, tally):
-            tally.add_held(batch)
+            tally.add_checked(batch)
             yield batch
 
-    return replace(write_updates(store, task, updates(), tally), digest_held=tally.held)
+    return replace(write_updates(store, task, updates(), tally), digest_checked=tally.checksum)
 
 
 def differences(
@@ -120,7 +121,7 @@ class _Meanings:
 def _sources(task: DifferenceTask) -> dict[str, tuple[Part, _Meanings]]:
     """The parts to read by their object, each with what its rows stand for."""
     whole = np.zeros(0, np.int64)
-    stored = _Meanings(np.array(task.bounds, np.int64), task.held, of_trace=True)
+    stored = _Meanings(np.array(task.bounds, np.int64), task.of_trace, of_trace=True)
     meanings = [(task.trace, stored), *((each.parts, _Meanings(whole, [each.stands_for])) for each in task.snapshots)]
     return {
         part.file.key: (part, meaning) for parts, meaning in meanings for part in parts if meets_keys(part, task.keys)
@@ -149,7 +150,7 @@ def _pieces(
         dated = len(meaning.bounds) > 0
         rows = _with_times(rows if dated else consolidated(rows, columns), schema)
         if meaning.of_trace:
-            tally.add_held(rows)
+            tally.add_checked(rows)
         meant = meaning.meant(rows)
         tally.digest = (tally.digest + digest(meant)) % DIGEST_MODULUS
         return meant

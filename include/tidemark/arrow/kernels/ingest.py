@@ -20,7 +20,7 @@ from tidemark.arrow.kernels.ahead import cut_by_buckets, cut_of, split_ahead
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
 from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
-from tidemark.arrow.rows.memory import Held
+from tidemark.arrow.rows.memory import Gathered
 from tidemark.arrow.rows.schema import key_at_rest, sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
@@ -46,7 +46,7 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
     NotReady if a file changes while it is read, Unavailable if one, or memory for it, is not available now: which is no
     verdict on any file.
     """
-    with Held("sorted") as room:
+    with Gathered("sorted") as room:
         parts = SortedParts(store, task, room)
         entries = [_ingest_file(store, task, file, number, parts) for number, file in enumerate(task.files, task.first)]
         return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time)
@@ -72,7 +72,7 @@ def taken(
 
     A file that cannot be taken gives a quarantined one, and nothing is handed on. Raises as `ingest_files` does.
     """
-    with Held("decoded") as room:
+    with Gathered("decoded") as room:
         return _taken(store, task, file, bounds, number, take, room)
 
 
@@ -83,7 +83,7 @@ def _taken(
     bounds: LatenessBounds,
     number: int,
     take: Callable[[Judged], None],
-    room: Held,
+    room: Gathered,
 ) -> LedgerEntry:
     try:
         content = fetch(file, task.collection.landed.source.format)
@@ -127,7 +127,7 @@ def _taken(
     )
 
 
-def _checked(content: Content, collection: Collection, room: Held) -> Iterator[pa.RecordBatch]:
+def _checked(content: Content, collection: Collection, room: Gathered) -> Iterator[pa.RecordBatch]:
     """The rows of a file that decodes to its end, kept in `room` if there is. Raises BadFile at once if it does not."""
     blocks: list[pa.RecordBatch] = []
     size, whole = 0, True
@@ -145,10 +145,10 @@ def _checked(content: Content, collection: Collection, room: Held) -> Iterator[p
 class SortedParts:
     """Gathers applied rows, and writes them sorted whenever enough have come, or there is no more room for them."""
 
-    def __init__(self, store: ObjectStore, task: IngestTask | ReplayTask, room: Held) -> None:
+    def __init__(self, store: ObjectStore, task: IngestTask | ReplayTask, room: Gathered) -> None:
         self._store, self._task = store, task
         self._schema = unsealed_schema(task.collection)
-        self._held: list[pa.RecordBatch] = []
+        self._batches: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._room = room
         self._parts: list[Part] = []
@@ -160,13 +160,13 @@ class SortedParts:
             bounds = (judged.first_on_time, self.first_on_time)
             self.first_on_time = min(bound for bound in bounds if bound is not None)
         batch = judged.applied
-        if self._held and (self._rows + batch.num_rows > SORTED_ROWS or self._bytes + batch.nbytes > SORTED_BYTES):
+        if self._batches and (self._rows + batch.num_rows > SORTED_ROWS or self._bytes + batch.nbytes > SORTED_BYTES):
             self._write()
         if batch.num_rows:
-            if not self._room.add(batch.nbytes) and self._held:
+            if not self._room.add(batch.nbytes) and self._batches:
                 self._write()
                 self._room.add(batch.nbytes)  # the only rows kept need no room
-            self._held.append(batch)
+            self._batches.append(batch)
             self._rows += batch.num_rows
             self._bytes += batch.nbytes
 
@@ -176,10 +176,10 @@ class SortedParts:
         return tuple(self._parts)
 
     def _write(self) -> None:
-        if not self._held:
+        if not self._batches:
             return
         collection = self._task.collection
-        batches, self._held, self._rows, self._bytes = self._held, [], 0, 0
+        batches, self._batches, self._rows, self._bytes = self._batches, [], 0, 0
         order = sort_columns(collection, facts=collection.kind.facts)
         cut = self._cut(batches)
         with self._room, ExitStack() as stack:

@@ -117,7 +117,7 @@ def _greatest(rows: Ints, group: Ints, by: Ints) -> Ints:
 
 
 @dataclass(frozen=True)
-class Held:
+class Periods:
     """When rows are current: row `row[n]` is, as known from `since[n]` on and before `until[n]`. Where `sign[n]` is -1
     its multiplicity is negative then."""
 
@@ -126,14 +126,14 @@ class Held:
     since: Ints
     until: Ints
 
-    def where(self, chosen: Bools) -> Held:
+    def where(self, chosen: Bools) -> Periods:
         """Some of it."""
         if chosen.all():
             return self
-        return Held(self.row[chosen], self.sign[chosen], self.since[chosen], self.until[chosen])
+        return Periods(self.row[chosen], self.sign[chosen], self.since[chosen], self.until[chosen])
 
 
-def held_of(rows: pa.RecordBatch, names: Sequence[str]) -> Held:
+def periods_of(rows: pa.RecordBatch, names: Sequence[str]) -> Periods:
     """When rows are current, by their updates, which are in order of the columns `names` and `_time`, and added up. A
     row is identified by the place of its first update. What has the multiplicity 0 is left out."""
     diffs = integers(rows, DIFF)
@@ -141,7 +141,7 @@ def held_of(rows: pa.RecordBatch, names: Sequence[str]) -> Held:
         at = np.arange(rows.num_rows)
         # All of them at all times of knowledge: one number each, seen as many.
         since, until = np.broadcast_to(-1, len(at)), np.broadcast_to(FOR_EVER, len(at))
-        return Held(at, np.sign(diffs), since, until).where(diffs != 0)
+        return Periods(at, np.sign(diffs), since, until).where(diffs != 0)
     times, begins = integers(rows, TIME), starts(rows, names)
     firsts = np.flatnonzero(begins)
     first = np.repeat(firsts, np.diff(firsts, append=rows.num_rows))
@@ -150,7 +150,7 @@ def held_of(rows: pa.RecordBatch, names: Sequence[str]) -> Held:
     until = np.append(times[1:], FOR_EVER)
     until[np.append(begins[1:], True)] = FOR_EVER
     sign = np.asarray(count > 0, np.int64) - np.asarray(count < 0, np.int64)
-    return Held(first, sign, times, until).where(sign != 0)
+    return Periods(first, sign, times, until).where(sign != 0)
 
 
 @dataclass(frozen=True)
@@ -168,9 +168,9 @@ class Asked:
 class Placed:
     """Rows of several keys in the order in which they win, to be asked by many probes at once."""
 
-    held: Held
+    periods: Periods
     group: Ints
-    """Of each row, not of each entry of `held`."""
+    """Of each row, not of each entry of `periods`."""
     time: Ints
     rank: Ints | None = None
     """What decides between rows of one time before their order at rest does (None: nothing)."""
@@ -179,7 +179,7 @@ class Placed:
         """For each probe its row, -1 where there is none. One sort of the rows and a search for each probe; by
         knowledge, one search for each level of a tree over the times at which rows come and go, for those probes whose
         last row was not current just then."""
-        row, since, until = self.held.row, self.held.since, self.held.until
+        row, since, until = self.periods.row, self.periods.since, self.periods.until
         if not len(row) or not len(asked.group):
             return np.full(len(asked.group), -1, np.int64)
         groups = 1 + max(int(self.group.max()), int(asked.group.max()))

@@ -11,7 +11,7 @@ from tidemark.arrow.kernels.lateness import APPLIED, ORIGINAL, LatenessBounds, m
 from tidemark.arrow.kernels.letters import check, dead_letters
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.fields import as_wanted, field_id, found
-from tidemark.arrow.rows.memory import Held
+from tidemark.arrow.rows.memory import Gathered
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
 from tidemark.model.ledger import LedgerEntry, Status
@@ -26,7 +26,7 @@ def replay_dead_letters(store: ObjectStore, task: ReplayTask) -> ReplayAnswer:
     lacks a column the declaration has needed since, Corruption for one that is not what the ledger recorded.
     """
     entries, left = [], []
-    with Held("sorted") as room:
+    with Gathered("sorted") as room:
         parts = SortedParts(store, task, room)
         for number, source in enumerate(task.sources, task.first):
             entry, remains = _replay(store, task, source, number, parts)

@@ -27,7 +27,7 @@ from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import Ints, integers, replaced
 from tidemark.arrow.rows.consolidate import addable, consolidated, forwarded, learned_at
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
-from tidemark.arrow.rows.memory import Held
+from tidemark.arrow.rows.memory import Gathered
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import (
     DIFF,
@@ -63,7 +63,7 @@ def reread_files(store: ObjectStore, task: RereadTask) -> RereadAnswer:
     A file that cannot be taken gives a quarantined entry with its reason, and what it contributed stays. Raises
     Corruption if a part is not what was recorded, NotReady and Unavailable as an ingest.
     """
-    with Held("sorted") as room:
+    with Gathered("sorted") as room:
         return _reread(store, task, _Now(store, task, room))
 
 
@@ -143,10 +143,10 @@ def _read(
 class _Now:
     """What the files say now, in sorted runs: the last in memory, those before it as parts."""
 
-    def __init__(self, store: ObjectStore, task: RereadTask, room: Held) -> None:
+    def __init__(self, store: ObjectStore, task: RereadTask, room: Gathered) -> None:
         self._store, self._task, self._room = store, task, room
         self._order = _order(task)
-        self._held: list[pa.RecordBatch] = []
+        self._batches: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._parts: list[tuple[Part, ...]] = []
 
@@ -154,12 +154,12 @@ class _Now:
         """Take over rows to apply."""
         if not rows.num_rows:
             return
-        if self._held and (self._rows + rows.num_rows > SORTED_ROWS or self._bytes + rows.nbytes > SORTED_BYTES):
+        if self._batches and (self._rows + rows.num_rows > SORTED_ROWS or self._bytes + rows.nbytes > SORTED_BYTES):
             self._spill()
-        if not self._room.add(rows.nbytes) and self._held:
+        if not self._room.add(rows.nbytes) and self._batches:
             self._spill()
             self._room.add(rows.nbytes)  # the only rows kept need no room
-        self._held.append(rows)
+        self._batches.append(rows)
         self._rows += rows.num_rows
         self._bytes += rows.nbytes
 
@@ -168,14 +168,14 @@ class _Now:
             for piece in self._sorted():
                 writer.write(piece)
             self._parts.append(writer.close())
-        self._held, self._rows, self._bytes = [], 0, 0
+        self._batches, self._rows, self._bytes = [], 0, 0
 
     def runs(self) -> tuple[list[pa.RecordBatch], list[Part]]:
         """The rows in memory, in order, and the parts that hold the others."""
-        return list(self._sorted()) if self._held else [], [part for parts in self._parts for part in parts]
+        return list(self._sorted()) if self._batches else [], [part for parts in self._parts for part in parts]
 
     def _sorted(self) -> Iterator[pa.RecordBatch]:
-        return sorted_pieces(self._held, self._order, most=PIECE_BYTES)
+        return sorted_pieces(self._batches, self._order, most=PIECE_BYTES)
 
 
 def compared(

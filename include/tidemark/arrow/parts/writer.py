@@ -158,7 +158,7 @@ class PartWriter:
             part = self._open = self._open or self._start()
             rest = table.slice(start)
             rules, is_last = self._rules_for(part)
-            if part.rows and is_last and not rows_within(rest.slice(0, 1), self._part_bytes - part.held, least=0):
+            if part.rows and is_last and not rows_within(rest.slice(0, 1), self._part_bytes - part.size, least=0):
                 self._finish(part)  # no row fits
                 continue
             cut = first_cut(rest, rules, self._timelines, self._bucket)
@@ -174,7 +174,7 @@ class PartWriter:
 
     def _rules_for(self, part: _OpenPart) -> tuple[CutRules, bool]:
         """The rules for the next row group of a part, and whether what has no room in that has none in the part."""
-        room, most_rows = self._part_bytes - part.held, min(self._group_rows, self._part_rows - part.rows)
+        room, most_rows = self._part_bytes - part.size, min(self._group_rows, self._part_rows - part.rows)
         rules = replace(self._rules, rows=most_rows, most_bytes=min(room, self._group_bytes))
         return rules, room < self._group_bytes
 
@@ -222,7 +222,7 @@ class _OpenPart:
         self._times: list[int] = []
         self._event_times: list[int] = []
         self._timelines = TimelinesSeen(schema, key_width)
-        self.rows = self.held = 0
+        self.rows = self.size = 0
         self._stack = ExitStack()
         self._sink = HashingSink(self._stack.enter_context(store.open_output(key)))
         self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, key_width))
@@ -249,7 +249,7 @@ class _OpenPart:
             bounds += pc.min_max(batch.column(name)).as_py().values()
         self._timelines.add(batch)
         self.rows += batch.num_rows
-        self.held += batch.nbytes
+        self.size += batch.nbytes
 
     def finish(self) -> Part:
         """The part, once its file is whole and durable."""

@@ -26,13 +26,13 @@ class Guard:
 
     def __init__(self, memory: Memory, name: str, size: int) -> None:
         self._memory, self._name, self.size = memory, name, size
-        self._held = True
+        self._is_reserved = True
 
     def release(self) -> None:
         """Give it back; a second time nothing happens."""
         with self._memory._lock:
-            if self._held:
-                self._held = False
+            if self._is_reserved:
+                self._is_reserved = False
                 self._memory._usage = self._memory._usage.released(self._name, self.size)
 
     def __enter__(self) -> Guard:
@@ -44,7 +44,7 @@ class Guard:
         self.release()
 
 
-class Held:
+class Gathered:
     """What a kernel gathers in this process's memory under a name; all of it is given back at the end of a `with`,
     however that ends."""
 
@@ -62,7 +62,7 @@ class Held:
         """Give all of it back; more may be added then."""
         self._guards.close()
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> Gathered:
         return self
 
     def __exit__(

@@ -111,7 +111,7 @@ def _grouped(projected: Checked, recipe: Recipe, on: str) -> ByKey:
     LeftToSpark where these need queries."""
     found, rule = analysed(select_of(projected), [in_windows(projected)]), recipe.by_key
     same = found.by_key
-    if rule is None or same is None or (same.held, same.sums) != (rule.held, rule.sums):
+    if rule is None or same is None or (same.key_columns, same.sums) != (rule.key_columns, rule.sums):
         raise LeftToSpark("projected rows need other hidden columns")
     grouped = same.grouped
     if grouped is None and same.delta is None:

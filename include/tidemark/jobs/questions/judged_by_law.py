@@ -293,7 +293,7 @@ class _Court:
                 for _, window, values in window_rows(self.law.windows, seen_rows, value_of)
                 if one.has(window) and self._is_due(window)
             }
-            there = shown.held(stored, one.group, one.stretch, partial(self._is_compared, one))
+            there = shown.multiplicities(stored, one.group, one.stretch, partial(self._is_compared, one))
             judged += len({*desired, *there})
             found += differing(shown, one.group, desired, there)
         return Verdict(tuple(found[:most]), judged, len({one.group for one in chosen}))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.read import MULTIPLICITY, changes_of, changes_schema, held_by, updates_in, updates_of
+from tidemark.arrow.read import MULTIPLICITY, changes_of, changes_schema, rows_as_of, updates_in, updates_of
 from tidemark.arrow.rows.columns import Ints, contiguous, integers
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
@@ -113,7 +113,7 @@ def input_rows(
         return
     seen = None if columns is None else _with_key(collection, columns)
     for task in opened.tasks(ranges):
-        for rows in held_by(opened.store, task, seen):
+        for rows in rows_as_of(opened.store, task, seen):
             yield pa.table(rows.columns, [DIFF if name == MULTIPLICITY else name for name in rows.schema.names])
 
 

@@ -53,7 +53,7 @@ class Shown:
         columns, names = (*collection.columns, *kept), frozenset(column.name for column in kept)
         return cls(columns, windows.by, windows.aggregates, names, floats, aligned)
 
-    def held(
+    def multiplicities(
         self, rows: Grouped, group: Group, stretch: Stretch, judged: Callable[[Window], bool]
     ) -> dict[Window, Counter[Values]]:
         """How often each row of those windows of a stretch that are judged is stored."""

@@ -209,7 +209,7 @@ def _hold_consumed(job: Job, state: Arrangement, inputs: Sequence[InputState]) -
 
 
 def _place(job: Job, state: Arrangement, name: str, since: int, *, missing_ok: bool = False) -> None:
-    """Hold an input from `since` on, or as far as it can be read still, if it is not held so already."""
+    """Hold an input from `since` on, or as far as it can be read still, if it has no such hold."""
 
     def change_for(head: Head) -> HoldPlaced | None:
         if head.arrangement is None and missing_ok:
@@ -223,7 +223,7 @@ def _place(job: Job, state: Arrangement, name: str, since: int, *, missing_ok: b
 
 
 def _wanted(job: Job, state: Arrangement, given: Arrangement, since: int) -> Hold | None:
-    """The hold that an input is to get; None if it is held so already, and long enough. Where its event times are seen,
+    """The hold that an input is to get; None if it has that already, and long enough. Where its event times are seen,
     or when all of its rows came, nothing is to be merged, whatever retention it is given."""
     derived, called = state.collection.derived, hold_name(state.collection.name)
     lag, at = derived.max_lag, max(readable_from(job, derived, given, since + 1), given.since)

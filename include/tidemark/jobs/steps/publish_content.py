@@ -23,7 +23,7 @@ from tidemark.plan.publish import (
 )
 from tidemark.plan.read import ReadRequest, plan_as_of
 from tidemark.plan.unsealed import PartsOf
-from tidemark.publish.rows import added_rows, adds_alone, footer, held_rows, keyed_changes
+from tidemark.publish.rows import added_rows, adds_alone, current_rows, footer, keyed_changes
 from tidemark.publish.table import Content, NamedFile, PublishedTable, Rows
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import parts_table
@@ -79,7 +79,7 @@ class Planner:
         if changed is not None and way is not Way.WHOLE:
             rows = partial(added_rows if way is Way.APPEND else keyed_changes, store, *changed)
             return Planned(Content(way, rows=rows), mark_of(state, self.head.version, self._names), ())
-        return self._naming(Way.WHOLE, current, named, partial(held_rows, store, *current, named))
+        return self._naming(Way.WHOLE, current, named, partial(current_rows, store, *current, named))
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
     files corrected, by a batch that is still in. Of a derived collection the youngest goes, with what it had consumed.
     """
     head = job.log.load()
-    batch = _identified(held_of(head.state), batch)
+    batch = _identified(quarantined_ids(head.state), batch)
     if head.state.collection.is_derived:
         return _committed(job, head, Quarantined(batch, None), batch)
     _check_not_corrected(job, head, batch)
@@ -40,7 +40,7 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
 def release(job: Job, batch: str) -> dict[str, Any]:
     """Put a quarantined batch back. InvalidUsage if its files were ingested again, or the seal has passed it."""
     head = job.log.load()
-    batch = _identified(held_of(head.state), batch)
+    batch = _identified(quarantined_ids(head.state), batch)
     if head.state.collection.is_derived:
         name = head.state.collection.name
         raise InvalidUsage(f"{name} is derived, and computes again what was taken out: run `tidemark correct {name}`")
@@ -133,7 +133,7 @@ def _files_of(job: Job, head: Head, replays: Sequence[LedgerEntry]) -> dict[str,
     return files
 
 
-def held_of(state: Arrangement) -> list[str]:
+def quarantined_ids(state: Arrangement) -> list[str]:
     """What can be taken out and put back: batches, and full snapshots without rows, which have none."""
     batches = [batch.id for batch in (*state.unsealed, *state.ahead, *state.quarantined)]
     return [*batches, *(snapshot.batch for snapshot in state.snapshots if not snapshot.rows)]

@@ -124,7 +124,7 @@ def latest_of(
 ) -> Latest[T]:
     """The same of chunks that come with their bounds, by falling bound: each is opened by `rows_of` when its turn
     comes, and no more are asked for once the answer is settled."""
-    merged, opened = _Held(question), list[T]()
+    merged, opened = _Multiplicities(question), list[T]()
     lowest = None if within is None else at - within
     waiting = iter(order)
     following = next(waiting, None)
@@ -167,7 +167,7 @@ def in_range(
     """
     if (row := question.static(static)) is not None:
         return [row]
-    merged = _Held(question)
+    merged = _Multiplicities(question)
     for bounds, rows in chunks:
         if bounds is not None and bounds.first <= high and bounds.last >= low:
             merged.add(row for row in rows if _is_in(row.time(question.timeline), low, high))
@@ -178,7 +178,7 @@ def _is_in(time: int | None, low: int | None, high: int) -> bool:
     return time is not None and (low is None or low <= time) and time <= high
 
 
-class _Held:
+class _Multiplicities:
     """The multiplicity of each row in what was opened so far."""
 
     def __init__(self, question: Question) -> None:

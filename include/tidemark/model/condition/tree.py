@@ -122,15 +122,15 @@ def bound(condition: Condition, type_of: Callable[[str], ValueType]) -> Conditio
         case And(conditions) | Or(conditions):
             return type(condition)(tuple(bound(one, type_of) for one in conditions))
         case Compare():
-            return replace(condition, literal=held(condition.literal, type_of(condition.column)))
+            return replace(condition, literal=typed_literal(condition.literal, type_of(condition.column)))
         case In():
             of = type_of(condition.column)
-            return replace(condition, literals=tuple(held(one, of) for one in condition.literals))
+            return replace(condition, literals=tuple(typed_literal(one, of) for one in condition.literals))
         case IsNull():
             return condition
 
 
-def held(literal: Literal, of: ValueType) -> Literal:
+def typed_literal(literal: Literal, of: ValueType) -> Literal:
     """A literal as a column of that type holds it. Raises ValueError for a text that is none of its values."""
     if not isinstance(literal, str) or of not in _READ:
         return literal
@@ -162,7 +162,7 @@ def _fits(literal: Literal, column_type: ValueType) -> bool:
     if column_type in (ColumnType.INT, ColumnType.FLOAT) or isinstance(column_type, DecimalType):
         return isinstance(literal, int | Decimal) and not isinstance(literal, bool)
     try:
-        held(literal, column_type)
+        typed_literal(literal, column_type)
     except ValueError:
         return False
     return isinstance(literal, str)

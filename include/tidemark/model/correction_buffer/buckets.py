@@ -25,7 +25,7 @@ An example, over a domain of eight bits that holds the times 3, 99, 100 and 250:
     >>> [time for times in due for time in times]
     [3, 99]
     >>> chain, fuel = chain.restore(1000)
-    >>> [(bucket.start, bucket.bits, *bucket.held) for bucket in chain.buckets]
+    >>> [(bucket.start, bucket.bits, *bucket.content) for bucket in chain.buckets]
     [(100, 0, 100), (101, 0), (102, 1), (104, 3), (112, 4), (128, 6), (192, 6, 250)]
     >>> fuel                                                  # halving [128, 256) and [100, 104) down cost 1 each time
     997
@@ -66,7 +66,7 @@ class Bucket(Generic[H]):
 
     start: int
     bits: int
-    held: H
+    content: H
 
     @property
     def end(self) -> int:
@@ -79,7 +79,7 @@ class Bucket(Generic[H]):
         """The two buckets of half the width, and what the split cost."""
         bits = self.bits - 1
         middle = self.start + (1 << bits)
-        before, after, cost = self.held.split(middle)
+        before, after, cost = self.content.split(middle)
         return Bucket(self.start, bits, before), Bucket(middle, bits, after), cost
 
 
@@ -147,7 +147,7 @@ class BucketChain(Generic[H]):
                 before, after, _ = bucket.halves()
                 rest += (after, before)
             else:
-                due.append(bucket.held)
+                due.append(bucket.content)
         return tuple(due), replace(self, buckets=tuple(reversed(rest)))
 
     def restore(self, fuel: int) -> tuple[BucketChain[H], int]:

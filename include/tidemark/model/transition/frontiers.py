@@ -1,4 +1,4 @@
-"""What is certified, sealed, allowed to be merged, and held."""
+"""What is certified, sealed, allowed to be merged, and kept by holds."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tidemark.model.window.close import is_closed, is_frozen
 from tidemark.model.window.frozen_sessions import Judgement, Revival, frozen_sessions, rows_of_sessions
 from tidemark.model.window.happened import Contents, Happened, Key, consolidated, instants
 from tidemark.model.window.kinds import AlignedKind, Session, Sliding, Window, WindowKind
-from tidemark.model.window.sliding import left_of, may_be_held, right_of, sliding_windows
+from tidemark.model.window.sliding import fits_a_window, left_of, right_of, sliding_windows
 from tidemark.model.window.windows import Late, Windows
 
 ByWindow = dict[tuple[Key, Window], Contents]
@@ -92,7 +92,7 @@ def aligned_windows(rule: Rule, kind: AlignedKind, at: int, learned: int) -> set
 def candidates(rule: Rule, kind: Sliding, rows: list[Happened]) -> set[Window]:
     """Where sliding windows of one key may be: before what was in time for the window before it, after what was in time
     for any. The last window that can hold a row starts at its instant: who is late for it is late for all."""
-    rows = [row for row in rows if may_be_held(kind, _at(row))]
+    rows = [row for row in rows if fits_a_window(kind, _at(row))]
     if rule.lateness is None:
         return set(sliding_windows(kind, instants(consolidated(rows))))
     lasting = consolidated(row for row in rows if not rule.frozen(_at(row) + kind.size, row.learned))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tidemark.model.window.contents import Rule, contents, judged_sessions
 from tidemark.model.window.happened import Happened, Key
 from tidemark.model.window.kinds import Session, Sliding, Window
-from tidemark.model.window.sliding import left_of, may_be_held
+from tidemark.model.window.sliding import fits_a_window, left_of
 from tidemark.model.window.windows import Late
 from tidemark.model.wording import counted
 
@@ -106,7 +106,7 @@ def _of_one_key(rule: Rule, rows: list[Happened]) -> list[Judged]:
         return [*in_time, *(Judged(row, 0, 1, True) for row in judgement.late)]
     if isinstance(kind, Sliding):
         windows = {window for _, window in contents(rule, rows)}
-        return [judge_slid(rule, kind, windows, row, _at(row)) for row in rows if may_be_held(kind, _at(row))]
+        return [judge_slid(rule, kind, windows, row, _at(row)) for row in rows if fits_a_window(kind, _at(row))]
     found = []
     for row in rows:
         holding = rule.windows_at(kind, _at(row))

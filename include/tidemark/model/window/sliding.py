@@ -9,7 +9,7 @@ from tidemark.model.window.close import closes_at
 from tidemark.model.window.kinds import Sliding, Window
 
 
-def may_be_held(kind: Sliding, at: int) -> bool:
+def fits_a_window(kind: Sliding, at: int) -> bool:
     """Whether any window can hold an instant: with `clamp_start_at_zero` none holds what is below 0."""
     return at >= 0 or not kind.clamp_start_at_zero
 
@@ -27,7 +27,7 @@ def right_of(kind: Sliding, at: int) -> Window:
 
 def sliding_windows(kind: Sliding, instants: Iterable[int]) -> list[Window]:
     """The windows of one key that has rows at these instants, in order."""
-    ascending = sorted(at for at in set(instants) if may_be_held(kind, at))
+    ascending = sorted(at for at in set(instants) if fits_a_window(kind, at))
     found = {left_of(kind, at) for at in ascending}
     found |= {right_of(kind, at) for at, following in pairwise(ascending) if following <= right_of(kind, at).end}
     return sorted(found)

@@ -152,7 +152,9 @@ def _unplaced(views: Views) -> int:
     if checked_windows.happened or none_is_null(given, checked_windows.windows.on):  # an event time is never null
         return 0
     rows = (
-        views.changes(given.name) if given.previous is not None else views.held(given.name).withColumn(DIFF, F.lit(1))
+        views.changes(given.name)
+        if given.previous is not None
+        else views.rows_of(given.name).withColumn(DIFF, F.lit(1))
     )
     where = checked_windows.where
     counting = rows.alias(given.name).where(F.lit(True) if where is None else F.expr(where.sql))

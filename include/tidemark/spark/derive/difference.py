@@ -102,7 +102,7 @@ def _due(frame: DataFrame, computation: Computation) -> SparkColumn:
     return F.greatest(F.lit(due.at), micros + F.lit(due.closing))
 
 
-def held_at(own: DataFrame, computation: Computation) -> DataFrame:
+def stored_at(own: DataFrame, computation: Computation) -> DataFrame:
     """What the collection holds, to be taken off. By row the event times are kept, as far as the inputs have them."""
     now = F.lit(computation.upper - 1)
     time = F.greatest(F.col(TIME), now)

@@ -1,4 +1,4 @@
-"""What Spark logs of tasks that fail, held back while a definition is computed: where a row raises, one line says all
+"""What Spark logs of tasks that fail, muted while a definition is computed: where a row raises, one line says all
 of it, and Spark's stacks of calls before that line say it less well.
 
 Only where the JVM is this process's own, as its log is there what people look at. A resident one is shared, and has a
@@ -34,7 +34,7 @@ def muted_task_errors() -> Iterator[None]:
     if jvm is None:
         yield
         return
-    loggers = _Held(jvm)
+    loggers = _MutedLoggers(jvm)
     expected = False
     try:
         yield
@@ -62,7 +62,7 @@ def _log4j(jvm: Any, name: str) -> Any:
     return getattr(jvm, f"org.apache.logging.log4j.{name}")
 
 
-class _Held:
+class _MutedLoggers:
     """Loggers of a JVM whose words are kept. One that somebody configured by its name is left alone."""
 
     def __init__(self, jvm: Any) -> None:

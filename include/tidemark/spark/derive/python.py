@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from tidemark.errors import InvalidUsage, TidemarkError, plain_line
 from tidemark.model.derived import Definition
 from tidemark.spark.derive import user_code
-from tidemark.spark.derive.here.diff import Updates, held_against
+from tidemark.spark.derive.here.diff import Updates, compared_with_own
 from tidemark.spark.derive.raised import message_of
 from tidemark.spark.derive.touched import Touched, named, touched_of
 from tidemark.spark.derive.views import Views
@@ -79,13 +79,13 @@ def learned(views: Views) -> Updates | None:
         return None
     frames = {input_.name: _among(views, input_.name, touched, by) for input_ in computation.inputs}
     desired = answer(computation.name, computation.definition, frames)
-    return held_against(views, desired, touched, by)
+    return compared_with_own(views, desired, touched, by)
 
 
 def _among(views: Views, name: str, touched: Touched, by: tuple[str, ...]) -> DataFrame:
     """The rows of an input with touched values."""
     collection = views.computation.input(name).state.collection
-    frame = views.held(name, touched.ranges(views, name, collection, named(by)))
+    frame = views.rows_of(name, touched.ranges(views, name, collection, named(by)))
     return touched.among(frame, by)
 
 

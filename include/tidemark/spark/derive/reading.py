@@ -61,8 +61,8 @@ class Reading:
         """How many updates of an input `changes` gives at most."""
         return self._rows(name, self._changes(name))
 
-    def rows_held(self, name: str, ranges: Sequence[KeyRange] = ()) -> int:
-        """How many updates of an input `held` looks at, at most."""
+    def rows_stored(self, name: str, ranges: Sequence[KeyRange] = ()) -> int:
+        """How many updates of an input `Views.rows_of` looks at, at most."""
         asked = self.computation.input(name)
         return self._rows(name, plan_as_of(asked.state, asked.upper - 1), ranges)
 

@@ -150,7 +150,7 @@ def named(columns: Sequence[str]) -> dict[str, str]:
     return {name: f"k{at}" for at, name in enumerate(columns)}
 
 
-def held_of(views: Views, touched: Touched, columns: Sequence[str]) -> DataFrame:
+def own_of(views: Views, touched: Touched, columns: Sequence[str]) -> DataFrame:
     """What the collection holds of values, which are in its `columns`."""
     computation = views.computation
     own = views.own(touched.ranges(views, computation.name, computation.collection, named(columns)))

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.judged import counting, net_in_windows
 from tidemark.arrow.kernels.windows.placed import placed
-from tidemark.arrow.read import MULTIPLICITY, held_by, updates_in, updates_of
+from tidemark.arrow.read import MULTIPLICITY, rows_as_of, updates_in, updates_of
 from tidemark.arrow.runs import Keep
 from tidemark.definition.recipe import DIFF, EVENT_TIME, HAPPENED, TIME, WindowAssignment
 from tidemark.definition.ways import Place, Way, kernel_of
@@ -97,7 +97,7 @@ class Views(Reading):
         self._kept.append(frame.persist())
         return self._kept[-1]
 
-    def held(self, name: str, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None) -> DataFrame:
+    def rows_of(self, name: str, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None) -> DataFrame:
         """What an input holds, a row as often as its multiplicity says; with `ranges` of these keys only, and, where it
         is seen when rows happened, only those `between` two instants, both included."""
         asked, happened = self.computation.input(name), self.sees_event_times
@@ -110,13 +110,13 @@ class Views(Reading):
         # Where a key may hold several values, how often a row is there is for all of it to say.
         columns = _in_order(collection, self.used(name)) if collection.kind.one_value and not happened else None
         store = self._opened(asked.url, request, ranges)
-        frame = read.held_rows(self.spark, store, request, ranges, columns, event_times=happened)
+        frame = read.as_of_rows(self.spark, store, request, ranges, columns, event_times=happened)
         if happened and between is not None:
             # A part is read for what it has between them; what it takes back of others may lie in one that is not.
             frame = frame.where(F.col(EVENT_TIME).between(*between))
         return repeated(_happening(frame).drop(EVENT_TIME) if happened else frame, name, _key(collection), MULTIPLICITY)
 
-    def held_here(
+    def input_rows_here(
         self, name: str, ranges: Sequence[KeyRange] = (), *, most_rows: int, most_bytes: int
     ) -> Iterator[pa.RecordBatch] | None:
         """What an input holds of keys in `ranges` (none: all), in the columns that the definition looks at, maybe more,
@@ -147,7 +147,7 @@ class Views(Reading):
             return net_rows(updates, self._projection, self.lateness, asked.judging)
         columns = _in_order(collection, self.used(name)) if collection.kind.one_value else None
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
-        return (projected(rows, self._projection) for task in tasks for rows in held_by(store, task, columns))
+        return (projected(rows, self._projection) for task in tasks for rows in rows_as_of(store, task, columns))
 
     def range_reads(self, name: str, leading: int, ranges: Sequence[KeyRange] = ()) -> RangeReads | None:
         """What an input holds of keys in `ranges` (none: all), as tasks that read it without Spark: rows whose keys are
@@ -226,7 +226,7 @@ class Views(Reading):
         return (projected(rows, self._projection) for task in tasks for rows in updates_of(store, task, columns))
 
     def types_here(self, name: str) -> dict[str, ValueType]:
-        """The columns of an input in `changes_here` and `held_here`, and their types."""
+        """The columns of an input in `changes_here` and `input_rows_here`, and their types."""
         types = {column.name: column.type for column in self.computation.input(name).state.collection.columns}
         if self._projection is not None:
             types |= self._projection.shown
@@ -304,7 +304,7 @@ class RangeReads:
     def rows(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """The rows of a task, projected; with `lateness` those that count, once for each window, with START and END."""
         if self.lateness is None or self.judging is None:
-            return (projected(rows, self.projection) for rows in held_by(store, task, self.columns))
+            return (projected(rows, self.projection) for rows in rows_as_of(store, task, self.columns))
         return net_rows(updates_of(store, task, self.columns or ()), self.projection, self.lateness, self.judging)
 
 

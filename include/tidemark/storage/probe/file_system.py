@@ -52,7 +52,7 @@ def _linked(folder: Path) -> Linked:
     try:
         os.link(second, name)
     except FileExistsError:
-        return Linked(wrote=b"first", held=name.read_bytes() if name.exists() else None)
+        return Linked(wrote=b"first", found=name.read_bytes() if name.exists() else None)
     return Linked(second=True)
 
 

@@ -40,14 +40,14 @@ def groups_in_order(
     schema, stream = peeked(batches)
     if schema is None:
         return
-    groups = _Held(tuple(keys), at, AtInstants.of(schema, [*keys, at], aggregates), rows)
+    groups = _Incomplete(tuple(keys), at, AtInstants.of(schema, [*keys, at], aggregates), rows)
     for batch in stream:
         yield from groups.completed(batch)
     yield from groups.rest()
 
 
 @dataclass
-class _Held:
+class _Incomplete:
     """Rows, put together, whose groups are not complete yet: few of them, or those of one group."""
 
     keys: tuple[str, ...]

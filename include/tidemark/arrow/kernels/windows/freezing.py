@@ -79,14 +79,14 @@ def gone_through(rows: Rows, gaps: Gaps, step: Ints, frozen_upto: Ints) -> Judge
 
 @dataclass
 class _Course:
-    """`there`: how many different rows are open at each instant. `held`: how often each row is in an open session;
+    """`there`: how many different rows are open at each instant. `counts`: how often each row is in an open session;
     `gone`: in a frozen one, or late. `first` and `last`: places of the open sessions' instants. `open`: the updates
     that are in these, or would be where they are more than cancelled."""
 
     rows: Rows
     gaps: Gaps
     there: Ints = field(init=False)
-    held: Ints = field(init=False)
+    counts: Ints = field(init=False)
     gone: Ints = field(init=False)
     first: Ints = field(init=False)
     last: Ints = field(init=False)
@@ -95,7 +95,7 @@ class _Course:
 
     def __post_init__(self) -> None:
         self.there = np.zeros(len(self.rows.instants), np.int64)
-        self.held, self.gone = (np.zeros(len(self.rows.at), np.int64) for _ in range(2))
+        self.counts, self.gone = (np.zeros(len(self.rows.at), np.int64) for _ in range(2))
         self.first, self.last = (np.zeros(0, np.int64) for _ in range(2))
         self.open = np.zeros(len(self.rows.diff), bool)
         self.judged = Judged.of(self.rows.diff)
@@ -133,8 +133,8 @@ class _Course:
     def _leave(self, first: int, last: int) -> None:
         """What is open at these instants is so no more."""
         some = slice(*np.searchsorted(self.rows.at, [first, last + 1]).tolist())
-        self.gone[some] += self.held[some]
-        self.held[some] = 0
+        self.gone[some] += self.counts[some]
+        self.counts[some] = 0
         self.there[first : last + 1] = 0
 
     def _arrive(self, updates: Ints, frozen: int) -> None:
@@ -143,9 +143,9 @@ class _Course:
         runs = np.flatnonzero(np.diff(of, prepend=-1))
         row, net = of[runs], np.add.reduceat(self.rows.diff[updates], runs)
         net += self._stay(updates, np.append(runs, len(updates)), row, net)
-        now = self.held[row] + net
-        grown = (now != 0).astype(np.int64) - (self.held[row] != 0)
-        self.held[row] = now
+        now = self.counts[row] + net
+        grown = (now != 0).astype(np.int64) - (self.counts[row] != 0)
+        self.counts[row] = now
         at = self.rows.at[row]
         places = np.flatnonzero(np.diff(at, prepend=-1))
         at, before = at[places], self.there[at[places]]
@@ -158,7 +158,7 @@ class _Course:
 
     def _stay(self, updates: Ints, bounds: Ints, row: Ints, net: Ints) -> Ints:
         """Of each row how many are not taken back, as a frozen session holds them, or they were late."""
-        back = np.maximum(0, np.minimum(-(self.held[row] + net), self.gone[row]))
+        back = np.maximum(0, np.minimum(-(self.counts[row] + net), self.gone[row]))
         for at in np.flatnonzero(back).tolist():
             left = int(back[at])
             for one in updates[bounds[at] : bounds[at + 1]].tolist():

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.projected import projected
-from tidemark.arrow.read import MULTIPLICITY, held_by
+from tidemark.arrow.read import MULTIPLICITY, rows_as_of
 from tidemark.arrow.rows.cuts import wholes
 from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import key_at_rest
@@ -22,7 +22,7 @@ from tidemark.definition.computation import Computation, Written
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode
 from tidemark.plan.tasks import KeyRange, ReadTask
-from tidemark.spark.derive.executors.held import Held
+from tidemark.spark.derive.executors.own_ranges import OwnRanges
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.here.rows import placed_rows, repeated
 from tidemark.spark.derive.kind import Ranged
@@ -60,7 +60,7 @@ def written_by_ranges(views: Views, ranged: Ranged) -> list[Written] | None:
     url, columns, rule, encoded = there.url, there.columns, there.projection, [encode(task) for task in there.tasks]
     stored = None
     if not holds_nothing(views.computation):
-        stored = Held.of(views, [task.ranges or (task.keys,) for task in there.tasks])
+        stored = OwnRanges.of(views, [task.ranges or (task.keys,) for task in there.tasks])
     names, make = [*dict.fromkeys([*together, on, *ranged.used]), MULTIPLICITY], ranged.made
     at_once, room = max(1, AT_ONCE // ranged.windows), MOST_BYTES // ranged.windows
 
@@ -78,7 +78,7 @@ def written_by_ranges(views: Views, ranged: Ranged) -> list[Written] | None:
         store = open_store(url)
         for batch in batches:
             for at in batch.column(0).to_pylist():
-                found = made(held_by(store, decode(encoded[at], ReadTask, name="read task"), columns))
+                found = made(rows_as_of(store, decode(encoded[at], ReadTask, name="read task"), columns))
                 yield from found if stored is None else stored.left_of(at, found)
 
     numbers = views.spark.range(0, len(encoded), 1, len(encoded))

@@ -21,10 +21,10 @@ from tidemark.arrow.runs import Keep
 from tidemark.model.collection import Collection, ColumnType
 from tidemark.model.window.windows import WINDOW_END
 from tidemark.spark.derive.columns import check_fits, our_columns
-from tidemark.spark.derive.difference import Due, desired_at, differing, held_at, stored
+from tidemark.spark.derive.difference import Due, desired_at, differing, stored, stored_at
 from tidemark.spark.derive.parts import at_rest
 from tidemark.spark.derive.settings import IN_ONE_TASK, with_settings
-from tidemark.spark.derive.touched import FEW, MOST_BYTES, Touched, held_of, named, ranges_holding
+from tidemark.spark.derive.touched import FEW, MOST_BYTES, Touched, named, own_of, ranges_holding
 from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 from tidemark.spark.workers import in_workers
 
@@ -45,7 +45,7 @@ class Reached:
 
     desired: DataFrame
     here: pa.Table | None
-    held: Callable[[], DataFrame]
+    own_frame: Callable[[], DataFrame]
 
 
 def own_touched(
@@ -123,10 +123,10 @@ def net_rows(own: pa.Table, names: Sequence[str]) -> pa.Table:
     return rows.filter(pa.array(integers(rows, DIFF) > 0)).select(names)
 
 
-def held_against(views: Views, desired: DataFrame, touched: Touched, columns: Sequence[str]) -> Updates:
+def compared_with_own(views: Views, desired: DataFrame, touched: Touched, columns: Sequence[str]) -> Updates:
     """By what the rows of touched values differ from the `desired` ones; these values are in `columns` of both."""
     own = own_touched(views, touched.few, columns)
-    return compared(views, desired, columns, own, lambda: held_of(views, touched, columns))
+    return compared(views, desired, columns, own, lambda: own_of(views, touched, columns))
 
 
 def compared(
@@ -139,7 +139,7 @@ def compared(
         found = differing_here(views, bounded(views.computation.collection, desired, columns), own, settings=settings)
         if found is not None:
             return found
-    return differing(views.computation, [desired_of(views, desired), held_at(own_frame(), views.computation)])
+    return differing(views.computation, [desired_of(views, desired), stored_at(own_frame(), views.computation)])
 
 
 def bounded(collection: Collection, desired: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -175,7 +175,7 @@ def differing_here(
     """By what updates of the collection differ from the rows of its definition; None where these are not few."""
     with with_settings(views.spark, settings):
         found = desired_of(views, desired).limit(FEW + 1).toArrow()
-    return None if found.num_rows > FEW else diff_against_held(views, found, own)
+    return None if found.num_rows > FEW else diff_against_own(views, found, own)
 
 
 def as_updates(views: Views, rows: pa.Table) -> pa.Table:
@@ -200,7 +200,7 @@ def _times(due: Due, rows: pa.Table) -> Ints:
     return due.times(values(contiguous(rows.column(WINDOW_END).cast(pa.int64()))))
 
 
-def diff_against_held(views: Views, found: pa.Table, own: pa.Table) -> list[pa.RecordBatch]:
+def diff_against_own(views: Views, found: pa.Table, own: pa.Table) -> list[pa.RecordBatch]:
     """By what updates of the collection differ from the rows of its definition, which are `found` as updates."""
     computation = views.computation
     return diff(computation.collection, computation.previous, computation.upper - 1, found, own)

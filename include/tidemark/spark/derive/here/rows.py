@@ -60,19 +60,19 @@ class RowsByKey:
     columns: Sequence[str]
     by: Sequence[str]
     of_all: Callable[[pa.Table], Batches]
-    _held: list[pa.RecordBatch] = field(default_factory=list)
+    _batches: list[pa.RecordBatch] = field(default_factory=list)
 
     @property
     def most(self) -> int:
         return MOST_BUILT
 
     def keep(self, rows: pa.RecordBatch) -> int:
-        self._held.append(rows.select(self.columns))
-        return sum(int(some.nbytes) for some in self._held)
+        self._batches.append(rows.select(self.columns))
+        return sum(int(some.nbytes) for some in self._batches)
 
     def updates(self) -> Batches:
-        if self._held:
-            for rows in _keys_in_order(pa.Table.from_batches(self._held), self.by):
+        if self._batches:
+            for rows in _keys_in_order(pa.Table.from_batches(self._batches), self.by):
                 yield from self.of_all(rows)
 
 

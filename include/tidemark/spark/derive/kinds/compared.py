@@ -26,13 +26,13 @@ def differing_here(views: Views, keys: Sequence[Key], most: int) -> tuple[Differ
     computation = views.computation
     rule = None if computation.recipe is None else computation.recipe.by_key
     columns = {column.name: at for at, column in enumerate(computation.collection.key)}
-    if rule is None or computation.definition.windows is not None or set(rule.held) != set(columns):
+    if rule is None or computation.definition.windows is not None or set(rule.key_columns) != set(columns):
         return None
     types = {column.name: arrow_type(column.type) for column in computation.collection.key}
-    asked = [key_column_of([key[columns[name]] for key in keys], types[name]) for name in rule.held]
+    asked = [key_column_of([key[columns[name]] for key in keys], types[name]) for name in rule.key_columns]
     few = pa.table(asked, [f"k{at}" for at in range(len(asked))])
     try:
-        own = own_touched(views, few, rule.held)
+        own = own_touched(views, few, rule.key_columns)
         desired = None if own is None else groups_of(views, rule, few)
     except pa.ArrowException:  # values of another type, which a query converts
         return None

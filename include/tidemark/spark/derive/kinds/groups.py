@@ -29,7 +29,7 @@ from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.difference import Due, as_stored
 from tidemark.spark.derive.executors.key_ranges import AT_ONCE, leading
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.here.diff import as_updates, diff_against_held, match_keys, own_touched, updates_due
+from tidemark.spark.derive.here.diff import as_updates, diff_against_own, match_keys, own_touched, updates_due
 from tidemark.spark.derive.here.rows import MOST_BUILT, RowBudget, repeated
 from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
 from tidemark.spark.derive.kinds.groups_shuffled import groups_shuffled, values_shuffled
@@ -104,7 +104,7 @@ class Groups:
         grows = computation.mode is Mode.BY_KEY and self.rule.delta is not None  # then what changed is enough
         if placing is None or placing.frozen_after is not None or grouped is None or grows:
             return None
-        together = leading(computation, self.input, dict(zip(self.rule.held, grouped.keys, strict=True)))
+        together = leading(computation, self.input, dict(zip(self.rule.key_columns, grouped.keys, strict=True)))
         used = [name for name in needed(grouped) if name not in (START, END)]
         windows, made = placing.kind.windows_per_row, _of_windows(computation, self.rule, grouped, placing)
         return Ranged(self.input, together, placing.on, used, made, windows)
@@ -124,9 +124,9 @@ def _regrouped(views: Views, rule: ByKey, few: pa.Table) -> list[pa.RecordBatch]
     is more than this process reads."""
     if not few.num_rows:
         return []
-    own = own_touched(views, few, rule.held)
+    own = own_touched(views, few, rule.key_columns)
     found = None if own is None else groups_of(views, rule, few)
-    return None if own is None or found is None else diff_against_held(views, found, own)
+    return None if own is None or found is None else diff_against_own(views, found, own)
 
 
 def groups_of(views: Views, rule: ByKey, few: pa.Table) -> pa.Table | None:
@@ -158,7 +158,7 @@ def _of_windows(
 
 def _shown(rule: ByKey, grouped: GroupPlan) -> list[str]:
     """What the columns of groups are called in the collection."""
-    return [*rule.held, *(one.name for one in grouped.aggregates)]
+    return [*rule.key_columns, *(one.name for one in grouped.aggregates)]
 
 
 def _as_updates(views: Views, rule: ByKey, grouped: GroupPlan, found: pa.RecordBatch) -> pa.Table:
@@ -170,7 +170,7 @@ def _fits(views: Views, rule: ByKey, grouped: GroupPlan) -> bool:
     """Whether the collection holds these columns, and as they come."""
     (given,) = views.computation.inputs
     types = views.types_here(given.name)
-    given_types = {name: types[of] for name, of in zip(rule.held, grouped.keys, strict=True)}
+    given_types = {name: types[of] for name, of in zip(rule.key_columns, grouped.keys, strict=True)}
     given_types |= {one.name: one.type for one in grouped.aggregates}
     fits = as_stored(given_types, views.computation.collection)
     if not fits:
@@ -199,7 +199,7 @@ class _Gathering:
 
     def updates(self) -> list[pa.RecordBatch]:
         found = computed_here(self.views, _as_updates(self.views, self.rule, self.grouped, self._all()))
-        return diff_against_held(self.views, found, found.slice(0, 0))
+        return diff_against_own(self.views, found, found.slice(0, 0))
 
     def _all(self) -> pa.RecordBatch:
         rows = _table(self.views, needed(self.grouped), self._rows)
@@ -237,11 +237,11 @@ def _rows_of(views: Views, rule: ByKey, grouped: GroupPlan, few: pa.Table) -> pa
     ranges = ranges_holding(few, views, given.name, given.state.collection, dict(rule.clustered.get(given.name, ())))
     ranges = ranges or _ranges_of_windows(views, rule, few)
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-    batches = views.held_here(given.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+    batches = views.input_rows_here(given.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
     if batches is None:
         return None
     names = needed(grouped)
-    found, kept = [], RowBudget(views.rows_held(given.name, ranges))
+    found, kept = [], RowBudget(views.rows_stored(given.name, ranges))
     for seen, rows in _touched(batches, few, grouped.keys, names):
         if kept.is_full(seen, rows):
             views.declines("too many rows are in the groups that changed")
@@ -263,9 +263,9 @@ def _ranges_of_windows(views: Views, rule: ByKey, few: pa.Table) -> Sequence[Key
     """The ranges of keys outside which no row is in the windows that few values say; none: all, or there are none."""
     (given,) = views.computation.inputs
     placing = views.computation.recipe and views.computation.recipe.placed
-    if not placing or not few.num_rows or not {WINDOW_START, WINDOW_END} <= set(rule.held):
+    if not placing or not few.num_rows or not {WINDOW_START, WINDOW_END} <= set(rule.key_columns):
         return ()
-    start, end = (in_micros(few.rename_columns(list(rule.held)), name) for name in (WINDOW_START, WINDOW_END))
+    start, end = (in_micros(few.rename_columns(list(rule.key_columns)), name) for name in (WINDOW_START, WINDOW_END))
     if placing.grace_of_next is not None:  # a row that came late may have happened long before the one it counts in
         start = np.full_like(start, _LONG_AGO)
     return ranges_when(given, placing.on, *spans_of(start, end - 1))

@@ -78,10 +78,10 @@ def values_shuffled(views: Views, rule: ByKey, rows: WindowedRows) -> Shuffled |
     assert grouped is not None
     if not _is_keyed_by(rule, computation.collection):
         return None
-    values = values_of(views, rows, in_any(views, rows, views.held(rows.input), [*rows.columns, AT]))
+    values = values_of(views, rows, in_any(views, rows, views.rows_of(rows.input), [*rows.columns, AT]))
     bounds = {START: rows.assignment.bound, END: rows.assignment.bound}
     types = {field.name: our_type(field.name, field.dataType) for field in values.schema.fields} | bounds
-    given = {name: types[of] for name, of in zip(rule.held, grouped.keys, strict=True)}
+    given = {name: types[of] for name, of in zip(rule.key_columns, grouped.keys, strict=True)}
     if not as_stored(given | {one.name: one.type for one in grouped.aggregates}, computation.collection):
         views.declines_types()
         return None
@@ -100,14 +100,14 @@ def values_shuffled(views: Views, rule: ByKey, rows: WindowedRows) -> Shuffled |
 
 def _is_keyed_by(rule: ByKey, collection: Collection) -> bool:
     """Whether the collection's key are the columns that groups differ in."""
-    return {column.name for column in collection.key} == set(rule.held)
+    return {column.name for column in collection.key} == set(rule.key_columns)
 
 
 def _shuffled(rows: DataFrame, partitions: int, groups: _Groups, rule: ByKey, collection: Collection) -> Shuffled:
     grouped = groups.grouped
-    named = dict(zip(rule.held, grouped.keys, strict=True))
+    named = dict(zip(rule.key_columns, grouped.keys, strict=True))
     order = [named[column.name] for column in collection.key]
-    shown = [*rule.held, *(one.name for one in grouped.aggregates)]
+    shown = [*rule.key_columns, *(one.name for one in grouped.aggregates)]
     keys = [F.col(f"`{name}`") for name in order]
     ordered = rows.repartition(partitions, *keys).sortWithinPartitions(*keys)
     return Shuffled(ordered, lambda batches: groups.put_together(batches, order, shown, collection))

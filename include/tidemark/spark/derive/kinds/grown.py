@@ -23,7 +23,7 @@ from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.decimals import SUM_DIGITS
 from tidemark.model.instant import MAX_TIME
 from tidemark.spark.derive.difference import stored
-from tidemark.spark.derive.here.diff import EXACT, as_updates, diff_against_held, net_rows, own_touched
+from tidemark.spark.derive.here.diff import EXACT, as_updates, diff_against_own, net_rows, own_touched
 from tidemark.spark.derive.touched import are_many
 from tidemark.spark.derive.views import Views
 
@@ -45,19 +45,19 @@ def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
     if changed is None:
         return None
     try:
-        delta = _delta(changed, delta_plan, rule.held)
+        delta = _delta(changed, delta_plan, rule.key_columns)
         if delta is None:
             views.declines("too many groups changed")
             return None
         if not delta.num_rows:
             return []
-        keys = delta.select(list(rule.held)).rename_columns([f"k{at}" for at in range(len(rule.held))])
-        own = own_touched(views, keys, rule.held)
+        keys = delta.select(list(rule.key_columns)).rename_columns([f"k{at}" for at in range(len(rule.key_columns))])
+        own = own_touched(views, keys, rule.key_columns)
         if own is None:
             return None
         stand = net_rows(own, [column.name for column in stored(views.computation.collection)])
-        grown = _added_up([delta, _counted(stand, rule.held, delta_plan.sums)], rule.held)
-        return diff_against_held(views, _rows(views, grown, delta_plan), own)
+        grown = _added_up([delta, _counted(stand, rule.key_columns, delta_plan.sums)], rule.key_columns)
+        return diff_against_own(views, _rows(views, grown, delta_plan), own)
     except (_NotPlain, Overflowed, pa.ArrowInvalid):
         views.declines("a sum may be beyond its type, or a group has fewer rows than none")
         return None
@@ -66,7 +66,7 @@ def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
 def _fits(views: Views, rule: ByKey, delta_plan: DeltaPlan, types: Mapping[str, ValueType]) -> bool:
     """Whether the collection holds these columns, and as they come."""
     own_types = {column.name: column.type for column in stored(views.computation.collection)}
-    keys = dict(zip(rule.held, delta_plan.keys, strict=True))
+    keys = dict(zip(rule.key_columns, delta_plan.keys, strict=True))
     given_types = {one.name: one.type for one in delta_plan.sums} | {one.name: one.type for one in delta_plan.means}
     return (
         own_types.keys() == {*keys, *given_types}

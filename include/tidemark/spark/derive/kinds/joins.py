@@ -23,7 +23,7 @@ from tidemark.arrow.rows.schema import DIFF, arrow_type
 from tidemark.definition.recipe import JoinPlan
 from tidemark.definition.ways import Place
 from tidemark.spark.derive.difference import as_stored
-from tidemark.spark.derive.here.diff import as_updates, diff_against_held
+from tidemark.spark.derive.here.diff import as_updates, diff_against_own
 from tidemark.spark.derive.kind import Refreshed
 from tidemark.spark.derive.queries.joins import SHARE
 from tidemark.spark.derive.touched import MOST_BYTES, ranges_holding
@@ -66,7 +66,7 @@ class Joins:
             views.declines_types()
             return None
         changed = [name for name in self.plan.columns if views.rows_changed(name)]
-        if SHARE * sum(map(views.rows_changed, changed)) > sum(map(views.rows_held, self.plan.columns)):
+        if SHARE * sum(map(views.rows_changed, changed)) > sum(map(views.rows_stored, self.plan.columns)):
             views.declines("too much changed to join the changes alone")
             return None
         changes = {name: found for name in changed if (found := self._changes(name)) is not None}
@@ -80,7 +80,7 @@ class Joins:
                 return None
             terms.append(term)
         found = self._updates(pa.concat_tables(terms)) if terms else None
-        return Refreshed([] if found is None else diff_against_held(views, found, found.slice(0, 0)), Place.HERE)
+        return Refreshed([] if found is None else diff_against_own(views, found, found.slice(0, 0)), Place.HERE)
 
     def _changes(self, name: str) -> pa.Table | None:
         """What changed of an input, as joined rows call it, with DIFF; None where it is more than this process
@@ -136,7 +136,7 @@ class Joins:
         collection = views.computation.input(name).state.collection
         ranges = ranges_holding(few, views, name, collection, columns)
         most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-        batches = views.held_here(name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+        batches = views.input_rows_here(name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
         if batches is None:
             return None
         rows, size = list[pa.RecordBatch](), 0

@@ -72,7 +72,7 @@ class Sessions:
         rule, views = self.rule, self.views
         if not rule.by or rule.after is not None or not self._in_key_order:
             return None  # all rows as one key are no work for several
-        values = values_of(views, rule, queried(views, {rule.input: views.held(rule.input)}, rule.rows))
+        values = values_of(views, rule, queried(views, {rule.input: views.rows_of(rule.input)}, rule.rows))
         aggregates, due = aggregates_over(rule, values), Due.of(views.computation)
         collection = views.computation.collection
         if not holds(views, rule, aggregates):

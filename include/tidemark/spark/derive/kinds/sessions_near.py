@@ -21,7 +21,7 @@ from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.keys import GROUP
 from tidemark.arrow.kernels.windows.regions import Regions, in_regions
 from tidemark.arrow.kernels.windows.sessions import can_be_merged, merged_sessions, sessions_in_order, sessions_of
-from tidemark.arrow.read import MULTIPLICITY, held_by
+from tidemark.arrow.read import MULTIPLICITY, rows_as_of
 from tidemark.arrow.rows.columns import Ints, integers, one_batch
 from tidemark.arrow.rows.known_keys import numbers_among
 from tidemark.arrow.rows.schema import arrow_type
@@ -34,7 +34,7 @@ from tidemark.plan.tasks import KeyRange, ReadTask
 from tidemark.spark import read
 from tidemark.spark.derive.executors.key_ranges import leading
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.here.diff import diff_against_held
+from tidemark.spark.derive.here.diff import diff_against_own
 from tidemark.spark.derive.here.rows import RowBudget, placed_rows, repeated
 from tidemark.spark.derive.kind import Refreshed
 from tidemark.spark.derive.kinds.session_rows import SessionBuilder, fits
@@ -68,7 +68,7 @@ def sessions_touched(views: Views, rule: SessionPlan) -> Refreshed | None:
         views.declines("sessions near what changed do not fit")
         return None
     views.unplaced = unplaced
-    return Refreshed(diff_against_held(views, found, near.own), place)
+    return Refreshed(diff_against_own(views, found, near.own), place)
 
 
 def _ranges(views: Views, rule: SessionPlan, few: pa.Table, near: NearHere) -> Sequence[KeyRange]:
@@ -91,11 +91,11 @@ def _rows_near(
     their instants and the numbers of their keys; None where they are more than this process keeps, or one is there
     fewer times than none."""
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-    batches = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+    batches = views.input_rows_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
     if batches is None:
         return None
     schema = _schema(views, rule)
-    found, kept = [schema.empty_table()], RowBudget(views.rows_held(rule.input, ranges))
+    found, kept = [schema.empty_table()], RowBudget(views.rows_stored(rule.input, ranges))
     for seen, rows in _near(batches, rule, one_batch(near.keys), near.regions):
         some = repeated(rows, most_bytes=kept.room)
         if some is None or kept.is_full(seen, some):
@@ -166,7 +166,7 @@ def _reading(
     columns, projection, keys, reached = there.columns, there.projection, one_batch(near.keys), near.regions
 
     def reading(store: ObjectStore, task: ReadTask) -> Batches:
-        rows = (projected(some, projection) for some in held_by(store, task, columns))
+        rows = (projected(some, projection) for some in rows_as_of(store, task, columns))
         return _each_as_often(_near(rows, rule, keys, reached), schema)
 
     return reading

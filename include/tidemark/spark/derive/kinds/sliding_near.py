@@ -26,7 +26,7 @@ from tidemark.model.window.windows import WINDOW_START
 from tidemark.plan.ranges import ranges_between
 from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.here.diff import as_updates, diff_against_held
+from tidemark.spark.derive.here.diff import as_updates, diff_against_own
 from tidemark.spark.derive.here.rows import placed_rows, repeated
 from tidemark.spark.derive.kinds.sliding_rows import fits, shown
 from tidemark.spark.derive.reach.changed import changed_at, changed_here
@@ -91,8 +91,8 @@ def _differing(
         return None
     windows = list(_windows(rows, rule, of_columns, near))
     if not windows:
-        return diff_against_held(views, own.schema.empty_table(), own)
-    return diff_against_held(views, as_updates(views, pa.Table.from_batches(windows)), own)
+        return diff_against_own(views, own.schema.empty_table(), own)
+    return diff_against_own(views, as_updates(views, pa.Table.from_batches(windows)), own)
 
 
 def _windows(
@@ -147,7 +147,7 @@ def _rows_near(views: Views, rule: SlidingPlan, of_columns: Sequence[AggregateCo
     times than none."""
     ranges = _ranges(views, rule, near)
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-    batches = views.held_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+    batches = views.input_rows_here(rule.input, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
     if batches is None:
         return None
     names = list(dict.fromkeys([rule.on, *(one.of for one in of_columns if one.of)]))

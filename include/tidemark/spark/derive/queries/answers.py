@@ -9,7 +9,7 @@ from tidemark.model.window.kinds import Sliding
 from tidemark.spark.derive import python
 from tidemark.spark.derive.analysis import analysed
 from tidemark.spark.derive.columns import check_fits, our_columns
-from tidemark.spark.derive.difference import desired_at, differing, held_at
+from tidemark.spark.derive.difference import desired_at, differing, stored_at
 from tidemark.spark.derive.footers import holds_nothing
 from tidemark.spark.derive.here.diff import Updates
 from tidemark.spark.derive.queries import by_key, by_row, in_windows, lateness, windows
@@ -31,11 +31,11 @@ def updates(views: Views) -> Updates | None:
             return by_key.learned(views) if rule is None else windows.learned(views, rule)
         case Mode.WHOLE:
             if computation.rows_keep_times:
-                return differing(computation, [by_row.all_of(views), held_at(views.own(), computation)])
+                return differing(computation, [by_row.all_of(views), stored_at(views.own(), computation)])
             desired = desired_at(lateness.computed_anew(views, whole(views)), computation)
             if holds_nothing(computation):
                 return desired  # there is nothing to compare with
-            return differing(computation, [desired, held_at(lateness.computed_anew(views, views.own()), computation)])
+            return differing(computation, [desired, stored_at(lateness.computed_anew(views, views.own()), computation)])
 
 
 def builds_few(views: Views) -> bool:
@@ -44,7 +44,7 @@ def builds_few(views: Views) -> bool:
     computation, declared = views.computation, views.computation.definition.windows
     if declared is None or isinstance(declared.kind, Sliding) or computation.mode is not Mode.WHOLE:
         return False
-    rows = sum(views.rows_held(given.name) for given in computation.inputs) * declared.kind.windows_per_row
+    rows = sum(views.rows_stored(given.name) for given in computation.inputs) * declared.kind.windows_per_row
     return rows <= LEAST_TASK_ROWS and holds_nothing(computation)
 
 
@@ -53,7 +53,7 @@ def whole(views: Views) -> DataFrame:
     computation = views.computation
     if computation.recipe is not None and computation.recipe.windowed is not None:
         return windows.whole(views, computation.recipe.windowed)
-    frames = {input_.name: in_windows.held(views, input_.name) for input_ in computation.inputs}
+    frames = {input_.name: in_windows.rows_of(views, input_.name) for input_ in computation.inputs}
     if builds_few(views):
         frames = {name: frame.coalesce(1) for name, frame in frames.items()}
     with called(frames):

@@ -10,15 +10,22 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.definition.recipe import DELTA, DIFF, HELD, TOUCHED, ByKey, changes_of
+from tidemark.definition.recipe import CURRENT, DELTA, DIFF, TOUCHED, ByKey, changes_of
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
-from tidemark.spark.derive.difference import differing, held_at, stored
-from tidemark.spark.derive.here.diff import Updates, desired_of, differing_here, held_against, net_rows, own_touched
+from tidemark.spark.derive.difference import differing, stored, stored_at
+from tidemark.spark.derive.here.diff import (
+    Updates,
+    compared_with_own,
+    desired_of,
+    differing_here,
+    net_rows,
+    own_touched,
+)
 from tidemark.spark.derive.queries import in_windows
 from tidemark.spark.derive.queries.joins import joined_by_changes
 from tidemark.spark.derive.queries.queried import queried
 from tidemark.spark.derive.settings import AS_IT_IS
-from tidemark.spark.derive.touched import FEW, Touched, held_of, looked_at, touched_few, touched_here, touched_of
+from tidemark.spark.derive.touched import FEW, Touched, looked_at, own_of, touched_few, touched_here, touched_of
 from tidemark.spark.derive.views import Views
 
 
@@ -52,7 +59,7 @@ def _touched(views: Views, rule: ByKey) -> Updates | None:
         touched = touched_few(views, few)
     if touched.is_empty:
         return None
-    return held_against(views, definition_of(views, touched), touched, rule.held)
+    return compared_with_own(views, definition_of(views, touched), touched, rule.key_columns)
 
 
 def _values_touched(views: Views, rule: ByKey, changed: Sequence[str]) -> Touched:
@@ -67,39 +74,39 @@ def _grown(views: Views, rule: ByKey) -> Updates | None:
     """Sums of groups by how much they grew."""
     (name,) = (input_.name for input_ in views.computation.inputs)
     grew = queried(views, {changes_of(name): in_windows.changes(views, name)}, rule.delta or "")
-    keys = [f"k{at}" for at in range(len(rule.held))]
+    keys = [f"k{at}" for at in range(len(rule.key_columns))]
     delta, few = looked_at(views, grew, views.rows_changed(name))
     touched = Touched(delta.select(*keys), None if few is None else few.select(keys))
     if touched.is_empty:
         return None
-    own = own_touched(views, touched.few, rule.held)
+    own = own_touched(views, touched.few, rule.key_columns)
     if own is not None:
         current = views.spark.createDataFrame(
             net_rows(own, [column.name for column in stored(views.computation.collection)])
         )
-        desired = queried(views, {DELTA: delta, HELD: current}, rule.grown or "")
+        desired = queried(views, {DELTA: delta, CURRENT: current}, rule.grown or "")
         found = differing_here(views, desired, own, settings=AS_IT_IS)
         if found is not None:
             return found
-    return _grown_by_executors(views, rule, delta, held_of(views, touched, rule.held))
+    return _grown_by_executors(views, rule, delta, own_of(views, touched, rule.key_columns))
 
 
 def _grown_by_executors(views: Views, rule: ByKey, delta: DataFrame, own: DataFrame) -> DataFrame:
     columns = [F.col(f"`{column.name}`") for column in stored(views.computation.collection)]
     net_rows = own.groupBy(*columns).agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) > 0).drop(DIFF)
-    desired = queried(views, {DELTA: delta, HELD: net_rows}, rule.grown or "")
-    return differing(views.computation, [desired_of(views, desired), held_at(own, views.computation)])
+    desired = queried(views, {DELTA: delta, CURRENT: net_rows}, rule.grown or "")
+    return differing(views.computation, [desired_of(views, desired), stored_at(own, views.computation)])
 
 
 def definition_of(views: Views, touched: Touched) -> DataFrame:
     """The rows of the definition that touched values have."""
     rule = rule_of(views)
     between = None
-    if views.computation.definition.windows is not None and {WINDOW_START, WINDOW_END} <= set(rule.held):
-        start, end = (f"k{rule.held.index(name)}" for name in (WINDOW_START, WINDOW_END))
+    if views.computation.definition.windows is not None and {WINDOW_START, WINDOW_END} <= set(rule.key_columns):
+        start, end = (f"k{rule.key_columns.index(name)}" for name in (WINDOW_START, WINDOW_END))
         between = touched.between(start, end)
     frames = {
-        input_.name: in_windows.held(
+        input_.name: in_windows.rows_of(
             views,
             input_.name,
             touched.ranges(views, input_.name, input_.state.collection, dict(rule.clustered.get(input_.name, ()))),

@@ -23,7 +23,7 @@ from tidemark.spark.derive.queries import by_key, by_row, lateness, windows
 from tidemark.spark.derive.touched import MOST_RANGES, Touched, touched_of
 from tidemark.spark.derive.views import Views
 
-_DESIRED, _HELD = "_desired", "_held"
+_DESIRED, _ACTUAL = "_desired", "_actual"
 
 
 def differing_rows(
@@ -45,11 +45,11 @@ def differing_rows(
         desired, own = some.among(desired, _key(views)), some.among(own, _key(views))
     names = [F.col(f"`{column.name}`") for column in columns]
     zero = F.lit(0).cast("long")
-    both = desired.select(*names, F.col(DIFF).cast("long").alias(_DESIRED), zero.alias(_HELD)).unionAll(
-        own.select(*names, zero.alias(_DESIRED), F.col(DIFF).alias(_HELD))
+    both = desired.select(*names, F.col(DIFF).cast("long").alias(_DESIRED), zero.alias(_ACTUAL)).unionAll(
+        own.select(*names, zero.alias(_DESIRED), F.col(DIFF).alias(_ACTUAL))
     )
-    summed = both.groupBy(*names).agg(F.sum(_DESIRED).alias(_DESIRED), F.sum(_HELD).alias(_HELD))
-    found = summed.where(F.col(_DESIRED) != F.col(_HELD)).limit(most).toArrow()
+    summed = both.groupBy(*names).agg(F.sum(_DESIRED).alias(_DESIRED), F.sum(_ACTUAL).alias(_ACTUAL))
+    found = summed.where(F.col(_DESIRED) != F.col(_ACTUAL)).limit(most).toArrow()
     return tuple(_differing(found, columns))
 
 
@@ -70,7 +70,7 @@ def _desired(views: Views, keys: Sequence[Key] | None) -> DataFrame:
         rule = computation.recipe.windowed
         touched = touched_of(views, _values_of(views, keys, (*rule.by, WINDOW_START)), len(keys))
         return _there(views, windows.some(views, rule, touched, len(keys)))
-    values = _values_of(views, keys, by_key.rule_of(views).held)
+    values = _values_of(views, keys, by_key.rule_of(views).key_columns)
     return _there(views, by_key.definition_of(views, touched_of(views, values, len(keys))))
 
 
@@ -93,7 +93,9 @@ def can_be_restricted(views: Views) -> bool:
         return False
     if recipe.windowed is not None:
         return windows.can_be_restricted(recipe.windowed)
-    return recipe.by_row is not None or (recipe.by_key is not None and set(recipe.by_key.held) <= set(_key(views)))
+    return recipe.by_row is not None or (
+        recipe.by_key is not None and set(recipe.by_key.key_columns) <= set(_key(views))
+    )
 
 
 def asked_keys(views: Views, keys: Sequence[Key]) -> Touched:
@@ -106,7 +108,7 @@ def asked_keys(views: Views, keys: Sequence[Key]) -> Touched:
 
 def _differing(found: pa.Table, columns: Sequence[Column]) -> list[Differing]:
     cells = [[str(cell) for cell in plain_values(found.column(column.name))] for column in columns]
-    counts = zip(found.column(_DESIRED).to_pylist(), found.column(_HELD).to_pylist(), strict=True)
+    counts = zip(found.column(_DESIRED).to_pylist(), found.column(_ACTUAL).to_pylist(), strict=True)
     names = [column.name for column in columns]
     return [
         Differing(tuple(zip(names, row, strict=True)), desired, actual)

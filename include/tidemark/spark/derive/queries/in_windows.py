@@ -33,13 +33,15 @@ _EVER = Judging(0, ())
 """Where late rows count for ever."""
 
 
-def held(views: Views, name: str, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None) -> DataFrame:
-    """What an input holds, as `Views.held` gives it; of aligned windows the rows that count, once for each window."""
+def rows_of(
+    views: Views, name: str, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None
+) -> DataFrame:
+    """The rows of an input, as `Views.rows_of` gives them; of aligned windows those that count, once in each window."""
     rule = rule_of(views)
     if rule is None:
-        return views.held(name, ranges, between)
+        return views.rows_of(name, ranges, between)
     if rule.assignment.frozen_after is None:
-        return in_windows(views, rule, views.held(name, ranges, between))
+        return in_windows(views, rule, views.rows_of(name, ranges, between))
     rows = in_windows(views, rule, views.updates(name, ranges)).drop(TIME)
     shown = [column for column in rows.columns if column != DIFF]
     summed = rows.groupBy(*(F.col(f"`{column}`") for column in shown)).agg(F.sum(DIFF).alias(DIFF))

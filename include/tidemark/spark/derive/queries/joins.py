@@ -22,7 +22,7 @@ def joined_by_changes(views: Views, select: str) -> DataFrame | None:
     computation = views.computation
     names = [given.name for given in computation.inputs]
     changed = [name for name in names if views.rows_changed(name)]
-    if SHARE * sum(map(views.rows_changed, changed)) > sum(map(views.rows_held, names)):
+    if SHARE * sum(map(views.rows_changed, changed)) > sum(map(views.rows_stored, names)):
         views.declines("too much changed to join the changes alone")
         return None
     now = {name: _now(views, name) for name in names}
@@ -46,7 +46,7 @@ def joined_by_changes(views: Views, select: str) -> DataFrame | None:
 def _now(views: Views, name: str) -> DataFrame:
     """What an input holds, with DIFF."""
     columns = [F.col(f"`{column}`") for column in views.used(name)]
-    return views.held(name).select(*columns, F.lit(1).cast("long").alias(DIFF))
+    return views.rows_of(name).select(*columns, F.lit(1).cast("long").alias(DIFF))
 
 
 def _changes(views: Views, name: str) -> DataFrame:

@@ -30,7 +30,7 @@ from tidemark.spark.derive.queries.sessions import sessions_known
 from tidemark.spark.derive.queries.through_arrow import through
 from tidemark.spark.derive.queries.touched_sessions import FROM, UPTO, within
 from tidemark.spark.derive.timeline import floored, learned, micros
-from tidemark.spark.derive.touched import Touched, held_of, named, touched_of
+from tidemark.spark.derive.touched import Touched, named, own_of, touched_of
 from tidemark.spark.derive.under_names import repeated
 from tidemark.spark.derive.views import Views
 
@@ -60,7 +60,7 @@ def touched_sessions(views: Views, rule: SessionPlan) -> Reached | None:
     regions = judged.select(*by, F.col(STRETCH).alias(FROM), F.col(LAST).alias(UPTO)).distinct()
 
     def own_in_regions() -> DataFrame:
-        own = held_of(views, touched, rule.by) if rule.by else views.own()
+        own = own_of(views, touched, rule.by) if rule.by else views.own()
         return within(own, regions, rule, micros(own, WINDOW_START))
 
     return Reached(_sessions(views, rule, judged), None, own_in_regions)

@@ -17,7 +17,7 @@ from tidemark.model.window.lateness import Lateness
 from tidemark.model.window.statistics import ROWS_LATE_FOR_ALL, ROWS_LATE_FOR_SOME
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START
 from tidemark.spark.derive.queries.bands import bands_of
-from tidemark.spark.derive.queries.sliding import asked, held_in_chunks, of_chunks
+from tidemark.spark.derive.queries.sliding import asked, of_chunks, own_in_chunks
 from tidemark.spark.derive.timeline import floored, micros
 from tidemark.spark.derive.touched import Touched, touched_of
 from tidemark.spark.derive.views import Views
@@ -115,7 +115,7 @@ def _there(views: Views, rule: SlidingPlan, touched: Touched, last: int) -> Data
 
     frames = []
     if first is not None:
-        own = held_in_chunks(views, rule, touched)
+        own = own_in_chunks(views, rule, touched)
         own = own.groupBy(*(f"`{name}`" for name in (*rule.by, WINDOW_START))).agg(F.sum(DIFF).alias(DIFF))
         frames.append(starts_of(own.where(F.col(DIFF) > 0)).where(F.col(_UPTO) < first))
     if first is None or last >= first:

@@ -41,8 +41,8 @@ def sessions_in(
 ) -> DataFrame:
     """The sessions of those rows that are `chosen` of what an input holds in some ranges, where it is seen when rows
     happened `between` two instants."""
-    frame = views.held(rule.input, ranges, between)
-    few = views.rows_held(rule.input, ranges) <= LEAST_TASK_ROWS
+    frame = views.rows_of(rule.input, ranges, between)
+    few = views.rows_stored(rule.input, ranges) <= LEAST_TASK_ROWS
     rows = chosen(queried(views, {rule.input: frame.coalesce(1) if few else frame}, rule.rows))
     values = values_of(views, rule, rows)
     ordered = values.sortWithinPartitions(*(f"`{name}`" for name in rule.by), AT) if few else in_order(values, rule.by)

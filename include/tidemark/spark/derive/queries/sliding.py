@@ -61,7 +61,7 @@ def touched_windows(views: Views, rule: SlidingPlan) -> Reached | None:
     if touched.is_empty:
         return None
     here = _touched_windows(views, rule, touched)
-    return Reached(of_chunks(views, rule, touched), here, lambda: held_in_chunks(views, rule, touched))
+    return Reached(of_chunks(views, rule, touched), here, lambda: own_in_chunks(views, rule, touched))
 
 
 def _touched_windows(views: Views, rule: SlidingPlan, touched: Touched) -> pa.Table | None:
@@ -74,7 +74,7 @@ def _touched_windows(views: Views, rule: SlidingPlan, touched: Touched) -> pa.Ta
     return None if found is None else own.filter(pa.array(np.isin(found[1], found[0])))
 
 
-def held_in_chunks(views: Views, rule: SlidingPlan, touched: Touched) -> DataFrame:
+def own_in_chunks(views: Views, rule: SlidingPlan, touched: Touched) -> DataFrame:
     """The updates that the collection holds of windows that start in touched chunks."""
     computation = views.computation
     own = views.own(touched.ranges(views, computation.name, computation.collection, named(rule.by)))
@@ -122,7 +122,7 @@ def placed(
     """The rows of the input that windows are of, at their instants; where they count for a while only, its updates."""
     if rule.bounded_lateness is not None:
         return asked(views, rule, views.updates(rule.input, ranges))
-    return asked(views, rule, views.held(rule.input, ranges, between))
+    return asked(views, rule, views.rows_of(rule.input, ranges, between))
 
 
 def asked(views: Views, rule: SlidingPlan, rows: DataFrame) -> DataFrame:

@@ -60,7 +60,7 @@ class Counted(Views):
         """The frame itself: an answer is read after its views are gone."""
         return frame
 
-    def held(self, name: str, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None) -> DataFrame:
+    def rows_of(self, name: str, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None) -> DataFrame:
         """The rows of the input that are there, with COUNT, ARRIVED, GREW, SIZE and KEY."""
         return self.there(self.near())
 
@@ -131,7 +131,7 @@ def _of_windows(views: Counted, statistics: Statistics, windows: DataFrame) -> t
     rule = statistics.recipe.in_windows
     assert rule is not None  # what is not data-driven is aligned
     if rule.assignment.frozen_after is None:
-        return queried(views, {name: in_windows(views, rule, views.held(name))}, statistics.recipe.whole), None
+        return queried(views, {name: in_windows(views, rule, views.rows_of(name))}, statistics.recipe.whole), None
     placed = in_windows(views, rule, views.near(), views.columns)
     rows = queried(views, {name: views.there(placed, AT, START, END)}, statistics.recipe.whole)
     return rows, late_for_each(views, rule, views.near())

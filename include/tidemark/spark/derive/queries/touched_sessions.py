@@ -55,7 +55,7 @@ def touched_sessions(views: Views, rule: SessionPlan) -> Reached | None:
     elif not ranges and few is not None:
         ranges = ranges_when(given, rule.on, *spans_of(integers(few, FROM), integers(few, UPTO)))
     desired = sessions_in(views, rule, ranges, between, lambda rows: within(rows, near.regions, rule, AT))
-    return Reached(desired, near.here, near.held)
+    return Reached(desired, near.here, near.own_frame)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class _Near:
     regions: DataFrame
     few: pa.Table | None
     here: pa.Table | None
-    held: Callable[[], DataFrame]
+    own_frame: Callable[[], DataFrame]
 
 
 def _near_here(views: Views, rule: SessionPlan, touched: Touched) -> _Near | None:

@@ -60,5 +60,5 @@ def learned(views: Views, rule: SlidingPlan | SessionPlan) -> Updates | None:
         return None
     here = None if found.here is None else computed_here(views, found.here)
     return compared(
-        views, computed_anew(views, found.desired), rule.by, here, lambda: computed_anew(views, found.held())
+        views, computed_anew(views, found.desired), rule.by, here, lambda: computed_anew(views, found.own_frame())
     )

@@ -24,12 +24,12 @@ from tidemark.storage.documents.codec import decode, encode
 
 NEXT_ROWS = 2**16
 """Rows of either that are in memory, about."""
-_HELD = "_held"
+_IS_STORED = "_is_stored"
 """Whether a row of a round is stored, or made."""
 
 
 @dataclass(frozen=True)
-class Held:
+class OwnRanges:
     """Tasks that read what the collection at `url` holds, of ranges of keys that are numbered; it was corrected to
     `previous`, and is to `at` + 1."""
 
@@ -40,7 +40,7 @@ class Held:
     at: int
 
     @classmethod
-    def of(cls, views: Views, ranges: Sequence[Sequence[KeyRange]]) -> Held:
+    def of(cls, views: Views, ranges: Sequence[Sequence[KeyRange]]) -> OwnRanges:
         """What the collection of a computation holds of some ranges of keys each."""
         computation = views.computation
         tasks = tuple(encode(task) for task in views.own_tasks(ranges))
@@ -60,10 +60,10 @@ class Held:
         schema = updates_schema(self.collection)
         for rows in batches:
             marks = pa.array(np.full(rows.num_rows, is_stored))
-            yield at_rest(rows, self.collection, schema).append_column(_HELD, marks), True
+            yield at_rest(rows, self.collection, schema).append_column(_IS_STORED, marks), True
 
     def _both(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The rows of a round that are made, and those that are stored."""
         rows = pa.Table.from_batches(batches)
         for is_stored in (False, True):
-            yield rows.filter(pc.equal(rows.column(_HELD), is_stored)).drop_columns([_HELD])
+            yield rows.filter(pc.equal(rows.column(_IS_STORED), is_stored)).drop_columns([_IS_STORED])
