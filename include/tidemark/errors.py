@@ -15,7 +15,7 @@
     └── CommitUnknown    may have happened; run again, delete nothing                   exit 75
 
 Every error takes one message of one line and survives pickling, because errors cross process boundaries between
-executors, drivers and Airflow tasks. What a message tells of data is bounded, names by `listed` and texts by
+executors, drivers and Airflow tasks. What a message says of data is bounded, names by `listed` and texts by
 `shortened`, and so is any message as a whole: no input can make one that is too long to arrive.
 """
 

@@ -179,7 +179,7 @@ class PlainComputer:
         if windows is None or not _for_a_while(computation):
             return False
         frozen = frozen_from(windows.kind, row[WINDOW_END], windows.grace, windows.counts_late_for)
-        return computation.inputs[0].judging.stands(frozen)
+        return computation.inputs[0].judging.stays(frozen)
 
     def _late(self, computation: Computation) -> Lateness:
         windows = computation.definition.windows
@@ -257,7 +257,7 @@ class PlainComputer:
             schema,
             key_width=width,
             facts=False,
-            tell_consolidated=True,
+            records_consolidated=True,
             name=self.new_id,
         ) as writer:
             writer.write(ordered)

@@ -141,7 +141,7 @@ def falsified(one: Deriving, row: dict[str, Any], **changed: Any) -> None:
     table = sort(pa.Table.from_pylist(rows, schema=schema), [name for name in schema.names if name != DIFF])
     width = len(state.collection.key)
     with PartWriter(
-        job.store, f"data/{batch}", schema, key_width=width, facts=False, tell_consolidated=True, name=fresh_id
+        job.store, f"data/{batch}", schema, key_width=width, facts=False, records_consolidated=True, name=fresh_id
     ) as writer:
         writer.write(table)
         parts = writer.close()

@@ -145,7 +145,7 @@ class AppOperator(SparkSubmitOperator):
         except FileNotFoundError:
             raise AirflowException("spark-submit is not on the PATH of this worker: pip install pyspark") from None
         except AirflowException:
-            if not hook.exit_code:  # it did not come to the end of a spark-submit
+            if not hook.exit_code:  # it did not reach the end of a spark-submit
                 raise
         code = hook.exit_code or 0
         return settle(self.app, max(code, 0), max(-code, 0), hook.seen)

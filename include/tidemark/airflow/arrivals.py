@@ -37,7 +37,7 @@ class ArrivalsTrigger(BaseEventTrigger):
     """Fires whenever what has landed of the interval that goes on is to be ingested; never ends.
 
     `collection` is the declaration as JSON, `root` and `landing` say where it is and where files land. An event says
-    the interval's `lower` and `upper` and the `cut`. What cannot be looked at now is looked at again. Begun anew, it
+    the interval's `lower` and `upper` and the `cut`. What cannot be looked at now is looked at again. Begun again, it
     finds what it needs in the landing and the state.
     """
 
@@ -51,7 +51,7 @@ class ArrivalsTrigger(BaseEventTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look, tell what is due, pause."""
+        """Look, report what is due, pause."""
         arrivals, pause = await asyncio.to_thread(self._arrivals)
         while True:
             began = time.monotonic()
@@ -110,8 +110,8 @@ class _OfACut(StepOperator):
 class CutOperator(_OfACut, IngestOperator):
     """Ingests what has landed so far of the interval that goes on, and says why; the interval is not over by that.
 
-    Of a run that arrivals started it is the interval they were of, and why; a run by hand is an explicit cut of the
-    interval that went on when it was triggered. Nothing is waited for: where nothing has landed there is nothing to do.
+    A run that arrivals started has their interval, and their reason; a run by hand is an explicit cut of the interval
+    that went on when it was triggered. Nothing is waited for: where nothing has landed there is nothing to do.
     """
 
     def execute(self, context: Any) -> Any:
@@ -138,7 +138,7 @@ def cut_of_run(context: Mapping[str, Any], collection: Collection) -> tuple[Inte
         if isinstance(event.extra.get("payload"), Mapping)
     ]
     if payloads:
-        # Of several, which queued behind a run that took long, the newest is of the interval that goes on.
+        # Of several, which queued behind a run that took long, the newest belongs to the interval that goes on.
         newest = max(payloads, key=lambda payload: parse_instant(payload["upper"]))
         cuts = [_cut(payload) for payload in payloads if payload["upper"] == newest["upper"]]
         reasons = {reason for cut in cuts for reason in (cut.reason, *cut.also)}

@@ -74,7 +74,7 @@ def _check_callable(name: str, found: Any, *given: object, arguments: Mapping[st
 
 
 def wrong_names(location: Location) -> Iterator[tuple[Loc, InvalidUsage]]:
-    """The names in a collection's file that are wrong, and where they stand. Imports all that are named."""
+    """The names in a collection's file that are wrong, and where they are. Imports all that are named."""
     said = location.airflow
     for event in NotifySection.model_fields:
         for at, call in enumerate(getattr(said.notify, event)):

@@ -100,7 +100,7 @@ def _dag(
         # Order is kept by the store, also across backfills, manual runs and clears. A day whose gate asks is a running
         # one: the others go on beside it, up to this many.
         "max_active_runs": MAX_ACTIVE_RUNS,
-        # A run that is cleared is of today's collection file: an older one would take its declaration back.
+        # A run that is cleared uses today's collection file: an older one would take its declaration back.
         "rerun_with_latest_version": True,
         **(_derived(location, wide) if location.derived else _landed(location.collection, wide)),
         **({} if said.max_active_runs is None else {"max_active_runs": said.max_active_runs}),

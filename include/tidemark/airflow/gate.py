@@ -40,7 +40,7 @@ class GateOperator(StepOperator):
     without a worker. Whoever may edit the DAG may answer. Without an answer within `response_timeout`
     (TIDEMARK_RESPONSE_TIMEOUT, 1d) it fails. `asks` (TIDEMARK_GATE_ASKS) switches that off; `dag.test()` asks nobody.
     `notifiers` are called with the context whenever it asks, and so is who the collection's file says (`notify`), as no
-    failure callback is by then. A task that was cleared or is tried again forgets what was asked, and judges anew.
+    failure callback is by then. A task that was cleared or is tried again forgets what was asked, and judges again.
 
     Starts Spark only for batches too large for the task itself; with the resident launcher the warm process serves it.
     """

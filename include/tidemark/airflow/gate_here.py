@@ -14,7 +14,7 @@ from tidemark.plan.gate import GateRequest, plan_gate
 
 def gate_here(argv: Sequence[str], *, resident: bool) -> dict[str, Any] | None:
     """The gate's result, or None if an app has to be launched for it: for more than ROWS_HERE rows, for a derived
-    collection whose keys only Spark computes anew, and with the resident launcher for whatever Great Expectations must
+    collection whose keys only Spark recomputes, and with the resident launcher for whatever Great Expectations must
     judge, because there it is imported already.
 
     Raises what the gate raises.

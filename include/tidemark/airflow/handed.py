@@ -58,7 +58,7 @@ def with_changes(
     sealed and readable now and was not before.
 
     Behind `published` in the collection's DAG that span is what this run published, and in a DAG that the collection's
-    asset triggers what its events tell; of any other run it is `window_of`. Spans follow each other without gap or
+    asset triggers what its events say; of any other run it is `window_of`. Spans follow each other without gap or
     overlap, and a task that is cleared is handed the same again. It is skipped where its run published nothing. While
     the function runs a hold keeps what it reads; what retention merged before that is handed over as it is now.
 

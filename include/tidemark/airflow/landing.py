@@ -19,7 +19,7 @@ def landing_of_run(asked: object, own: str | None = None) -> str:
     """The landing of a run whose param `landing` is `asked` (None or empty: the collection's `own`, else
     TIDEMARK_LANDING).
 
-    Whoever may trigger a run may not read by it whatever the workers can: it must lie in the collection's own landing,
+    Whoever may trigger a run may not read by it whatever the workers can: it must be in the collection's own landing,
     in TIDEMARK_LANDING or in one of TIDEMARK_LANDINGS, links and `..` followed. Raises InvalidUsage where it does not.
     """
     given = own or settings.landing()

@@ -47,7 +47,7 @@ class ResultLine:
         start = text.find('{"')
         if start < 0 or len(text) > MAX_LINE:
             return
-        # spark-submit merges the app's two streams with the JVM's: something else may stand before or behind.
+        # spark-submit merges the app's two streams with the JVM's: something else may be before or behind.
         with contextlib.suppress(ValueError):
             value, _ = _DECODER.raw_decode(text, start)
             if "step" in value or "error" in value:

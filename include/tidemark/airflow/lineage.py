@@ -1,4 +1,5 @@
-"""What a task read and wrote, as OpenLineage tells it where its provider is installed; without it nothing here runs."""
+"""What a task read and wrote, as OpenLineage reports it where its provider is installed; without it nothing here
+runs."""
 
 from __future__ import annotations
 
@@ -100,7 +101,7 @@ def _dataset(place: str) -> Dataset:
 
 
 def _checks(result: Mapping[str, Any], failed: Mapping[str, Any]) -> list[Check]:
-    """What a gate's result tells of its checks: those that failed or warn by name, the others as one."""
+    """What a gate's result says of its checks: those that failed or warn by name, the others as one."""
     wrong = [Check(str(one["rule"]), False, str(one["message"])) for one in failed.get("failed", ())]
     warned = [Check(str(one["rule"]), True, str(one["message"])) for one in result.get("warnings", ())]
     if result.get("rules"):

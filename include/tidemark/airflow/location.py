@@ -45,7 +45,7 @@ class Location:
 
     @property
     def derived(self) -> Derived | None:
-        """What it is of its inputs; None if it lands."""
+        """How it is derived from its inputs; None if it lands."""
         return self.origin if isinstance(self.origin, Derived) else None
 
     @property

@@ -16,8 +16,8 @@ Seen = dict[str, list[Any]]
 
 
 class MendedTrigger(BaseTrigger):
-    """Fires when one of `files` is not as it was ingested, or is gone, and what lies there was the same for two looks,
-    so that no file is read half written; or at `until` (seconds since the epoch). Its event says which: `changed`.
+    """Fires when one of `files` is not as it was ingested, or is gone, and what is there was the same for two looks, so
+    that no file is read half written; or at `until` (seconds since the epoch). Its event says which: `changed`.
 
     `files` have the bytes and the change token by which they are known to the ledger. `patterns` are the paths of the
     intervals' files. A store that is away is waited for.
@@ -29,7 +29,7 @@ class MendedTrigger(BaseTrigger):
         self.patterns, self.landing, self.until = list(patterns), landing, until
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """How the triggerer makes it again, also after a restart: the time limit is not begun anew."""
+        """How the triggerer makes it again, also after a restart: the time limit is not begun again."""
         arguments = {name: getattr(self, name) for name in ("files", "patterns", "landing", "until")}
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
@@ -50,7 +50,7 @@ class MendedTrigger(BaseTrigger):
             await asyncio.sleep(max(0.0, min(pause, self.until - time.time())))
 
     def _look(self) -> Seen | None:
-        """The files that lie there now; None where that cannot be seen."""
+        """The files that are there now; None where that cannot be seen."""
         from tidemark.storage import landing
 
         found: Seen = {}

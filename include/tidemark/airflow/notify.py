@@ -94,7 +94,7 @@ class FailureCallback:
         self._location = location
 
     def __call__(self, context: Any) -> None:
-        """Tell of it; never raises."""
+        """Notify of it; never raises."""
         try:
             notify(self._location.airflow.notify.failure, notice_of_failure(self._location, context), context)
         except Exception as error:

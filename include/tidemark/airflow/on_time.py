@@ -1,4 +1,4 @@
-"""Whether collections are sealed in time, and whether their runs began: what no run can tell that never starts."""
+"""Whether collections are sealed in time, and whether their runs began: what no run can report that never starts."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class OnTimeOperator(BaseOperator):
         return found
 
     def _notify(self, context: Any, location: Location, late: Overdue, now: int) -> None:
-        """Tell people of an overdue interval, unless they were notified of it before, by any DAG."""
+        """Notify people of an overdue interval, unless they were notified of it before, by any DAG."""
         calls = location.airflow.notify.overdue
         if not calls:
             return

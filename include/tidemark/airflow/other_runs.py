@@ -28,7 +28,7 @@ RESULTS_LOOKED_AT = 50
 """Newest failures of a gate among which those of a batch are looked for."""
 RUNS_LOOKED_AT = 10
 """How many runs that begin before the first interval are asked how far they reach: runs of a backfill do not overlap,
-and runs by hand lie between."""
+and runs by hand are between."""
 log = logging.getLogger(__name__)
 
 
@@ -78,7 +78,7 @@ def is_seen_to(context: Any, state: Arrangement, interval: Interval) -> bool:
 
 def is_found_wrong(context: Any, job: Job, state: Arrangement, interval: Interval) -> bool:
     """Whether another run of this DAG found a batch of the interval wrong, by today's suite, and is not green since. Of
-    a run over several intervals, or with a date of its own, nothing else tells which they were."""
+    a run over several intervals, or with a date of its own, nothing else says which they were."""
     request = plan_gate(state, Gate.UNSEALED, [interval])
     if request is None:
         return False

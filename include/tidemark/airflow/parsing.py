@@ -26,7 +26,7 @@ def collections_folder(folder: str | Path | None = None, *, file: Path | None = 
     """Where collection files are: `folder`, else TIDEMARK_COLLECTIONS, else `include/collections` beside the folder of
     the DAG `file` (the one being parsed), else that of the project (TIDEMARK_HOME).
 
-    So a bundle of DAGs has its own: a run of an older version of it is of that version's collection files.
+    So a bundle of DAGs has its own: a run of an older version of it uses that version's collection files.
     """
     if folder is not None or os.environ.get("TIDEMARK_COLLECTIONS"):
         return Path(folder or settings.collections_folder())

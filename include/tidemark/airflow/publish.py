@@ -1,4 +1,4 @@
-"""The last task of a run: tell the rest of Airflow what was newly sealed."""
+"""The last task of a run: report to the rest of Airflow what was newly sealed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PublishOperator(BaseOperator):
     a run, behind the collection's steps.
 
     Skipped where that is nothing, as after a re-run of a finished interval. A run that died before its event is made
-    good by the next: events follow each other without gap or overlap. So that two that end together do not tell the
+    good by the next: events follow each other without gap or overlap. So that two that end together do not report the
     same, one of these tasks runs at a time, whatever number of the DAG's runs does.
 
     Fails, without a retry, where the run's own intervals (a derived collection's runs have none) are not complete at
@@ -54,7 +54,7 @@ class PublishOperator(BaseOperator):
         location = location_of(collection)
         asset = asset_of(location.name)
         doc = PUBLISHED_OF_DERIVED if location.derived else PUBLISHED
-        # Runs are not enough to count: Airflow counts those of a backfill apart from all others.
+        # Runs are not enough to count: Airflow counts those of a backfill separately.
         arguments = with_step_defaults({"doc_md": doc, **kwargs, "max_active_tis_per_dag": 1})
         outlets = [asset, *([intervals_asset_of(location.name)] if location.airflow.partitions else [])]
         super().__init__(task_id=task_id, inlets=[asset], outlets=outlets, **arguments)
@@ -98,14 +98,14 @@ class PublishOperator(BaseOperator):
         self.event = extra
         context["outlet_events"][asset].extra.update(extra)
         if self.location.airflow.partitions:
-            self._tell_intervals(context, extra, before)
+            self._publish_intervals(context, extra, before)
         self.log.info("corrected: %s", corrected["changed"])
         if self.location.airflow.notify.correction and _changes_published(extra, before, self.location):
             notice = notice_of_correction(self.location, extra, context)
             notify(self.location.airflow.notify.correction, notice, context)
         return extra
 
-    def _tell_intervals(self, context: Any, extra: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    def _publish_intervals(self, context: Any, extra: Mapping[str, Any], before: Mapping[str, Any]) -> None:
         """A partition of the intervals' asset for each interval that became complete since the last event. Without any
         that asset has no event: of an outlet about which nothing is said Airflow makes one without a partition."""
         intervals, asset = intervals_asset_of(self.location.name), asset_of(self.location.name)
@@ -141,17 +141,17 @@ class PublishOperator(BaseOperator):
         if complete >= own.upper - collection.landed.grace:
             return None
         hole = state.hole_below(own.upper)
-        stands = f"{own} is not complete: the collection is, below {format_instant(state.complete_below)}"
+        message = f"{own} is not complete: the collection is, below {format_instant(state.complete_below)}"
         if hole is None:
             raise AirflowFailException(
-                f"{stands}, the trace reaches to {format_instant(state.trace_upper)}; clear this run"
+                f"{message}, the trace reaches to {format_instant(state.trace_upper)}; clear this run"
             )
-        stands += f" and waits for {hole}"
+        message += f" and waits for {hole}"
         missing = self._missing(state, own)
         if missing is not None and len(with_runs(context, missing, IN_FLIGHT)) == len(missing):
-            return f"{stands}, whose runs are queued or running; the last of them completes this one, too"
+            return f"{message}, whose runs are queued or running; the last of them completes this one, too"
         raise AirflowFailException(
-            f"{stands}, which no run is about to ingest. What this run ingested is kept. Backfill "
+            f"{message}, which no run is about to ingest. What this run ingested is kept. Backfill "
             f"{context['dag'].dag_id} from {format_instant(hole.lower)} on, then clear this task"
         )
 
@@ -189,7 +189,7 @@ def _interval_end(complete_below: int, landed: Landed | None) -> int:
 
 
 def _changes_published(extra: Mapping[str, Any], before: Mapping[str, Any], location: Location) -> bool:
-    """Whether an event tells of a change of what an earlier one had published. A derived collection also retracts rows
+    """Whether an event reports a change of what an earlier one had published. A derived collection also retracts rows
     as it goes on, so of one only what does not get it further counts."""
     corrected = extra["corrected"]
     if not before or not corrected["retracted"] + corrected["added"]:

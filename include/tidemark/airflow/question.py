@@ -43,7 +43,8 @@ MEANS = {
 @dataclass(frozen=True)
 class Question:
     """What is asked of batches that failed under a suite: whether they may be accepted, and whether they came from
-    files that can be mended. `failed` are the findings as the gate's failure tells them (`GateReport.of_failures`)."""
+    files that can be mended. `failed` are the findings as the gate's failure reports them
+    (`GateReport.of_failures`)."""
 
     collection: str
     about: str

@@ -28,7 +28,7 @@ class LandingTrigger(BaseTrigger):
         self.since, self.until = since, until
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """How the triggerer makes it again, also after a restart: the time limit is not begun anew."""
+        """How the triggerer makes it again, also after a restart: the time limit is not begun again."""
         arguments = {name: getattr(self, name) for name in ("patterns", "ready", "landing", "since", "until")}
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 

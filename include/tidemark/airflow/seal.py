@@ -75,7 +75,7 @@ class SealOperator(StepOperator, SkipMixin):
         )
 
     def _sealed_so_far(self, context: Any, job: Job, own: Interval) -> Any:
-        """The step's answer, where something is in the way. All behind it is skipped where that is of the run's own
+        """The step's answer, where something is in the way. All behind it is skipped where that concerns the run's own
         intervals; but not where an earlier one is missing, too, as then `published` has the word."""
         head = seal_so_far(job, own)
         result = {"step": self.app, "collection": self.location.name, **seal_result(head, own, Outcome.WAITS)}

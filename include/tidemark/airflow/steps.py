@@ -32,8 +32,8 @@ STEP_DEFAULTS: Mapping[str, Any] = {
     "max_retry_delay": timedelta(minutes=30),
     "execution_timeout": timedelta(hours=6),
 }
-"""Five retries, 15 s to 4 min apart: time for a lost race or a store that is away for a while. What a retry cannot help
-is not retried. A step of more than six hours hangs; at 100,000 rows/s it would have read 2 billion."""
+"""Five retries, with 15 s to 4 min between them: time for a lost race or a store that is away for a while. What a retry
+cannot help is not retried. A step of more than six hours hangs; at 100,000 rows/s it would have read 2 billion."""
 
 
 LOWER = Argument("lower", "Only what came with intervals from here.", parse=parse_instant, metavar="TIME")
@@ -257,7 +257,7 @@ def span_of_run(context: Any, location: Location) -> Interval:
 def intervals_of_run(context: Any, collection: Collection) -> list[Interval]:
     """The intervals of its schedule for which a run moves a collection on, in order, at least one.
 
-    Raises InvalidUsage as `intervals_of` and for what lies outside the collection's start and end, AirflowSkipException
+    Raises InvalidUsage as `intervals_of` and for what is outside the collection's start and end, AirflowSkipException
     where asset events completed none.
     """
     start, end = collection.landed.start, collection.landed.end

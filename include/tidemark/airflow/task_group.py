@@ -124,7 +124,7 @@ def chosen_parts(location: Location, parts: Sequence[str] | None) -> list[str]:
 
 def check_runs(dag: Any, location: Location) -> None:
     """Raise InvalidUsage where the runs of a DAG are about no intervals of a landed collection: as far as its schedule
-    tells. `published`, too, looks whether those of its run are complete."""
+    says. `published`, too, looks whether those of its run are complete."""
     if location.derived is not None:
         return
     timetable, needed = dag.timetable, location.collection.landed.schedule

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class CollectionTimetable(CronDataIntervalTimetable):
-    """The intervals of a cron expression (UTC) that lie in `[start, end)`; both are boundaries of it, None is no end.
+    """The intervals of a cron expression (UTC) that are in `[start, end)`; both are boundaries of it, None is no end.
 
     What the scheduler starts and what a backfill may ask for is bounded here, and not by the DAG's `start_date` and
     `end_date`: outside those Airflow makes a manual run without any task, and calls it successful. A run of the

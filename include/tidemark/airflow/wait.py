@@ -48,7 +48,7 @@ class SealTrigger(BaseTrigger):
         self.collection, self.root, self.upto, self.until = collection, root, upto, until
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """How the triggerer makes it again, also after a restart: the time limit is not begun anew."""
+        """How the triggerer makes it again, also after a restart: the time limit is not begun again."""
         arguments = {name: getattr(self, name) for name in ("collection", "root", "upto", "until")}
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
@@ -101,8 +101,8 @@ class WaitForSealOperator(BaseOperator):
             raise task_failure(error) from None
         if state is not None and is_sealed(state, upto):
             return _result(self.collection, upto, state.complete_below)
-        stands = "does not exist" if state is None else f"is complete below {format_instant(state.complete_below)}"
-        self.log.info("%s %s; waiting without a worker for %s", self.collection, stands, format_instant(upto))
+        phrase = "does not exist" if state is None else f"is complete below {format_instant(state.complete_below)}"
+        self.log.info("%s %s; waiting without a worker for %s", self.collection, phrase, format_instant(upto))
         trigger = SealTrigger(self.collection, root, upto, time.time() + self.timeout.total_seconds())
         self.defer(trigger=trigger, method_name="sealed", kwargs={"upto": upto})
         raise AssertionError("unreachable: defer raises")

@@ -34,7 +34,7 @@ class WideRuns:
     """How wide the runs are that backfills of one DAG make: at most `most` intervals each.
 
     For a DAG that catches up until an end the scheduler asks the timetable in the words of a backfill. `own_end`, that
-    end, tells the two apart: whoever asks up to it is taken for the scheduler, whose runs have one interval each.
+    end, distinguishes the two: whoever asks up to it is taken for the scheduler, whose runs have one interval each.
     InvalidUsage where `most` is not between 1 and 1,000.
     """
 
@@ -70,9 +70,9 @@ class WideRuns:
     ) -> DagRunInfo | None:
         """The run of a backfill whose first interval begins at `start`, a boundary: wide, or the one that exists there.
 
-        None where `start` lies behind `latest`, or its interval is not over. `following` gives the next boundary. Only
-        of the first run of a backfill an earlier one is looked for, which reaches into it: the others begin where the
-        one before ended.
+        None where `start` is behind `latest`, or its interval is not over. `following` gives the next boundary. Only of
+        the first run of a backfill an earlier one is looked for, which reaches into it: the others begin where the one
+        before ended.
         """
         if start > latest or following(start) >= datetime.now(UTC):
             return None
@@ -101,7 +101,7 @@ class WideRuns:
         return end
 
     def _run_into(self, start: DateTime) -> DataInterval | None:
-        """The run that begins before `start` and ends behind it. Runs by hand about other times may lie between."""
+        """The run that begins before `start` and ends behind it. Runs by hand about other times may be between."""
         before = self._runs(lambda of: (of.logical_date < start, of.logical_date.desc()), RUNS_LOOKED_AT)
         return next((run for run in before if run.end > start), None)
 

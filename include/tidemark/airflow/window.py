@@ -189,7 +189,7 @@ def _from_bounds(lower: datetime, upper: datetime) -> Interval:
 
 
 def _from_events(context: Mapping[str, Any]) -> Interval | None:
-    """One interval over all events of Tidemark's assets: frontiers only advance, so nothing lies between them."""
+    """One interval over all events of Tidemark's assets: frontiers only advance, so nothing is between them."""
     from tidemark.airflow.asset import SCHEME
 
     events = context.get("triggering_asset_events") or {}

@@ -58,8 +58,8 @@ class Answer(Tabular):
 
     @abstractmethod
     def explain(self) -> Explanation:
-        """What the read opens and why no more: parts, chunks and bytes. Only footers are opened for it. Print it, or
-        take its fields."""
+        """What the read opens and why it skips the rest: parts, chunks and bytes. Only footers are opened for it. Print
+        it, or take its fields."""
 
     def to_spark(self, spark: Any) -> Any:
         """The same rows as a data frame of the session `spark`, read by its executors; their order is not said. Lazy:

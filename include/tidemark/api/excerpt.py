@@ -53,7 +53,7 @@ class Wanted:
 class Excerpt:
     """Some windows as known at `time`, in order of where they begin: their keys, what is known of them, an aggregate.
 
-    They are of the `key`, if there is one: also where none was wanted, and windows of all are too many to look at. If
+    They have the `key`, if there is one: also where none was wanted, and windows of all are too many to look at. If
     there are `earlier` ones, which were wanted and are left out, they begin before that.
     """
 
@@ -107,7 +107,7 @@ def _at_rest(request: ReadRequest, parts: PartsOf) -> list[Part]:
 
 
 def _span(key: Key | None, wanted: Wanted) -> KeyRange:
-    """The range of keys that holds what is wanted: no less than all, where it is of no one key."""
+    """The range of keys that holds what is wanted: all keys, where it does not belong to one key."""
     if key is None:
         return ALL_KEYS
     lower = key if wanted.lower is None else (*key, wanted.lower)
@@ -128,7 +128,7 @@ def _start_of(keys: KeyRange, windows: Windows) -> int:
 
 
 def _of_key(of: Collection, windows: Windows, key: Key | None) -> Conditions:
-    """That rows are of a key. InvalidUsage for one that is none of the collection's."""
+    """That rows have a key. InvalidUsage for one that is none of the collection's."""
     if key is None:
         return Conditions()
     columns = of.key[: len(windows.by)]

@@ -46,7 +46,7 @@ def keys_within(collection: Collection, conditions: Conditions) -> KeyRange:
 
 
 def is_one_key(collection: Collection, conditions: Conditions) -> bool:
-    """Whether the rows that fit the conditions are of one key at most."""
+    """Whether the rows that fit the conditions have one key at most."""
     spans = (conditions.bounds(column) for column in collection.key)
     return all(
         not span.values or (span.lower is not None and span.lower == span.upper and not span.nulls) for span in spans

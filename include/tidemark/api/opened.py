@@ -186,8 +186,8 @@ class OpenCollection:
 
         A timeline is a column of type int, date or timestamp. Row groups that can hold no such row are not read: few
         are where rows of one time are near each other in the order of the key, all may be where they are not;
-        `explain()` tells. With `in_order` rows come by timeline, key and value, and the whole answer is in memory
-        to sort it; else they come in order of the key.
+        `explain()` says how many. With `in_order` rows come by timeline, key and value, and the whole answer is in
+        memory to sort it; else they come in order of the key.
 
         Raises InvalidUsage as `as_of`, for a timeline that there is not, with the nearest, and for bounds that are no
         values of it.

@@ -38,7 +38,7 @@ HIGHEST = 1e300
 _MARKED = "corrected after it was there"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = (from_datetime(datetime(year, 1, 1, tzinfo=UTC)) for year in (1000, 9000))
-"""What is drawn lies between these: its axis goes on a little to both sides, and has dates from year 1 to 9999 only."""
+"""What is drawn is between these: its axis goes on a little to both sides, and has dates from year 1 to 9999 only."""
 _FAR = (
     "a window is outside the years 1000 to 9000, too far to be drawn; draw others: "
     "--where \"window_start >= '1000-01-01' AND window_end < '9000-01-01'\""
@@ -84,7 +84,7 @@ def draw(drawn: Drawn, path: str, value: str | None = None) -> int:
     a number). Windows whose rows were corrected after they were there are marked. How many it shows.
 
     Raises InvalidUsage for another kind of file, for a column that is no number, for no windows, for too many, and for
-    some that lie too far away; MissingExtra without the extra `plot`.
+    some that are too far away; MissingExtra without the extra `plot`.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
@@ -167,7 +167,7 @@ def _label(key: tuple[Any, ...]) -> str:
 
 
 def _places(column: pa.Array) -> list[Any]:
-    """Where instants lie on the axis: datetimes, or the numbers they are. InvalidUsage for no datetimes."""
+    """Where instants are on the axis: datetimes, or the numbers they are. InvalidUsage for no datetimes."""
     if not pa.types.is_timestamp(column.type):
         return list(column.to_pylist())
     micros = column.cast(pa.int64()).to_pylist()
@@ -220,7 +220,7 @@ def _draw(ax: Axes, strip: Strip, *, filled: bool) -> None:
     if filled:
         ax.bar(strip.starts, strip.values, spans, align="edge", color=colours, edgecolor="white", linewidth=0.4)
     else:
-        # Windows that lie over each other at one height are distinguished by their starts.
+        # Windows that overlap at one height are distinguished by their starts.
         ax.hlines(strip.values, strip.starts, strip.ends, colors=colours, linewidth=1.2, alpha=0.7)
         ax.scatter(strip.starts, strip.values, marker="|", s=18, linewidth=0.9, color=colours)
     marked = [at for at, corrected in enumerate(strip.corrected) if corrected]

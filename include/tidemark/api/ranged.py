@@ -1,4 +1,4 @@
-"""A stretch of a timeline: the rows of an as-of whose value of one column lies between two."""
+"""A range of a timeline: the rows of an as-of whose value of one column is between two."""
 
 from __future__ import annotations
 

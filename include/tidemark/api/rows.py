@@ -1,4 +1,4 @@
-"""Rows of a collection that are read in some of their columns, and without such as do not fit: what a dataset is of."""
+"""Rows of a collection that are read in some of their columns, and without such as do not fit: what a dataset reads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Rows(ABC):
     """Rows of a collection at one version. `schema` are their columns, `pruned_by` the names of those by which rows can
     be left out, `words` what was asked. `failure` is the last error of a read: who reads by way of others may ask
-    for it, as some of them tell its text only."""
+    for it, as some of them report its text only."""
 
     schema: pa.Schema
     pruned_by: Sequence[str]
@@ -61,7 +61,7 @@ class Rows(ABC):
 
     @abstractmethod
     def explain(self, columns: Sequence[str], condition: Condition) -> Explanation:
-        """What such a read opens, and why no more. Only footers are opened for it."""
+        """What such a read opens, and why it skips the rest. Only footers are opened for it."""
 
     @abstractmethod
     def _batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]: ...

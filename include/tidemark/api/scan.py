@@ -25,7 +25,7 @@ Read = Callable[[pa.Schema, Condition], Iterator[pa.RecordBatch]]
 
 
 class Scan:
-    """The rows that fit `filter`, in `columns`. Each shape reads anew, and the same rows."""
+    """The rows that fit `filter`, in `columns`. Each shape reads the same rows again."""
 
     def __init__(
         self, rows: Read, read: pa.Schema, condition: Condition, columns: Columns, filter: pc.Expression | None

@@ -1,4 +1,4 @@
-"""What a read opens and why no more: by the records of parts and their footers, without a row being read.
+"""What a read opens and why it skips the rest: by the records of parts and their footers, without a row being read.
 
 It asks what the read itself asks (plan/read.py, arrow/runs.py, parts/chunks.py), in the same order. Only of a read that
 stops once its answer is settled rows are read, as that is what decides (arrow/one_key.py).

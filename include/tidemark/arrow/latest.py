@@ -22,14 +22,14 @@ from tidemark.arrow.rows.schema import DIFF
 from tidemark.arrow.runs import runs_of
 from tidemark.arrow.winners import Latest, winners_of
 from tidemark.model.collection import Collection
-from tidemark.plan.latest import is_of_one_key
+from tidemark.plan.latest import asks_one_key
 from tidemark.plan.tasks import ReadTask
 from tidemark.storage.stores.store import ObjectStore
 
 
 def latest_of(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa.RecordBatch]:
-    """The latest row of each key of a task, in order of the key: of the rows within its spans, one of which is of the
-    timeline.
+    """The latest row of each key of a task, in order of the key, among the rows within its spans. One of the spans
+    belongs to the timeline.
 
     Raises InvalidUsage, naming the key, where a row that is not before the latest one has a negative multiplicity.
     """
@@ -48,7 +48,7 @@ def opened_by(store: ObjectStore, task: ReadTask, ask: Latest) -> frozenset[Chun
 
 def _of_one_key(store: ObjectStore, task: ReadTask, ask: Latest) -> Found | None:
     by_condition = ask.of_one_key and task.collection.layout is not None
-    return search(store, task, ask) if by_condition or is_of_one_key(task) else None
+    return search(store, task, ask) if by_condition or asks_one_key(task) else None
 
 
 def _in_one_pass(store: ObjectStore, task: ReadTask, ask: Latest) -> Iterator[pa.RecordBatch]:

@@ -49,7 +49,7 @@ def rows_as_of(
 ) -> Iterator[pa.RecordBatch]:
     """What the keys of a task hold: columns of key and value, and `_multiplicity` (int64, never 0), in order of key and
     value; with `columns` in these alone, rows that are equal in them added up. With `event_times` rows that happened at
-    different times stay apart."""
+    different times stay separate."""
     collection = task.collection
     schema = as_of_schema(collection, columns, event_times=event_times)
     shown = schema.names[:-1]
@@ -122,7 +122,7 @@ def _as(rows: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.Rec
 
 def names_one_value(collection: Collection, columns: Sequence[str]) -> bool:
     """Whether some columns name one value at most: the whole key is among them, and a key holds one value. Then equal
-    rows are of one key, and changes tell of a value that replaced another."""
+    rows have one key, and changes report a value that replaced another."""
     return collection.kind.one_value and {column.name for column in collection.key} <= set(columns)
 
 

@@ -1,4 +1,4 @@
-"""The runs of a read: its parts and what unsealed rows come to, each in order and filtered to what was asked."""
+"""The runs of a read: its parts and the updates of unsealed rows, each in order and filtered to what was asked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def runs_of(
     `keep` leaves: it keeps all updates of a row, or none, so what they add up to is the same.
 
     Parts that follow one another by key are one run, so there are about as many as batches, and they share
-    BUFFERED_ROWS in memory. How many rows the unsealed come to nobody knows before.
+    BUFFERED_ROWS in memory. How many updates the unsealed rows become is not known before.
     """
     chains = [(chain, some.after) for some in task.at_rest for chain in chained(some.parts)]
     weights = [weight_of(chain, task.ranges or [task.keys]) for chain, _ in chains]
@@ -106,7 +106,7 @@ class Asked:
         return [*([TIME] if by_time else []), *([EVENT_TIME] if by_event_time else [])]
 
     def of_unsealed(self) -> Iterator[Piece]:
-        """What unsealed rows come to, by the law the drain will apply."""
+        """The updates that unsealed rows become, by the law the drain will apply."""
         task = self.task
         assert task.unsealed is not None
         bounds = self._bounds(task.after)

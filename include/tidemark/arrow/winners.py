@@ -47,7 +47,7 @@ class Latest:
 
     def read(self, collection: Collection) -> list[str]:
         """The columns that are read, in their order at rest: the key, and of the value all up to the last one that is
-        looked at. What is behind it tells no rows apart whose answers differ."""
+        looked at. Rows that differ only in columns behind it have the same answer."""
         needed = {self.timeline, *self.ties, *self.shown, *self.looked_at}
         value = [column.name for column in collection.stored_value if column not in collection.unseen]
         last = max(at for at, name in enumerate(value) if name in needed)

@@ -1,4 +1,4 @@
-"""Creating a collection and looking at it: where it stands, what happened, whether it is sound."""
+"""Creating a collection and looking at it: its state, what happened, whether it is sound."""
 
 from __future__ import annotations
 
@@ -164,11 +164,11 @@ def _follows(seen: Status) -> list[tuple[str, str]]:
     """How a derived collection follows its inputs; nothing of one that lands."""
     if seen.follows is None:
         return []
-    stands = {"all": "all of it", "behind": "it has more", "lags": "waited for"}
+    phrases = {"all": "all of it", "behind": "it has more", "lags": "waited for"}
     lines = [
         (
             "follows" if at == 0 else "",
-            f"{one.name} to {format_instant(one.consumed) if one.consumed else 'nothing yet'} ({stands[one.stands]})",
+            f"{one.name} to {format_instant(one.consumed) if one.consumed else 'nothing yet'} ({phrases[one.stands]})",
         )
         for at, one in enumerate(seen.follows.inputs)
     ]

@@ -202,7 +202,7 @@ def register(
 
 
 def _parallelism(master: str) -> int:
-    """How many tasks a master runs at once, as far as its name tells."""
+    """How many tasks a master runs at once, as far as its name says."""
     found = re.fullmatch(r"local\[(\d+|\*)(?:,\s*\d+)?\]", master)
     if found is None:
         return 1 if master == "local" else CLUSTER_PARALLELISM

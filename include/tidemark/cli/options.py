@@ -62,7 +62,7 @@ def chosen(
 ) -> list[Interval]:
     """The intervals of the collection's schedule that the options name, in order; none if no option was given.
 
-    UsageError if the options do not fit together, InvalidUsage if --lower or --upper lies between two intervals.
+    UsageError if the options do not fit together, InvalidUsage if --lower or --upper is between two intervals.
     """
     from tidemark.config.schedule import Schedule
 

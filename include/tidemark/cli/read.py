@@ -247,7 +247,7 @@ def show(
     *,
     of: str = "row",
 ) -> None:
-    """The rows of an answer, in the shape asked for; `about` and `said` tell which answer it is, `of` what rows are."""
+    """The rows of an answer, in the shape asked for; `about` and `said` say which answer it is, `of` what rows are."""
     from tidemark.jobs.questions.rows import Rows
 
     names = answer.schema.names

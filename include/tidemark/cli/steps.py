@@ -211,7 +211,8 @@ def _corrected(result: dict[str, Any]) -> str:
 
 
 def _modes(modes: Mapping[str, int], why: str) -> str:
-    """How commits were computed, with how many where it was not all in one way; `why` is of those that were whole."""
+    """How commits were computed, with how many where it was not all in one way; `why` belongs to those that were
+    whole."""
     phrases = []
     for mode, commits in modes.items():
         count = f"{commits:,} " if len(modes) > 1 else ""

@@ -1,7 +1,8 @@
 """The section of a collection file that says how Airflow runs the collection: `airflow`.
 
 The string below a field is its text in docs/reference/collection-file.md, as those of config/declaration.py are.
-Airflow itself is not imported: whoever makes DAGs takes what stands here. Functions are named, and never imported here.
+Airflow itself is not imported: whoever makes DAGs takes what is declared here. Functions are named, and never imported
+here.
 """
 
 from __future__ import annotations

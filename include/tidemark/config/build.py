@@ -27,7 +27,7 @@ from tidemark.quality.refusal import shown
 class Builder:
     """Builds the Collection field by field, so that what a field breaks is refused at that field's line.
 
-    `columns` are all that are read from the source, `types` those of each; `refusal` makes the error for what stands
+    `columns` are all that are read from the source, `types` those of each; `refusal` makes the error for what is wrong
     at a field.
     """
 

@@ -26,7 +26,7 @@ def condition_problem(declared: Declaration) -> tuple[Loc, str] | None:
 
 
 def problem(declared: Declaration, read: Sequence[str]) -> tuple[Loc, str] | None:
-    """What is wrong about the columns, and where it stands; None if nothing is. `read` are those of the source."""
+    """What is wrong about the columns, and where; None if nothing is. `read` are those of the source."""
     return (
         debezium.problem(declared)
         or full_snapshots.problem(declared)

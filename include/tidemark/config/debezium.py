@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 DEBEZIUM = "debezium"
 BODIES = ("", "payload.", "value.", "value.payload.")
-"""Where the fields of a message may stand in a file's rows."""
+"""Where the fields of a message may be in a file's rows."""
 
 
 def problem(declared: Declaration) -> tuple[Loc, str] | None:
-    """What is wrong about the columns of messages, and where it stands; None if nothing is."""
+    """What is wrong about the columns of messages, and where; None if nothing is."""
     source = declared.source
     coordinates = {
         ("time", "column"): declared.time_column,
@@ -72,8 +72,8 @@ def check_units(collection: Collection) -> None:
 
 
 def check_decimals(collection: Collection) -> None:
-    """Raise InvalidUsage where decimals stand in messages, and nothing says how: a text such as `1234` may be the
-    number, or the base64 of another one."""
+    """Raise InvalidUsage where messages have decimals, and nothing says how: a text such as `1234` may be the number,
+    or the base64 of another one."""
     names = [
         column.name
         for column in (*collection.columns, *collection.landed.inputs)
@@ -96,7 +96,7 @@ def inferred_types(declared: Declaration, types: Mapping[str, ValueType]) -> dic
 
 
 def places(declared: Declaration, columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Where each column may stand in a row of the source."""
+    """Where each column may be in a row of the source."""
     if declared.source.envelope != DEBEZIUM:
         return {name: (name,) for name in columns}
     stored = {*declared.key, *declared.value}

@@ -327,7 +327,7 @@ class DerivedDeclaration(Common):
 
     @property
     def origin(self) -> Derived:
-        """What it is of its inputs. InvalidUsage for a definition that is none."""
+        """How it is computed from its inputs. InvalidUsage for a definition that is none."""
         return Derived(
             tuple(self.inputs), self.definition, Refresh(self.refresh), self.history, self.max_lag, self.validity
         )
@@ -352,7 +352,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 
 
 def field_names(loc: tuple[str | int, ...], file: type[Common] = Declaration) -> tuple[str, ...]:
-    """The fields that may stand in the section at `loc` (the empty loc is the `file`), as a file writes them."""
+    """The fields that the section at `loc` (the empty loc is the `file`) may have, as a file writes them."""
     section: type[BaseModel] | None
     match loc:
         case ():

@@ -36,5 +36,5 @@ class DeclaredFile(Generic[D]):
         return self.declaration.airflow
 
     def refusal(self, loc: Loc, message: str) -> InvalidUsage:
-        """The error for what stands at `loc`."""
+        """The error for what is wrong at `loc`."""
         return InvalidUsage(f"{self.path}:{self.document.line(loc)}: {message}")

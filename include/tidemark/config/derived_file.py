@@ -52,7 +52,7 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
 
     @property
     def line_of_definition(self) -> Loc:
-        """Where the definition stands."""
+        """Where the definition is."""
         return next((form,) for form in _FORMS if getattr(self.declaration, form) is not None)
 
     def line_of_input(self, name: str) -> Loc:

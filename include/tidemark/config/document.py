@@ -1,4 +1,4 @@
-"""A YAML file as plain values, with the line each of them stands on. Keys written twice are refused.
+"""A YAML file as plain values, with the line of each of them. Keys written twice are refused.
 
 Built from the parser's events and not by PyYAML's own composer, which recurses as deep as a file asks and lets aliases
 multiply without bound: here depth, values and what aliases repeat are counted, whatever a file holds.
@@ -20,7 +20,7 @@ from tidemark.config.text import text_of
 from tidemark.errors import InvalidUsage
 
 Loc = tuple[str | int, ...]
-"""Where a value stands: the keys and list positions that lead to it."""
+"""Where a value is: the keys and list positions that lead to it."""
 
 MAX_DEPTH = 30
 MAX_VALUES = 20_000
@@ -45,7 +45,7 @@ class Document:
     lines: dict[Loc, int] = field(default_factory=dict)
 
     def line(self, loc: Loc) -> int:
-        """The line of what stands at `loc`, or of the nearest thing around it that is there."""
+        """The line of the value at `loc`, or of the nearest thing around it that is there."""
         while loc and loc not in self.lines:
             loc = loc[:-1]
         return self.lines.get(loc, 1)
@@ -95,7 +95,7 @@ class _Built:
 
 
 _OPEN = _Built(None, 0, 0)
-"""Stands for an anchored value that is still being built."""
+"""Represents an anchored value that is still being built."""
 
 
 class _Building:

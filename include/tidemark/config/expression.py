@@ -1,4 +1,4 @@
-"""What may stand between {{ and }} of a path template, evaluated: variables, constants, and a few things done to them.
+"""What may be between {{ and }} of a path template, evaluated: variables, constants, and a few things done to them.
 
 Everything is small: no value is longer than MAX_VALUE characters at any moment, and nothing is repeated or called but
 what is named here.
@@ -40,7 +40,7 @@ class Refused(Exception):
 
 
 def value_of(node: nodes.Node, variables: Mapping[str, Value], depth: int = 0) -> Value:
-    """What an expression stands for. Raises Refused."""
+    """The value of an expression. Raises Refused."""
     if depth > MAX_DEPTH:
         raise Refused(f"an expression is nested deeper than {MAX_DEPTH}")
     match node:
@@ -67,7 +67,7 @@ def value_of(node: nodes.Node, variables: Mapping[str, Value], depth: int = 0) -
 
 
 def text_of(value: Value) -> str:
-    """A value as it stands in a path."""
+    """A value as it is written in a path."""
     return str(value)
 
 

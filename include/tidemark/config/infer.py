@@ -29,7 +29,7 @@ _NULL_LINE = re.compile(rb"^null[ \t\r]*\n", re.MULTILINE)
 
 
 def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]) -> dict[str, ValueType]:
-    """The types of `columns` in a file, each given with the paths where it may stand in a row.
+    """The types of `columns` in a file, each given with the paths where it may be in a row.
 
     Raises InvalidUsage if the file cannot be read, lacks a column, or shows no type for one (it is null throughout, or
     of a type Tidemark does not have): declare that column's type then.
@@ -94,7 +94,7 @@ def _json_schema(sample: bytes) -> pa.Schema:
 
 
 def _without_nested(sample: bytes, columns: Mapping[str, Sequence[str]]) -> pa.Schema:
-    """The schema of the columns alone, where they stand in their rows: objects and arrays may hold what has no type of
+    """The schema of the columns alone, at their places in the rows: objects and arrays may hold what has no type of
     Arrow. Those that hold some are maps in it. Raises ArrowInvalid for what is no JSON, or of several types."""
     nested, flat = set(), []
     for line in sample.splitlines():
@@ -146,8 +146,8 @@ def _column_type(path: str, field: pa.Field) -> ValueType:
     # A fixed-size binary is what Arrow takes a decimal for, too.
     if pa.types.is_decimal(of) and of.precision <= MAX_PRECISION and 0 <= of.scale <= of.precision:
         return DecimalType(of.precision, of.scale)
-    for is_of, column_type in tests:
-        if is_of(of):
+    for matches, column_type in tests:
+        if matches(of):
             return column_type
     if pa.types.is_null(of):
         raise InvalidUsage(f"column {field.name} of {path} holds only nulls; declare its type under columns:")

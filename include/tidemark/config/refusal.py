@@ -23,7 +23,7 @@ def refused(
     def weight(problem: Any) -> tuple[bool, int]:
         return problem["type"] == "missing", read.line(_loc(problem))
 
-    problems = sorted(_apart(error.errors(include_url=False), file), key=weight)
+    problems = sorted(_without_misspelt(error.errors(include_url=False), file), key=weight)
     problem = problems[0]
     loc = _loc(problem)
     where = f"{read.path}:{read.line(loc)}"
@@ -46,8 +46,8 @@ def refused(
 
 
 def _expected(problem: Any, fields: tuple[str, ...]) -> tuple[str, str]:
-    """What should stand where pydantic found something else, and what to write instead, in words for whoever has never
-    heard of pydantic. `fields` are those of the section that stands there, if one does."""
+    """What should be where pydantic found something else, and what to write instead, in words for whoever has never
+    heard of pydantic. `fields` are those of the section that is there, if one is."""
     of, found, bounds = problem["type"], problem["input"], problem.get("ctx", {})
     plain = isinstance(found, str | int | float) and not isinstance(found, bool)
     match of:
@@ -76,7 +76,7 @@ def _expected(problem: Any, fields: tuple[str, ...]) -> tuple[str, str]:
     return str(problem["msg"]).lower(), ""
 
 
-def _apart(problems: list[Any], file: type[declaration.Common]) -> list[Any]:
+def _without_misspelt(problems: list[Any], file: type[declaration.Common]) -> list[Any]:
     """The problems without the fields that are missing because they are misspelt, which is one mistake."""
     meant = set()
     for problem in problems:

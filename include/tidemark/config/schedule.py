@@ -37,7 +37,7 @@ MOST_INTERVALS = 10_000
 _SECOND = 1_000_000
 _FOUR_YEARS = 1461 * 86_400 * _SECOND
 _CHANCE = re.compile(r"(?i)(?<![a-z])[hr](?![a-z])")
-"""Fields that stand for a hashed or random number: no two calls would agree on the boundaries."""
+"""Fields that represent a hashed or random number: no two calls would agree on the boundaries."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Schedule:
         return Interval(lower, self.following(lower))
 
     def longest_from(self, lower: int) -> int:
-        """How long the longest is of the intervals from the boundary `lower` on that are over within four years, of
-        which one has a leap day; of the first MOST_INTERVALS of them, and of the first one however long it is."""
+        """The length of the longest interval from the boundary `lower` on, among those that are over within four years,
+        one of which has a leap day; of the first MOST_INTERVALS of them, and of the first one however long it is."""
         ends = takewhile(lambda end: end <= lower + _FOUR_YEARS, islice(self.after(lower), MOST_INTERVALS))
         return max([self.following(lower) - lower, *(upper - begin for begin, upper in pairwise([lower, *ends]))])
 
@@ -115,7 +115,7 @@ class Schedule:
 
     def completed(self, lower: int, upper: int) -> list[Interval]:
         """The intervals that end in `(lower, upper]`, in order: what is complete below `upper` and was not below
-        `lower`. None where both lie in one interval. InvalidUsage for more than MOST_INTERVALS."""
+        `lower`. None where both are in one interval. InvalidUsage for more than MOST_INTERVALS."""
         ended = self.latest(upper)
         return self.beginning(self.latest(lower), ended) if ended > lower else []
 
@@ -135,7 +135,7 @@ class Schedule:
 
 def interval_ends(schedules: Sequence[Schedule], lower: int, upper: int) -> tuple[int, ...]:
     """Up to where collections of these schedules are complete together, at `lower` and whenever that moves on below
-    `upper`: the last end of an interval of the one whose last lies furthest back. Ascending."""
+    `upper`: the earliest of the schedules' last interval ends. Ascending."""
     each = [
         [schedule.latest(lower), *takewhile(lambda time: time < upper, schedule.after(lower))] for schedule in schedules
     ]

@@ -9,7 +9,7 @@ all of the interval's lower end; `data_interval_start` and `data_interval_end` (
 a text: a slice between two constants. Filters: `ds`, `ds_nodash`, `ts`, `ts_nodash` of a datetime; `lower`, `upper`,
 `replace('…', '…')`.
 
-Jinja parses a template and nothing of it is ever compiled or run: what stands there is evaluated here, piece by piece.
+Jinja parses a template and nothing of it is ever compiled or run: what it contains is evaluated here, piece by piece.
 So a template has no loops, no arithmetic and no calls but these, and its time and size are bounded whatever it says.
 """
 
@@ -35,7 +35,7 @@ _VARIABLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
 def render(path_template: str, interval: Interval, landing: str) -> str:
-    """The pattern of an interval's files; `landing` is made absolute, and stands for itself even if it holds wildcards.
+    """The pattern of an interval's files; `landing` is made absolute, and matched literally even if it has wildcards.
 
     Raises InvalidUsage in one line for a variable that does not exist and for anything else a template cannot do.
     """

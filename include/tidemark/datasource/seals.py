@@ -1,4 +1,4 @@
-"""Which seals a collection had, from the versions of its log; and where a stream stands among them.
+"""Which seals a collection had, from the versions of its log; and at which of them a stream is.
 
 A seal makes final what was learned up to a time. A stream takes one interval between two seals after another. An
 *offset* says how far it is:
@@ -103,7 +103,8 @@ class Seals:
         """The offset `most` seals (None: all there are) after `start`, as far as there are so many up to a version
         (None: the newest); `start` itself where there is none.
 
-        Raises InvalidUsage where the offset is of another collection of that name, or what follows it was merged."""
+        Raises InvalidUsage where the offset belongs to another collection of that name, or what follows it was
+        merged."""
         head = self.newest()
         self._check_same(start, head.state)
         last = head.version if upto_version is None else min(head.version, upto_version)

@@ -1,8 +1,8 @@
 """`spark.readStream.format("tidemark")`: what a collection learns, one sealed interval a micro-batch.
 
 Spark writes an offset down before it reads the batch that ends there, and once more when the sink has it. After a crash
-it asks for the batch anew, by the same offset: what it gets are the same rows (seals.py). So a sink that takes a batch
-twice as once, by its number, holds every change once.
+it asks for the batch again, by the same offset, and gets the same rows (seals.py). So a sink that takes a batch twice
+as once, by its number, holds every change once.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskPartition]:
         """The read tasks of a batch. It begins where its end says, which is known also of a batch that was begun by a
-        process that is gone, whatever `starting` comes to by now."""
+        process that is gone, whatever offset `starting` leads to by now."""
         from tidemark.api.reads import Changes
         from tidemark.datasource.seals import offset_of
 
@@ -126,7 +126,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _hold(self, at: Offset) -> None:
         """Keep readable what comes after an offset, if the options say so; where `since` has passed it, from there on:
-        what lies between is read in versions that are kept."""
+        what is between the two is read in versions that are kept."""
         name = self._options.given.get("hold")
         while name is not None:
             found = opened(self._options)

@@ -108,7 +108,7 @@ def _of_joins(query: exp.Query, recipe: Recipe, shapes: Mapping[str, InputShape]
 
 
 def _without_queries(query: exp.Query, recipe: Recipe, delta: Delta | None, shapes: Mapping[str, InputShape]) -> Recipe:
-    """The recipe, which also says what it comes to for projected rows, where these need no query, or why they do."""
+    """The recipe, which also says what it amounts to for projected rows, where these need no query, or why they do."""
     rule = recipe.by_key
     assert rule is not None
     try:

@@ -59,7 +59,7 @@ def _stays_text(literal: exp.Literal, types: Mapping[tuple[str, str], str]) -> b
 
 
 def _is_timestamp(literal: exp.Literal, types: Mapping[tuple[str, str], str]) -> bool:
-    """Whether a text is surely taken for a timestamp: it is cast to one, or stands beside one. What is not sure here,
+    """Whether a text is surely taken for a timestamp: it is cast to one, or is beside one. What is not sure here,
     Spark's analysis shows."""
     above: exp.Expr | None = literal.parent
     while isinstance(above, exp.Paren):
@@ -72,7 +72,7 @@ def _is_timestamp(literal: exp.Literal, types: Mapping[tuple[str, str], str]) ->
 
 
 def _beside(literal: exp.Literal, above: exp.Expr) -> Iterator[exp.Expr]:
-    """What a text stands beside: the other sides of a comparison, the other arguments of a function."""
+    """What is beside a text: the other sides of a comparison, the other arguments of a function."""
     if isinstance(above, exp.If) and isinstance(above.parent, exp.Case):
         around = above.parent
         given = [around.this] if above.this is literal else [one.args["true"] for one in around.args["ifs"]]

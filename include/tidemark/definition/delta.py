@@ -1,7 +1,7 @@
 """Groups of counts, sums and averages, grown by what changed: nothing but the changes and the groups' rows is read.
 
 Only where that is exact: sums of whole numbers and decimals. A group keeps, in hidden columns where none of its own
-columns is the same, how many rows it has, and for each sum how many values it is of and, for an average, the sum.
+columns is the same, how many rows it has, and for each sum how many values it adds up and, for an average, the sum.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_PRECISION, _MAX_DIGITS = 27, 22
 
 
 class NoDelta(Exception):
-    """A query whose groups must be computed anew; the message says why, to people."""
+    """A query whose groups must be recomputed; the message says why, to people."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class _Growth:
         return DeltaPlan(tuple(one.name for one in keys), *rest)
 
     def _added(self, name: str, part: _Part) -> SumColumn | None:
-        """How a part is added up, if it is of a column as it is."""
+        """How a part is added up, if it aggregates a column as it is."""
         if not isinstance(part.whole, exp.Func) or len(part.whole.expressions) != 1:
             return None
         (of,), count = part.whole.expressions, name_of(part.whole) == "count"
@@ -158,7 +158,7 @@ class _Growth:
         return SumColumn(name, of.name, null_without=values, type=_column(name, part.type).type)
 
     def _mean(self, name: str, node: exp.Expr) -> MeanColumn | None:
-        """How a mean is computed from sums, if it is of a column as it is."""
+        """How a mean is computed from sums, if it aggregates a column as it is."""
         if not isinstance(node, exp.Func) or name_of(node) not in ("avg", "mean"):
             return None
         of = node.expressions[0]

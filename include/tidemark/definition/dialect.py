@@ -46,6 +46,6 @@ def shown(node: exp.Expr) -> str:
 
 
 def place(node: exp.Expr) -> str:
-    """Where a node stands in the text, to end a sentence with: ` (line 3)`; empty if that is not known."""
+    """Where a node is in the text, to end a sentence with: ` (line 3)`; empty if that is not known."""
     lines = [line for part in node.walk() if isinstance(line := part.meta.get("line"), int)]
     return f" (line {min(lines)})" if lines else ""

@@ -1,5 +1,5 @@
 """What is known of Spark's functions: which no definition may call, and which add up rows. By their names in lower
-case, of which sqlglot's own classes tell little."""
+case, as sqlglot's own classes say little of them."""
 
 from __future__ import annotations
 
@@ -202,14 +202,14 @@ def is_generator(node: exp.Expr) -> bool:
 
 
 def windowed(node: exp.Expr) -> exp.Window | None:
-    """The window that an aggregate function stands in, as `sum(x) FILTER (…) OVER (…)`, if any."""
+    """The window that an aggregate function is in, as `sum(x) FILTER (…) OVER (…)`, if any."""
     around = with_filter(node)
     above = around.parent
     return above if isinstance(above, exp.Window) and above.this is around else None
 
 
 def with_filter(node: exp.Expr) -> exp.Expr:
-    """An aggregate with what stands around it and is of it: FILTER (…), WITHIN GROUP (…), IGNORE NULLS."""
+    """An aggregate with the clauses around it that belong to it: FILTER (…), WITHIN GROUP (…), IGNORE NULLS."""
     around = node
     while isinstance(above := around.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
         if above.this is not around:

@@ -1,5 +1,5 @@
-"""Groups of an input's rows as they are, by columns of it, of which each aggregate is of one column: so plain that rows
-at hand are grouped without Spark, and it comes to the same bit by bit.
+"""Groups of an input's rows as they are, by columns of it, where each aggregate has one column: so plain that rows at
+hand are grouped without Spark, and the result is the same bit by bit.
 
 What is not exactly the same is left out, whatever it is: averages of decimals, whose rounding would be written down a
 second time; and sums of decimals of so many digits that they may not fit. So is all that says more of a row than its

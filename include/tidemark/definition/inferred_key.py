@@ -1,4 +1,4 @@
-"""The key of a definition's rows, where its text tells one."""
+"""The key of a definition's rows, where its text says one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _places(query: exp.Expr, shapes: Mapping[str, InputShape]) -> list[int] | No
         keys = [text_of(key) for key in group.expressions if key.find(exp.Column)]
         return [shown[key] for key in keys] if keys and all(key in shown for key in keys) else None
     places: list[int] = []
-    for source in _telling(query, shapes):
+    for source in _key_sources(query, shapes):
         key = _key_of(source, shapes)
         if key is None or any(text_of(column) not in shown for column in key):
             return None
@@ -48,7 +48,7 @@ def _places(query: exp.Expr, shapes: Mapping[str, InputShape]) -> list[int] | No
     return places
 
 
-def _telling(select: exp.Select, shapes: Mapping[str, InputShape]) -> Iterator[exp.Expr]:
+def _key_sources(select: exp.Select, shapes: Mapping[str, InputShape]) -> Iterator[exp.Expr]:
     """The tables of a join whose keys together are that of its rows: of one that has a row for each of another's, or
     that is joined by its whole key, none."""
     from_ = select.args.get("from_")

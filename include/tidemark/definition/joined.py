@@ -8,8 +8,8 @@ was before. Then
 and the diff of a joined row is the product of those of its sides. With more inputs there is a term for each that
 changed: those before it as they are now, those behind it as they were. Nothing is read of the collection itself.
 
-An example: 336,776 flights joined with 16 carriers. A day's 900 changed flights touch all carriers, so that computing
-what these touch anew is computing all. By the changes it is 900 rows joined with 16.
+An example: 336,776 flights joined with 16 carriers. A day's 900 changed flights touch all carriers, so that recomputing
+what these touch is computing all. By the changes it is 900 rows joined with 16.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EQUAL = (ColumnType.INT, ColumnType.STRING, ColumnType.BOOL, ColumnType.DATE, C
 
 def joined_changes(query: exp.Query, shapes: Mapping[str, InputShape]) -> str | None:
     """A query over views of the inputs of a resolved query, which have DIFF, that gives its columns and DIFF of each
-    row; None where it is no inner join of inputs that stand in it once."""
+    row; None where it is no inner join of inputs that are in it once."""
     tables = _joined(query, shapes)
     if tables is None:
         return None
@@ -129,7 +129,7 @@ def _check_connected(count: int, equal: Sequence[tuple[str, str]]) -> None:
 
 
 def _joined(query: exp.Query, shapes: Mapping[str, InputShape]) -> list[exp.Table] | None:
-    """The inputs of an inner join, in order; None where it is no such query, or one stands in it twice."""
+    """The inputs of an inner join, in order; None where it is no such query, or one is in it twice."""
     if not isinstance(query, exp.Select) or {part for part, said in query.args.items() if said} - _SAID:
         return None
     joins = query.args.get("joins") or []

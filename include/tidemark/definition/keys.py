@@ -60,7 +60,7 @@ def _plain(blocks: Sequence[Block], expressions: Sequence[Keys]) -> tuple[str, .
 
 
 def is_plain(select: exp.Select) -> bool:
-    """Whether a SELECT is of all rows of an input, as they are."""
+    """Whether a SELECT reads all rows of an input, as they are."""
     source = select.args.get("from_")
     others = any(select.args.get(part) for part in ("joins", "laterals", "where"))
     return source is not None and isinstance(source.this, exp.Table) and not others

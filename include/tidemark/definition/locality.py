@@ -56,7 +56,7 @@ class Located:
 
 @dataclass
 class _Rows:
-    """Rows on their way through a SELECT: which expressions are local, by their text; and why no more are."""
+    """Rows on their way through a SELECT: which expressions are local, by their text; and why others are not."""
 
     blocks: tuple[Block, ...]
     local: dict[str, Keys]
@@ -103,8 +103,8 @@ def located(query: exp.Expr, shapes: Mapping[str, InputShape]) -> Located:
 
 
 def wrapped(query: exp.Query, shapes: Mapping[str, InputShape]) -> exp.Query:
-    """The query with every input that stands in a join as a subquery of its own, which can be restricted: of those of
-    its columns that the query looks at."""
+    """The query with every input of a join as a subquery of its own, which can be restricted: it has those of the
+    input's columns that the query looks at."""
     query = query.copy()
     used = used_columns(query, shapes.values())
     for select in list(query.find_all(exp.Select)):

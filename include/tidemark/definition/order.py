@@ -18,7 +18,7 @@ from tidemark.definition.resolve import names_of
 _MAX_KEYS = 64
 """Ways to distinguish rows that are looked at; of a join of many tables there may be any number."""
 _BY_POSITION = frozenset({"row_number", "ntile", "lag", "lead", "nth_value", *FIRST_OF, *LISTS})
-"""Window functions that tell rows of a partition apart by their order."""
+"""Window functions that distinguish rows of a partition by their order."""
 
 
 def check_order(query: exp.Query, shapes: Mapping[str, InputShape]) -> None:
@@ -149,8 +149,8 @@ def _more(keys: list[frozenset[str]], given: set[str]) -> str:
 
 
 def _row_keys(select: exp.Select, shapes: Mapping[str, InputShape]) -> list[frozenset[str]]:
-    """Sets of expressions that tell the rows apart which a select's columns are computed of: its groups, or the rows of
-    its tables; rows that are alike in all columns need not be."""
+    """Sets of expressions that distinguish the rows from which a select's columns are computed: its groups, or the rows
+    of its tables; rows that are alike in all columns need not be distinguished."""
     group = select.args.get("group")
     if group is not None:
         return [frozenset(text_of(key) for key in group.expressions)]
@@ -179,7 +179,7 @@ def _source_keys(source: exp.Expr, shapes: Mapping[str, InputShape]) -> list[fro
 
 
 def _query_keys(query: exp.Expr, shapes: Mapping[str, InputShape]) -> list[tuple[str, ...]]:
-    """Sets of a query's columns that tell its rows apart."""
+    """Sets of a query's columns that distinguish its rows."""
     every = tuple(names_of(query)) if isinstance(query, exp.Query) else ()
     if not isinstance(query, exp.Select) or query.args.get("distinct"):
         return [every]

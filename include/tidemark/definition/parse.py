@@ -25,9 +25,9 @@ MAX_TEXT = 100_000
 MAX_TOKENS = 20_000
 """Words, names, values and signs of a definition: to read so many takes some 0.2 CPU seconds."""
 ROW_SOURCES = frozenset({*GENERATORS, "range"})
-"""Functions that may stand where a table does."""
+"""Functions that may be in the place of a table."""
 _OF_A_CLASS = re.compile(r"Required keyword: .* missing for <class .*>")
-"""How sqlglot tells an operator without what it is of."""
+"""How sqlglot reports an operator without its operand."""
 
 
 def inputs_of(select: str) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def named_inputs(query: exp.Query) -> tuple[str, ...]:
 
 
 def tables_of(query: exp.Expr) -> Iterator[exp.Table]:
-    """The tables of a query that are inputs, each where it stands."""
+    """The tables of a query that are inputs, one for each place where an input is named."""
     return (table for table in query.find_all(exp.Table, bfs=False) if isinstance(table.this, exp.Identifier))
 
 
@@ -187,7 +187,7 @@ def _check(node: exp.Expr) -> None:
 
 
 def _around(star: exp.Star) -> exp.Expr:
-    """What a star, or a table's, stands in."""
+    """What a star, or a table's star, is in."""
     above = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
     return above if above is not None else star
 

@@ -1,5 +1,5 @@
 """Groups of one input's rows as groups of projected rows: what a select says of single rows, its WHERE, what it groups
-by, what aggregates are of and their FILTER, becomes columns of these, and what is left may need no query.
+by, the arguments of aggregates and their FILTER, becomes columns of these, and what is left may need no query.
 
     SELECT date(at) AS day, sum(a + b) FILTER (WHERE ok) AS s FROM t WHERE a > 0 GROUP BY date(at)
     SELECT _x0      AS day, sum(_x2)                     AS s FROM t              GROUP BY _x0
@@ -67,7 +67,7 @@ def _checked(query: exp.Query, shapes: Mapping[str, InputShape]) -> tuple[exp.Se
 
 
 def _write_keys(select: exp.Select, steps: Steps) -> None:
-    """Let columns stand for what it groups by, wherever that is shown."""
+    """Put columns in the place of what it groups by, wherever that is shown."""
     group, table = select.args["group"], select.args["from_"].this.alias_or_name
     named = {
         text_of(key): exp.column(steps.column(key), table)

@@ -18,11 +18,11 @@ HAPPENED = "_happened"
 """The column of the view of an input, and of its changes, that says when a row happened, as a timestamp: where windows
 are on event times. A row is there once for each of its event times then."""
 TOUCHED = "_touched"
-"""The view that holds the key values whose rows must be computed anew, in columns `k0`, `k1`, …."""
+"""The view that holds the key values whose rows must be recomputed, in columns `k0`, `k1`, …."""
 DELTA = "_delta"
 """The view of what `by_key.delta` gives: by how much the groups' sums grew."""
 CURRENT = "_current"
-"""The view of the rows that stand now in the groups of DELTA (or of more), with their hidden columns."""
+"""The view of the current rows of the groups of DELTA (or of more), with their hidden columns."""
 LEARNED = "_learned"
 """The column of an input's updates that says up to where it was complete when they came (model/window/judged.py)."""
 BAND = "_band"
@@ -61,9 +61,9 @@ class ByRow:
 
 @dataclass(frozen=True)
 class SumColumn:
-    """A column of `ByKey.sums` that is of the input's column `of`: its sum, in its `type`, or the `count` of its values
-    that are not null; without `of` the count of rows. One that is `null_without` another, a count, is null where that
-    is 0."""
+    """A column of `ByKey.sums`, computed from the input's column `of`: its sum, in its `type`, or the `count` of its
+    values that are not null; without `of` the count of rows. One that is `null_without` another, a count, is null where
+    that is 0."""
 
     name: str
     of: str | None = None
@@ -85,8 +85,9 @@ class MeanColumn:
 
 @dataclass(frozen=True)
 class DeltaPlan:
-    """A delta that needs no query: the groups' `keys` are columns of the input, and the sums are of rows, or of whole
-    numbers or decimals in columns of it; `rows` is that of rows. What is shown besides are `means`."""
+    """A delta that needs no query: the groups' `keys` are columns of the input, and the sums count rows, or add up
+    whole numbers or decimals in columns of it; `rows` is the one that counts rows. What is shown besides are
+    `means`."""
 
     keys: tuple[str, ...]
     sums: tuple[SumColumn, ...]
@@ -96,12 +97,12 @@ class DeltaPlan:
 
 @dataclass(frozen=True)
 class AggregateColumn:
-    """A column of groups: what a function tells of the values of the input's column `of` (None: `count`, of rows) that
-    are not null, in its `type`: the least or greatest in Spark's order, a sum or mean that is exact and, of floats,
-    rounded once; of sessions also the least of the first instant that has values, or the greatest of the last one. Of
-    no values all but counts are null, or 0 where they are `kept`, to be added to. With `in_parts` a sum of floats is a
-    list of floats that add up to it exactly. A collection is of the `texts` in
-    another column, where that has the values as JSON (None: of values that need no such column)."""
+    """A column of groups: what a function computes from the values of the input's column `of` (None: `count`, of rows)
+    that are not null, in its `type`: the least or greatest in Spark's order, a sum or mean that is exact and, of
+    floats, rounded once; of sessions also the least of the first instant that has values, or the greatest of the last
+    one. Of no values all but counts are null, or 0 where they are `kept`, to be added to. With `in_parts` a sum of
+    floats is a list of floats that add up to it exactly. A collection has the texts of another column, `texts`, where
+    that has the values as JSON (None: the values need no such column)."""
 
     name: str
     function: Function
@@ -131,10 +132,10 @@ class ByKey:
     `touched`: by input, a query over the view of its changes (`changes_of(input)`) that gives their key values as `k0`,
     `k1`, …; nulls are values.
     `select`: the definition over the inputs' views, restricted to the values in the view TOUCHED.
-    `key_columns`: the definition's columns that hold k0, k1, …, by which the rows that stand now are found.
+    `key_columns`: the definition's columns that hold k0, k1, …, by which the current rows are found.
     `clustered`: by input, the leading key columns of it that some of k0, k1, … are, as pairs of that column and the
     name of the value (`k1`), in the key's order: only rows with these values need to be read.
-    `delta` (None: groups are computed anew): a query over the view of the one input's changes that gives for each group
+    `delta` (None: groups are recomputed): a query over the view of the one input's changes that gives for each group
     k0, k1, … and by how much each column of `sums` grew; groups where nothing did are not left out.
     `sums`: the definition's columns that are added up, and the hidden ones, which come last.
     `grown`: a query over the views DELTA and CURRENT that gives the rows of these groups as they are to be: the columns
@@ -240,8 +241,8 @@ class SessionPlan:
 @dataclass(frozen=True)
 class WindowAssignment:
     """Rows of an input, once for each window of a `kind` that they are in, by arithmetic or the calendar alone: those
-    of which the column `on` is not null, with the columns START and END, which are of the type `bound`. Rows of
-    one window are equal in the columns `by`.
+    of which the column `on` is not null, with the columns START and END, whose type is `bound`. Rows of one window are
+    equal in the columns `by`.
 
     Where late rows count for a limited time, an update counts in a window while its input was complete to less than
     `frozen_after` microseconds past the window's end when it came (None: for ever). With `grace_of_next` one that came
@@ -277,10 +278,10 @@ class WindowedRows:
 
 @dataclass(frozen=True)
 class JoinPlan:
-    """An inner join of rows at hand. By input, in the order they stand in the query, `columns` says which of its
-    columns are needed, and what these are called in joined rows. Rows are joined where the pairs of `equal` columns are
-    equal. Of joined rows those are kept that the projection keeps (None: all, as they are), and `shown` says which of
-    their columns the definition's are, of which `types`."""
+    """An inner join of rows at hand. By input, in the order of the query, `columns` says which of its columns are
+    needed, and what these are called in joined rows. Rows are joined where the pairs of `equal` columns are equal. Of
+    joined rows those are kept that the projection keeps (None: all, as they are), and `shown` says which of their
+    columns the definition's are, of which `types`."""
 
     columns: Mapping[str, Mapping[str, str]]
     equal: tuple[tuple[str, str], ...]
@@ -291,18 +292,18 @@ class JoinPlan:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A definition, analysed. `whole` computes all of it over views named as its inputs, in which a row stands as often
+    """A definition, analysed. `whole` computes all of it over views named as its inputs, in which a row occurs as often
     as its multiplicity says; `columns` are its columns in order; `key` is the inferred one (None: it must be declared);
     `hidden` are columns of ours that `whole` gives behind them (`select` of `by_key` too). `mode` is the cheapest that
-    is right, and `why` says, a line each, what decided against a cheaper one. Of windows that lie where rows are,
-    `windowed` says how they are computed; `whole` then has their columns, but not their rows. With `happened` the views
-    of the input, and of its changes, have the column HAPPENED. `used` tells by input which of its columns any of these
-    queries looks at, and maybe others (None: all of them).
-    Of aligned windows `in_windows` says what rows are in which of them; and `placed` the same of rows at hand, where
-    what `by_key` says without queries is over these. `projection` says which rows at hand count, and what columns they
-    have besides (None: all as they are); before `placed`. `left_to_spark` says why queries of
-    Spark's compute it, where no kernel does: a line, or nothing. `joined` is the query of an inner join over views with
-    DIFF, by which it is computed from what changed (definition/joined.py); `join` says the same of rows at hand.
+    is right, and `why` says, a line each, what decided against a cheaper one. Of data-driven windows `windowed` says
+    how they are computed; `whole` then has their columns, but not their rows. With `happened` the views of the input,
+    and of its changes, have the column HAPPENED. `used` says by input which of its columns any of these queries looks
+    at, and maybe others (None: all of them). Of aligned windows `in_windows` says what rows are in which of them; and
+    `placed` the same of rows at hand, where what `by_key` says without queries is over these. `projection` says which
+    rows at hand count, and what columns they have besides (None: all as they are); before `placed`. `left_to_spark`
+    says why queries of Spark's compute it, where no kernel does: a line, or nothing. `joined` is the query of an inner
+    join over views with DIFF, by which it is computed from what changed (definition/joined.py); `join` says the same of
+    rows at hand.
     """
 
     mode: Mode

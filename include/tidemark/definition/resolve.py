@@ -1,4 +1,4 @@
-"""A query, resolved: every column says which table it is of, and stars, ordinals, names of outputs in GROUP BY and
+"""A query, resolved: every column says which table it belongs to, and stars, ordinals, names of outputs in GROUP BY and
 named windows are written out."""
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def read_changes(query: exp.Expr, stamps: tuple[str, ...]) -> None:
 
 
 def source_of_changes(source: exp.Expr, stamps: tuple[str, ...]) -> None:
-    """Let what stands in FROM be its input's changes, with these columns of them."""
+    """Let the source in FROM be its input's changes, with these columns of them."""
     if isinstance(source, exp.Table):
         called = source.alias_or_name
         source.set("this", exp.to_identifier(changes_of(source.name)))

@@ -1,7 +1,7 @@
 """Functions that make a large value of a few bytes, as repeat('x', 2000000000): what would be too large for an executor
 is refused in the text where it can be seen there, and else raises for the row, before anything is made.
 
-Without that the JVM runs out of memory and ends, which nobody can tell from a machine that is too small.
+Without that the JVM runs out of memory and ends, which looks the same as a machine that is too small.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _sequence(node: exp.Expr, shapes: Mapping[str, InputShape]) -> None:
             )
         return
     by = f"CAST({text_of(step[0])} AS decimal(20, 0))" if step else "1"
-    apart = f"abs(CAST({text_of(last)} AS decimal(20, 0)) - CAST({text_of(first)} AS decimal(20, 0)))"
+    distance = f"abs(CAST({text_of(last)} AS decimal(20, 0)) - CAST({text_of(first)} AS decimal(20, 0)))"
     start, end, width = _whole_number(first), _whole_number(last), _whole_number(step[0]) if step else 1
     if start is not None and end is not None and width is not None:
         if abs(end - start) > MOST_ELEMENTS * max(1, abs(width)):
@@ -89,7 +89,7 @@ def _sequence(node: exp.Expr, shapes: Mapping[str, InputShape]) -> None:
                 f"calls {shown(node)}{place(node)}: a sequence has {MOST_ELEMENTS:,} elements at most; make it shorter"
             )
         return
-    _guard(last, f"{apart} > {MOST_ELEMENTS} * abs({by})", f"sequence would make more than {MOST_ELEMENTS} of a row")
+    _guard(last, f"{distance} > {MOST_ELEMENTS} * abs({by})", f"sequence would make more than {MOST_ELEMENTS} of a row")
 
 
 def _guard(argument: exp.Expr, condition: str, message: str) -> None:

@@ -1,5 +1,5 @@
-"""Expressions in Spark SQL over the rows of one input as steps and conditions that need no Spark, where both come to
-the same for every row (model/expression.py).
+"""Expressions in Spark SQL over the rows of one input as steps and conditions that need no Spark, where both give the
+same for every row (model/expression.py).
 
 What is not exactly the same is left to Spark, with a word that says what it is: functions that are not listed here,
 decimals that Spark would round, texts beside numbers.
@@ -95,8 +95,8 @@ def column_type(name: str) -> ValueType:
 
 @dataclass
 class Steps:
-    """The steps that expressions over columns of some types are taken apart into, each once. They are called as
-    `prefix` says, which is the beginning of no column."""
+    """The steps that expressions over columns of some types are split into, each once. They are called as `prefix`
+    says, which is the beginning of no column."""
 
     types: Mapping[str, ValueType]
     prefix: str = "_x"
@@ -214,7 +214,7 @@ class Steps:
         if not node.expressions or any(node.args.get(part) for part in ("query", "unnest", "field")):
             raise LeftToSpark(f"{shown(node)} is no list of literals")
         of = self.type_of(name := self.column(node.this))
-        # Spark's sets tell -0.0 from 0.0, and what texts become in a list of several types is its own affair.
+        # Spark's sets distinguish -0.0 from 0.0, and what texts become in a list of several types is its own affair.
         if of is ColumnType.FLOAT or (of in TIMES and any(map(is_text, node.expressions))):
             raise LeftToSpark(f"{shown(node)}: a list beside {of}")
         return In(name, literals(of, node.expressions))

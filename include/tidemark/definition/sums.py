@@ -42,7 +42,7 @@ def exact(query: exp.Query, shapes: Mapping[str, InputShape]) -> exp.Query:
 
 
 def distinct_of(node: exp.Expr) -> tuple[exp.Expr, bool]:
-    """What an aggregate of one argument is of, and whether of each value once."""
+    """The argument of an aggregate that has one, and whether it is distinct."""
     one = node.expressions[0]
     return (one.expressions[0], True) if isinstance(one, exp.Distinct) else (one, False)
 

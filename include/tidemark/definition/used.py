@@ -11,8 +11,8 @@ from tidemark.definition.recipe import InputShape
 
 
 def used_columns(query: exp.Expr, shapes: Iterable[InputShape]) -> Mapping[str, tuple[str, ...]]:
-    """By input, those of its columns whose name stands anywhere in a resolved query, whatever it is
-    a name of there: more than are needed maybe, never fewer. All of them, where a star stands for columns still."""
+    """By input, those of its columns whose name is anywhere in a resolved query, whatever it names there: more than are
+    needed maybe, never fewer. All of them, where a star stands for columns still."""
     names = {one.name.lower() for one in query.find_all(exp.Identifier)}
     everything = any(name_of(star.parent or star) != "count" for star in query.find_all(exp.Star))
     return {

@@ -53,7 +53,7 @@ def without_ctes(query: exp.Query) -> exp.Query:
 
 class Measuring:
     """Takes WITH out of queries, marks each table that names a common table expression, and counts, once for each node
-    of the text, what writing them out comes to: `visited` is how many nodes were looked at for that."""
+    of the text, what writing them out amounts to: `visited` is how many nodes were looked at for that."""
 
     def __init__(self) -> None:
         self.ctes: list[exp.CTE] = []

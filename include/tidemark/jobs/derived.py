@@ -188,8 +188,8 @@ def _with_ends(job: Job, definition: Definition, given: Input) -> Input:
     before = given.state.since if given.consumed is None else min(given.state.since, given.consumed)
     lower = max(before if given.previous is None else given.previous, start)
     if given.previous is not None and windows.late is Late.NEXT_WINDOW:
-        (standing,) = interval_ends(schedules, lower, lower + 1)
-        begins = judged_from(windows, standing)
+        (complete,) = interval_ends(schedules, lower, lower + 1)
+        begins = judged_from(windows, complete)
         given, lower = replace(given, judged_from=begins), max(start, begins)
     return replace(given, ends=_judging_ends(schedules, first, lower, given.upper))
 
@@ -213,7 +213,7 @@ def _landed(job: Job, name: str) -> Collection:
     return state.collection
 
 
-def tells_changes(job: Job, given: Input) -> bool:
+def has_changes(job: Job, given: Input) -> bool:
     """Whether anything was learned of an input since it was consumed, by the records of its parts alone."""
     if given.previous is None:
         return True

@@ -16,7 +16,7 @@ from tidemark.model.interval import Interval
 VERDICTS = (GateFailed, InvalidUsage, NotReady)
 """Errors that say something of one interval. Any other would meet the next interval, too."""
 MOST_NAMED, SOME_NAMED = 10, 3
-"""Reasons that a message tells, and intervals that it names of those with the same reason; it counts the others."""
+"""Reasons that a message lists, and intervals that it names of those with the same reason; it counts the others."""
 
 
 def scheduled(collection: Collection, interval: Interval) -> list[Interval]:

@@ -21,7 +21,7 @@ from tidemark.storage import ObjectStore, open_store
 from tidemark.storage.log.log import Committed, Head, StateLog
 
 ROUNDS = 20
-"""Times a job plans anew after finding its result stale, before it gives way to others."""
+"""Times a job plans again after finding its result stale, before it gives way to others."""
 
 
 C = TypeVar("C", bound=Change)

@@ -36,7 +36,7 @@ class Arrangement:
     *trace*: there each batch holds all updates of an interval of time, sorted by key and value and added up. The
     intervals touch, from 0 on, so each time is in one trace batch. A compaction replaces neighbours by one batch of
     their intervals together (plan/compact.py). Where rows are updates already, the drain puts those *ahead* whose time
-    is still to come: there they are merged by how far ahead they lie (plan/undue.py). What was *quarantined* is kept
+    is still to come: there they are merged by how far ahead they are (plan/undue.py). What was *quarantined* is kept
     and not read.
 
     Facts that were drained and are *remembered*, as later ones are placed among them, stay with their batches, until
@@ -47,7 +47,7 @@ class Arrangement:
     learned since of what is complete, such as a late row: the seal step moves the seal one instant past that, a *tick*
     (docs/decisions/0040). Below `trace_upper` all rows are in the trace: a read takes the trace, and of unsealed rows
     only those from `trace_upper` on. So an unsealed batch may stay when some or all of it was drained. Below `since`
-    times may have been merged (`rungs` say which stay apart): reads begin there.
+    times may have been merged (`rungs` say which stay distinct): reads begin there.
 
     **An example**, in a collection that appends and gets no late rows, so that `complete_below` is the seal. A trace
     batch is shown as [lower][upper][since]:
@@ -64,18 +64,18 @@ class Arrangement:
 
     The first drain copies a, and the rows of b from 5 to 19. Then a is evicted; b is put ahead for its rows from 20 to
     25, and what it has below 20 is no longer read. From the fifth line on a read as of 14 is refused, though its rows
-    are still apart until the compaction comes: an answer must not depend on whether it has. In the last batch what was
-    learned before 15 stands at 15, so reads as of 15 to 29 are what they were.
+    are still distinct until the compaction comes: an answer must not depend on whether it has. In the last batch what
+    was learned before 15 is at 15, so reads as of 15 to 29 are what they were.
 
     **Invariants**, checked in this order on construction: every batch id is unique, as certificates go by it; unsealed
     sequence intervals ascend and do not overlap; `complete_below <= seal`; each trace batch has since <= the state's
     since and upper <= the seal; neighbours in the trace touch; levels do not rise from old to new; the trace starts at
     0; outside of quarantine a full snapshot is announced once, and before it is corrected or withdrawn, and each that
-    has rows has its unsealed batch; what lies ahead has times from the trace upper on, in a collection whose rows count
-    wherever they lie. It follows that `trace_upper <= seal`.
+    has rows has its unsealed batch; what is ahead has times from the trace upper on, in a collection whose rows count
+    wherever they are. It follows that `trace_upper <= seal`.
 
     **Costs.** A state names batches, not rows: in the trace as many as the budget of compaction allows, O(log n) after
-    n drains, of what lies ahead O(log n) for each doubling of the distance, and of a keyed collection as few whose
+    n drains, of what is ahead O(log n) for each doubling of the distance, and of a keyed collection as few whose
     facts are remembered; of unsealed ones those that wait. Checking is linear in that. A commit stores the change
     alone, and every sixteenth the state with it (storage/log/log.py).
     """
@@ -230,7 +230,7 @@ class Arrangement:
             )
         )
 
-    def tells(self, time: int) -> bool:
+    def is_announced(self, time: int) -> bool:
         """Whether the full snapshot of a time counts, in the trace or not yet: one that can be corrected."""
         pending = [snapshot.effect for snapshot in self.pending_snapshots if snapshot.time == time]
         return pending[-1] is not Effect.WITHDRAWN if pending else time in self.told
@@ -280,7 +280,7 @@ class Arrangement:
 
         Rows ingested later happened at or above complete_below - reach and since, or, moved, at the seal (or are
         discarded); rows ingested already and not yet drained have recorded bounds. Ticks of the seal do not raise it:
-        on-time rows may come for what lies between. Non-decreasing: where more lateness is allowed than before, what
+        on-time rows may come for what is between. Non-decreasing: where more lateness is allowed than before, what
         was forgotten at an earlier horizon stays so. Where facts may be taken back, of files that are corrected, it is
         strictly below these, as recorded, and -1 where one may have happened at 0.
         """

@@ -31,8 +31,8 @@ class Part:
     the sum of the row hashes times diff, modulo 2^64 (docs/format.md). `retractions` counts rows with a negative diff;
     of a part of facts either none is taken back or all are. `schema` is the collection's when it was written: by it one
     knows whether the columns are today's. `consolidated` is known of parts that an ingest wrote: of its updates no two
-    are equal but for their diffs, and no diff is 0. `cancels` is known of parts of the trace that a compaction set
-    apart: the diffs of every (key, value) in it add up to 0, so who sums over all its times may leave it out.
+    are equal but for their diffs, and no diff is 0. `cancels` is known of parts of the trace that a compaction wrote
+    separately: the diffs of every (key, value) in it add up to 0, so who sums over all its times may leave it out.
     `timelines` has the bounds of each column that was a timeline when the part was written, and of no other.
     """
 
@@ -92,7 +92,7 @@ class Description:
 
     @property
     def last_possible(self) -> int:
-        # Once since is empty nothing is forwarded; what was before may stand anywhere.
+        # Once since is empty nothing is forwarded; what was before may be anywhere.
         return EMPTY if self.since == EMPTY else self.function(self.upper - 1)
 
     @property
@@ -114,7 +114,7 @@ class UnsealedBatch:
 
     What is remembered of several batches (plan/remember.py) has the same fields: the hull of their intervals, 0 for
     the times its facts were learned, and the `level`, how often they were merged; of what an ingest committed it is 0.
-    So has what lies ahead (plan/undue.py): what a drain left of a batch keeps its id, and has level 0; what was sorted
+    So has what is ahead (plan/undue.py): what a drain left of a batch keeps its id, and has level 0; what was sorted
     by time buckets has level 1, and the interval of the youngest batch it came with.
     """
 

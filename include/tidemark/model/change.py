@@ -35,7 +35,7 @@ CUT = "cut"
 
 @dataclass(frozen=True)
 class Created:
-    """The first change of every collection. `incarnation` tells it from any other of its name, before or after."""
+    """The first change of every collection. `incarnation` distinguishes it from others of its name, before or after."""
 
     collection: Collection
     incarnation: str = ""
@@ -222,7 +222,7 @@ class Sealed:
 class Drained:
     """`[batch.lower, batch.upper)` moved into the trace. The parts of a batch `taken_over` were written by ingests.
 
-    Of the batches `opened`, by id, unsealed ones or such that lay ahead, `ahead` is what is still to come, under the
+    Of the batches `opened`, by id, unsealed ones or such that were ahead, `ahead` is what is still to come, under the
     same ids; of those without any nothing is.
     """
 
@@ -271,7 +271,7 @@ class LedgerMerged:
 @dataclass(frozen=True)
 class Quarantined:
     """A batch taken out; `run` frees its source files so that mended ones can be ingested. What `correct` wrote has
-    none (None): what it had consumed is consumed anew."""
+    none (None): what it had consumed is consumed again."""
 
     batch: str
     run: LedgerRun | None
@@ -376,7 +376,7 @@ class Remembered:
 
 @dataclass(frozen=True)
 class AheadMerged:
-    """Batches of rows that lie ahead, replaced by others, which hold the same rows sorted by time buckets; without
+    """Batches of rows that are ahead, replaced by others, which hold the same rows sorted by time buckets; without
     those that were due by then, and without what cancelled out. `bytes_written` of their parts were written for it."""
 
     fence: Fence

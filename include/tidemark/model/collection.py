@@ -208,12 +208,12 @@ class Collection:
         if landed.end is not None and landed.end <= landed.start:
             start, end = format_instant(landed.start), format_instant(landed.end)
             raise InvalidUsage(f"end {end} is not after start {start}; a collection starts before it ends")
-        if not self.kind.tells_times and (landed.time or landed.event_time):
+        if not self.kind.has_times and (landed.time or landed.event_time):
             raise InvalidUsage(
                 f"collection {self.name} is made of full snapshots, which are true at the end of their interval; "
                 "remove time and event_time columns"
             )
-        if not self.kind.tells_times and landed.late != Late():
+        if not self.kind.has_times and landed.late != Late():
             raise InvalidUsage(
                 f"collection {self.name} is made of full snapshots, of which no row is late; remove late"
             )
@@ -263,7 +263,7 @@ class Collection:
     @property
     def unshown(self) -> frozenset[str]:
         """The columns whose values people are not shown: those that are masked and, where a time of the rows is read
-        from one of these, what Tidemark keeps and tells of that time."""
+        from one of these, what Tidemark keeps and reports of that time."""
         landed = self.origin if isinstance(self.origin, Landed) else None
         hidden = set(self.masked)
         if landed and landed.time in self.masked:

@@ -1,7 +1,7 @@
-"""Names that columns of a key or a value cannot have, because readers could not tell them from others.
+"""Names that columns of a key or a value cannot have, because readers could not distinguish them from others.
 
 `diff` is what `changes` calls a row's multiplicity; all other columns that Tidemark adds begin with an underscore,
-which no declared one may. Spark does not tell `Status` from `status`, so neither may stand beside the other.
+which no declared one may. Spark does not distinguish `Status` from `status`, so no collection may have both.
 Collections that have such columns from before keep them; none gets another.
 """
 
@@ -16,7 +16,7 @@ RESERVED = frozenset({"diff"})
 
 
 def problem(names: Sequence[str], kept: Names[str] = ()) -> tuple[int, str] | None:
-    """Where in `names` the first stands that cannot be, and why, with a name that can; None if all can.
+    """The position in `names` of the first that cannot be used, and why, with a name that can; None if all can.
 
     Those in `kept` are there already, and stay. A name listed twice in one spelling is refused by `Collection` itself.
     """

@@ -1,4 +1,4 @@
-"""Derived collections: what one is of its inputs, and how far these were consumed.
+"""Derived collections: how one follows from its inputs, and how far these were consumed.
 
 A derived collection D has inputs, each a collection, and a definition, a query over them. The step `correct` is to it
 what `ingest` is to a landed one: it writes what differs between what the definition says now and what D holds. Each
@@ -41,8 +41,8 @@ class Mode(StrEnum):
 
 
 _NULL_IS_A_VALUE = "windows by null"
-"""What is said besides of windows that are by columns: until format 3 a row where one of these is null was in none, so
-what was computed then must be computed anew."""
+"""Added to the fingerprint of windows by columns: until format 3 a row where one of these is null was in no window, so
+what was computed then must be recomputed."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ class Derived:
 
 @dataclass(frozen=True)
 class Root:
-    """How far a landed collection was consumed, by whatever ways: its changes below `upper`. `incarnation` tells it
-    from another of the same name."""
+    """How far a landed collection was consumed, by whatever ways: its changes below `upper`. `incarnation`
+    distinguishes it from another of the same name."""
 
     collection: str
     upper: int
@@ -161,7 +161,7 @@ class Root:
 @dataclass(frozen=True)
 class Consumed:
     """How far one input was consumed: its changes below `upper`, as its state of that `version` had them.
-    `incarnation` tells a collection from another of the same name; `roots` are the landed collections below it."""
+    `incarnation` distinguishes the input from another of the same name; `roots` are the landed collections below it."""
 
     input: str
     upper: int
@@ -174,9 +174,9 @@ class Consumed:
 class Consumption:
     """What one commit of `correct` records: D is `upper` (u), and complete below `complete_below`, having consumed the
     inputs so far, under that definition (`Collection.computed_as`). `batch` is what it wrote (None:
-    nothing differed). `ended`: no input will tell anything new that is on time. `building`: a first build, which has
-    more of the inputs' history ahead. `late`: of windows that take late rows for a while only, what came too late since
-    they were first computed under that definition."""
+    nothing differed). `ended`: no input will have another change that is on time. `building`: a first build, which
+    has more of the inputs' history ahead. `late`: of windows that take late rows for a while only, what came too late
+    since they were first computed under that definition."""
 
     upper: int
     complete_below: int

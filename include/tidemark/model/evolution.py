@@ -116,9 +116,9 @@ def evolved(current: Collection, asked: Collection) -> Collection:
 
 
 def _evolved_hidden(current: Collection, asked: Collection, last: int) -> tuple[Column, ...]:
-    """The hidden columns asked for: those of `current`, if they are the same, else all of them anew, numbered above
-    `last`. They are nobody's but ours. What one describes follows from all of them together: under one name and type
-    may be another sum."""
+    """The hidden columns asked for: those of `current`, if they are the same, else all of them as new ones, numbered
+    above `last`. They are nobody's but ours. What one describes follows from all of them together: under one name and
+    type may be another sum."""
     if _described(current.hidden) == _described(asked.hidden):
         return current.hidden
     return tuple(replace(column, id=last + 1 + at) for at, column in enumerate(asked.hidden))
@@ -145,7 +145,7 @@ def check_successor(current: Collection, new: Collection) -> None:
                 f"value column {old.name}",
                 str(old.type),
                 str(column.type),
-                f"{_nearest_wider(old.type, column.type)}add a column of another name, or {_anew(current)}",
+                f"{_nearest_wider(old.type, column.type)}add a column of another name, or {_advice(current)}",
             )
     last = max(column.id for column in (*current.key, *current.stored_value))
     if early := [column.name for column in kept.values() if column.id <= last]:
@@ -170,7 +170,7 @@ def _check_frozen(current: Collection, asked: Collection) -> None:
         *_frozen_of_landed(current, asked),
     ):
         if old != new:
-            raise _refused(current, what, old, new, _anew(current))
+            raise _refused(current, what, old, new, _advice(current))
 
 
 def _frozen_of_landed(current: Collection, asked: Collection) -> Iterator[tuple[str, str, str]]:
@@ -185,7 +185,7 @@ def _frozen_of_landed(current: Collection, asked: Collection) -> Iterator[tuple[
 def _check_layout(current: Collection, new: Collection) -> None:
     """Rows at rest are in order of it."""
     if _placed_by(current) != _placed_by(new):
-        raise _refused(current, "layout", _layout_text(current), _layout_text(new), _anew(current))
+        raise _refused(current, "layout", _layout_text(current), _layout_text(new), _advice(current))
 
 
 def _placed_by(of: Collection) -> tuple[int, int] | None:
@@ -211,11 +211,11 @@ def _check_coordinates(current: Collection, new: Collection) -> None:
         expected = renamed.get(old or "", old)
         if asked != expected:
             shown = old or "nothing" if expected == old else f"{old} (now {expected})"
-            raise _refused(current, what, shown, asked or "nothing", _anew(current))
+            raise _refused(current, what, shown, asked or "nothing", _advice(current))
     if order_by[0] and order_by[1]:
         types = current.type_of(order_by[0]), new.type_of(order_by[1])
         if types[0] != types[1] and not widens(*types):
-            raise _refused(current, f"order_by column {order_by[0]}", str(types[0]), str(types[1]), _anew(current))
+            raise _refused(current, f"order_by column {order_by[0]}", str(types[0]), str(types[1]), _advice(current))
 
 
 def _sources(current: Collection, asked: Collection) -> dict[str, Column | None]:
@@ -253,7 +253,7 @@ def _source(
     return live[was]
 
 
-def _anew(current: Collection) -> str:
+def _advice(current: Collection) -> str:
     also = "" if current.is_derived else " and ingest the files again"
     return f"declare a collection of another name{also} to have it so"
 

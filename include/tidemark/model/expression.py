@@ -1,7 +1,7 @@
 """What a row becomes before anything is computed of it: columns that are computed of others, one after the other, and a
 condition. Whatever a definition says of single rows becomes this, and the kernels see columns only.
 
-An expression is taken apart into *steps*. Each computes one column of columns that are there; a condition of the tree
+An expression is split into *steps*. Each computes one column of columns that are there; a condition of the tree
 of conditions (model/condition/tree.py) looks at columns, so that an operand of it which is none is a step before it.
 
     sum(CASE WHEN late - early > 15 THEN price * 2 ELSE 0 END), where date(at) = '2013-01-02'
@@ -42,7 +42,7 @@ Operand = str | Constant
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """`left op right`: op is one of + - * / % div. Both are of the `type`, but for decimals, of which it is the exact
+    """`left op right`: op is one of + - * / % div. Both have the `type`, but for decimals, of which it is the exact
     type of the result, and for `/` of whole numbers, which is a float. What is beyond `bits` bits is an error, and so
     is a division by zero."""
 
@@ -90,7 +90,7 @@ class Length:
 
 @dataclass(frozen=True)
 class Order:
-    """-1, 0 or 1, as the left value is less than, equal to or greater than the right one, which is of the same type, or
+    """-1, 0 or 1, as the left value is less than, equal to or greater than the right one, which has the same type, or
     both are decimals; null where either is. A NaN equals itself and is greater than all floats."""
 
     left: Operand
@@ -115,7 +115,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Choice:
-    """The value of the first case whose condition holds, else `otherwise`; all are of the `type`."""
+    """The value of the first case whose condition holds, else `otherwise`; all have the `type`."""
 
     cases: tuple[tuple[Condition, Operand], ...]
     otherwise: Operand

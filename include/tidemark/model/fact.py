@@ -12,7 +12,7 @@ n.event_time)` only, from p's value to f's. So it costs at most four updates, al
 
     -p @ f.event_time   +f @ f.event_time   +p @ n.event_time   -f @ n.event_time
 
-Taking it back is the same with every sign turned, so that what it hid stands up again. Sums telescope: any arrival
+Taking it back is the same with every sign turned, so that what it hid applies again. Sums telescope: any arrival
 order of the same facts gives the same history, and facts learned at one time may come in any order among themselves.
 
 An example: a key became `a` at 10 and `c` at 30, which was learned at 1 and 2. At 5 it is learned that it was `b` from
@@ -56,8 +56,8 @@ from tidemark.model.update import Row, Update, consolidate
 
 @dataclass(frozen=True)
 class Fact:
-    """What a source said of one key, or with a `diff` of -1 says no more. `value` None is a tombstone. `order` breaks
-    ties of `event_time`; it is total."""
+    """What a source said of one key or, with a `diff` of -1, no longer says. `value` None is a tombstone. `order`
+    breaks ties of `event_time`; it is total."""
 
     key: Row
     value: Row | None
@@ -68,7 +68,7 @@ class Fact:
 
     @property
     def place(self) -> tuple[int, tuple[object, ...]]:
-        """Where the fact stands in its key's history."""
+        """Where the fact is in its key's history."""
         return self.event_time, self.order
 
 
@@ -102,8 +102,8 @@ def resolve(base: Row | None, known: Iterable[Fact], new: Iterable[Fact]) -> lis
 
 
 def summed(facts: Iterable[Fact]) -> list[Fact]:
-    """What facts come to: those that are said and not taken back, and those that are taken back and were not said
-    among them. Each stands as it came first, with a diff of +1 or -1."""
+    """The sum of facts: those that are said and not taken back, and those that are taken back and were not said among
+    them. Of equal ones the first is given, with a diff of +1 or -1."""
     sums: dict[tuple[object, ...], int] = {}
     first: dict[tuple[object, ...], Fact] = {}
     for fact in facts:

@@ -1,6 +1,6 @@
 """Full snapshots, and the law that turns them into updates.
 
-A source of full snapshots says *what there is*: the files of one interval together are its whole content at the last
+A source of full snapshots reports *all its rows*: the files of one interval together are its whole content at the last
 instant of that interval, t, a multiset of (key, value) rows, which holds until the next full snapshot says otherwise.
 With n the multiplicity of a row in what was said to be there at t, and n' in what is said now, the updates are
 
@@ -157,7 +157,7 @@ def derivative(announced: Times, learned: Sequence[FullSnapshot]) -> Derivative:
     in_trace = list(announced)
     said: dict[int, _Form] = {}
     times = list(in_trace)
-    standing: dict[int | _TraceRows, Counter[tuple[int, int]]] = defaultdict(Counter)
+    by_source: dict[int | _TraceRows, Counter[tuple[int, int]]] = defaultdict(Counter)
     for number, snapshot in enumerate(learned):
         time = snapshot.time
         before, there, after = around(times, time)
@@ -165,9 +165,9 @@ def derivative(announced: Times, learned: Sequence[FullSnapshot]) -> Derivative:
         was = _content(said, in_trace, time) if there else prior
         now = _said_now(snapshot.effect, number, was, prior)
         for source, count in _less(now, was).items():
-            standing[source][snapshot.known, time] += count
+            by_source[source][snapshot.known, time] += count
             if after is not None:
-                standing[source][snapshot.known, after] -= count
+                by_source[source][snapshot.known, after] -= count
         if snapshot.effect is Effect.WITHDRAWN:
             said.pop(time, None)
             times.remove(time)
@@ -175,7 +175,7 @@ def derivative(announced: Times, learned: Sequence[FullSnapshot]) -> Derivative:
             said[time] = now
             if not there:
                 insort(times, time)
-    return _derived(standing, len(learned))
+    return _derived(by_source, len(learned))
 
 
 def _said_now(effect: Effect, number: int, was: _Form, prior: _Form) -> _Form:
@@ -198,8 +198,8 @@ def _less(now: _Form, was: _Form) -> dict[int | _TraceRows, int]:
     return {source: count for source, count in found.items() if count}
 
 
-def _derived(standing: Mapping[int | _TraceRows, Counter[tuple[int, int]]], count: int) -> Derivative:
-    traces = {each: found for each, found in standing.items() if isinstance(each, _TraceRows)}
+def _derived(by_source: Mapping[int | _TraceRows, Counter[tuple[int, int]]], count: int) -> Derivative:
+    traces = {each: found for each, found in by_source.items() if isinstance(each, _TraceRows)}
     forms = {each.upto: found for each, found in traces.items() if any(found.values())}
     bounds = tuple(sorted(upto for upto in forms if upto != MAX_TIME))
     of_trace = []
@@ -210,7 +210,7 @@ def _derived(standing: Mapping[int | _TraceRows, Counter[tuple[int, int]]], coun
                 found.update(each)
         of_trace.append(_stands_for(found))
     return Derivative(
-        tuple(_stands_for(standing.get(number, Counter())) for number in range(count)), bounds, tuple(of_trace)
+        tuple(_stands_for(by_source.get(number, Counter())) for number in range(count)), bounds, tuple(of_trace)
     )
 
 

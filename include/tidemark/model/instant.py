@@ -28,7 +28,7 @@ def from_datetime(moment: datetime) -> int:
     """Microseconds since the epoch; a naive `moment` is taken as UTC.
 
     Computed from integers: instances of subclasses (Airflow's are pendulum's) have differences of other types, and with
-    an offset the ends of the years 1 to 9999 lie beyond them in UTC, where there is no datetime.
+    an offset the ends of the years 1 to 9999 are beyond them in UTC, where there is no datetime.
     """
     offset = moment.utcoffset() or timedelta(0)
     seconds = timegm(moment.timetuple()) - offset.days * 86_400 - offset.seconds

@@ -54,13 +54,13 @@ class IntervalSet:
     def add(self, interval: Interval) -> IntervalSet:
         """The union with one interval."""
         lower, upper = interval.lower, interval.upper
-        apart = []
+        disjoint = []
         for member in self.members:
             if member.upper < lower or upper < member.lower:
-                apart.append(member)
+                disjoint.append(member)
             else:
                 lower, upper = min(lower, member.lower), max(upper, member.upper)
-        return IntervalSet(tuple(sorted([*apart, Interval(lower, upper)])))
+        return IntervalSet(tuple(sorted([*disjoint, Interval(lower, upper)])))
 
     def below(self, time: int) -> IntervalSet:
         """What of the set is below a time."""

@@ -3,7 +3,7 @@
 The rules of a state are `Arrangement.violations` (arrangement.py), those of a batch its own (batch.py): both check
 themselves on construction. What a change may make of a state is in admission.py. Each function yields what is broken,
 in the order in which the rules are to be checked. What must hold of the rows of a batch, gates and `verify` find out
-by reading them (arrow/kernels/inspect.py), and call it by the names that stand here.
+by reading them (arrow/kernels/inspect.py), and call it by the names that are here.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ nor whole contents. Nobody else asks which kinds there are; the flags of a kind 
 An example. Complete below 30, with a lateness of 10, nothing to come happened below 20: that is the horizon. What was
 drained of an additive collection needs no unsealed batch any more, and is evicted. Of a keyed one a batch with a fact
 of 22 stays: without it a late fact of 21 could not end where that one begins. A batch whose facts all happened below 20
-goes; the trace tells what they came to.
+goes; the trace has what they amounted to.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Kind:
     """What differs between collections in the laws of their states; as it is here for one that has nothing special.
 
     `facts`: unsealed rows are facts, in the columns and order of facts; else updates. `one_value`: a key holds one
-    value at most, so that one value that replaces one other can be recognised. `tells_times`: rows may say when they
+    value at most, so that one value that replaces one other can be recognised. `has_times`: rows may say when they
     happened, and so may be late. `whole_intervals`: the files of an interval count together or not at all.
-    `waits_ahead`: rows count wherever they lie, so that a drain may put those that are still to come ahead, among those
+    `waits_ahead`: rows count wherever they are, so that a drain may put those that are still to come ahead, among those
     of other batches. `corrects_history`: a corrected file is placed among what happened then, so nothing of that may be
     merged; where it is not, what it changes is added where the rest of its time was moved to.
     """
@@ -46,7 +46,7 @@ class Kind:
     name: str
     facts: bool = False
     one_value: bool = False
-    tells_times: bool = True
+    has_times: bool = True
     whole_intervals: bool = False
     waits_ahead: bool = False
     corrects_history: bool = False
@@ -106,10 +106,10 @@ class Keyed(Kind):
 @dataclass(frozen=True)
 class Snapshots(Kind):
     """Rows are all there are at the end of their interval: envelope `snapshot`. An empty one says that there are none,
-    so what was said is recorded apart from the batch that holds the rows."""
+    so what was said is recorded separately from the batch that has the rows."""
 
     name: str = "full snapshot"
-    tells_times: bool = False
+    has_times: bool = False
     whole_intervals: bool = True
     corrects_history: bool = True
 

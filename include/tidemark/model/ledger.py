@@ -136,9 +136,9 @@ def set_aside(collection: Collection, interval: Interval, file: SourceFile, sha2
     )
 
 
-def stands(entry: LedgerEntry, file: SourceFile, collection: Collection) -> bool:
-    """Whether the verdict on a file that was set aside holds still: the same content under the same declaration. One
-    that was given without a look at the content, or by what its entry does not tell, never does."""
+def verdict_applies(entry: LedgerEntry, file: SourceFile, collection: Collection) -> bool:
+    """Whether the verdict on a file that was set aside still applies: the same content under the same declaration. One
+    that was given without a look at the content, or by what its entry does not record, never does."""
     alike = bool(entry.sha256) and entry.sha256 == file.sha256
     return alike and entry.judged_by == rules_of(collection)
 

@@ -200,8 +200,8 @@ def of_format(publications: Iterable[Publication], format: TableFormat) -> Publi
 
 @dataclass(frozen=True)
 class Publishing:
-    """An attempt is about to make a table name the parts of `pins`. `afresh`: the table is written anew, whatever it
-    was."""
+    """An attempt is about to make a table name the parts of `pins`. `afresh`: the table is written from scratch,
+    whatever it was."""
 
     format: TableFormat
     table: str

@@ -43,7 +43,7 @@ class Fence:
 @dataclass(frozen=True)
 class SmallLeaf:
     """A leaf of the ledger so small that its entries are `held` in the state. `key` is the name its object would have:
-    it identifies the leaf, and no object lies there."""
+    it identifies the leaf, but there is no such object."""
 
     key: str
     held: tuple[LedgerEntry, ...]
@@ -62,7 +62,7 @@ class LedgerRun:
 
 @dataclass(frozen=True)
 class Hold:
-    """Somebody reads at `since` and later: times from there on stay apart until the hold is dropped, or until it
+    """Somebody reads at `since` and later: times from there on are not merged until the hold is dropped, or until it
     `expires` (wall-clock microseconds; None: never)."""
 
     name: str

@@ -8,7 +8,7 @@ as of S, each row at the later of S and its own time, and what differs is writte
 
     forwarded(now) - forwarded(contributed)
 
-A row that is due is taken back at S. One that lies ahead is taken back at its own time: taken back at S it would
+A row that is due is taken back at S. One that is ahead is taken back at its own time: taken back at S it would
 have the multiplicity -1 until then. Nothing changed: nothing is written. What is written joins what the file has
 contributed, so a correction of a correction is no other thing.
 
@@ -23,9 +23,10 @@ The file said x at 5 and y at 15, and at S = 10 says x twice and no y:
     y 15 15 -1
 
 **Facts** (keyed envelopes) are compared in the same way, but a fact's place ends with the number of its row, and a line
-more at the top of a file would move all others. Rows only order what happened at one time and is of one order; so where
-a file says the same of a key there, in the same sequence, nothing is written, and the numbers it had stay. Where not,
-all it said there is taken back and said anew. The drain writes the history of what is said then (model/fact.py).
+more at the top of a file would move all others. The number only decides between facts of one time that are equal in the
+rest of their order; so where a file says the same of a key there, in the same sequence, nothing is written, and the
+numbers it had stay. Where not, all it said there is taken back and said again. The drain writes the history of what is
+said then (model/fact.py).
 
     >>> def became(value, at, row, diff=+1):
     ...     return Fact(("k",), (value,), 5, at, ("file", row), diff)

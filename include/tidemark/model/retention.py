@@ -14,7 +14,7 @@ MOST_RECENT = 1000
 
 
 LEAST_RECENT = 8
-"""Seals that `adaptive` keeps apart where the reads asked say nothing better."""
+"""Seals that `adaptive` keeps distinct where the reads asked say nothing better."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ class Retention:
             if older.interval is None:
                 raise InvalidUsage("`keep: all` is the first step of a ladder, the others keep an interval each")
             if older.interval % (younger.interval or 1):
-                apart = format_duration(younger.interval or 1), format_duration(older.interval)
+                texts = format_duration(younger.interval or 1), format_duration(older.interval)
                 raise InvalidUsage(
-                    "the steps of a ladder keep intervals that divide each other; {} does not divide {}".format(*apart)
+                    "the steps of a ladder keep intervals that divide each other; {} does not divide {}".format(*texts)
                 )
 
 

@@ -31,7 +31,7 @@ def ordered(row: Row) -> tuple[object, ...]:
 
 
 def advance(updates: Iterable[Update], forward: Callable[[int], int]) -> list[Update]:
-    """Forward both coordinates by a compaction function: what a reader at times it keeps cannot tell from the
+    """Forward both coordinates by a compaction function: a reader at times it keeps sees no difference from the
     original."""
     return [u._replace(time=forward(u.time), event_time=forward(u.event_time)) for u in updates]
 

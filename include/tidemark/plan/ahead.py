@@ -1,4 +1,4 @@
-"""Rows that lie ahead of the frontier: which of them go into parts of their own, so that a drain opens what is due.
+"""Rows ahead of the frontier: which of them go into parts of their own, so that a drain opens what is due.
 
 Times are counted in buckets: the first ends at the frontier, the next is as wide as an interval, each one after it
 twice as wide. Parts are cut between buckets, where that pays: a part that holds rows of today and of next year is
@@ -39,7 +39,7 @@ def bucket_starts(frontier: int, width: int) -> tuple[int, ...]:
 
 
 def cuts(counts: Sequence[int], starts: Sequence[int]) -> tuple[int, ...]:
-    """Where to cut rows of which `counts[0]` lie before `starts[0]` and `counts[i]` in the bucket from `starts[i - 1]`
+    """Where to cut rows of which `counts[0]` are before `starts[0]` and `counts[i]` in the bucket from `starts[i - 1]`
     on: a part begins at each of the times returned, and one before the first."""
     found: list[int] = []
     first = rows = 0

@@ -22,7 +22,7 @@ def check_sums(answers: Sequence[WriteAnswer]) -> int:
 
 
 def check_rows(what: str, answers: Sequence[WriteAnswer], *, least: int, most: int) -> None:
-    """Every row that lies wholly within what was asked for was read, and no more than may. Corruption otherwise."""
+    """Every row that is wholly within what was asked for was read, and no more than may. Corruption otherwise."""
     read = sum(answer.rows_read for answer in answers)
     if not least <= read <= most:
         raise Corruption(f"{what} read {read} rows, its batches hold {least} to {most}")

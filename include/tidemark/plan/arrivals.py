@@ -1,4 +1,4 @@
-"""Windows that count a late row in the first one that is open when it comes (`late: next_window`): which inputs tell,
+"""Windows that count a late row in the first one that is open when it comes (`late: next_window`): which inputs say,
 and keep, when each row came.
 
 In which window such a row counts follows from its time, as that was at first. So what takes it back, at a time of its
@@ -9,7 +9,7 @@ forgotten. These windows need an input of which nothing is merged (plan/merged_a
     corrections  none: without `reprocess_for` no file is read again
 
 When a row came is judged by the input's schedule. So that is recorded with what the windows were computed from: with
-another one a late row would be in another window, and all is computed anew.
+another one a late row would be in another window, and all is recomputed.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ def bounds(state: Arrangement) -> Bounds:
 
     Rows written: each drained row is written by the drain, then once for each level its batch rose. A merge that does
     not rise writes no more than vanished in it or before it; so 2 + the highest level, which is O(log n) for n drains.
-    Of a keyed collection comes what sets history apart: at most 2 * SETTLED_SHARE rows for each one drained, and what
-    was set apart is merged again each time it has doubled.
+    A keyed collection also writes what separates history: at most 2 * SETTLED_SHARE rows for each one drained, and what
+    was separated is merged again each time it has doubled.
     """
     totals, trace = state.totals, state.trace
     top = max((batch.level for batch in trace), default=0)

@@ -16,7 +16,7 @@ COLLECT = "collect"
 LIMIT = 100_000
 """Objects in one plan, so that it stays readable; the others wait for the next."""
 KEEP_READS = 30 * 86_400 * 1_000_000
-"""Records of reads that were asked, by which adaptive retention chooses, are of use for so long."""
+"""Records of reads that were asked, by which adaptive retention chooses, are useful for so long."""
 TOLERANCE = 10 * 60 * 1_000_000
 """How far two clocks may disagree about the time between two plans. A writer trusts what it saw for half of a version's
 grace, and the version goes at the end of it: this is a third of the other half."""
@@ -36,7 +36,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Stored:
-    """An object as listed; `token` tells unfinished ones of one key apart."""
+    """An object as listed; `token` distinguishes unfinished ones of one key."""
 
     key: str
     bytes: int
@@ -115,7 +115,7 @@ class Inventory:
 
     @property
     def now(self) -> int:
-        """The store's time, as far as its versions tell: never later than it is."""
+        """The store's time, as far as its versions show: never later than it is."""
         return max((stored.modified for _, stored in self.versions), default=0)
 
 
@@ -147,7 +147,7 @@ def stepped(before: Clocks, after: Clocks) -> str | None:
 
 
 def ahead(found: Inventory, appeared: int, wall: int) -> str | None:
-    """Whether something appeared in what is the future to this machine: then its clock does not tell how long ago
+    """Whether something appeared in what is the future to this machine: then its clock does not show how long ago
     anything was superseded."""
     newest = max(found.now, appeared)
     if newest <= wall + TOLERANCE:

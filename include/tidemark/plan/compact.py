@@ -58,7 +58,7 @@ from tidemark.plan.tasks import MergeTask, WriteAnswer
 SETTLED_ROWS = 2**18
 """Sixteen row groups: a lookup in fewer rows has little to gain."""
 SETTLED_SHARE = 3
-"""What cancels is set apart when it is one row in so many."""
+"""What cancels is separated when it is one row in so many."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class CompactionRequest:
 
     inputs: tuple[TraceBatch, ...]
     description: Description
-    apart_upto: int = -1
-    """What happened up to here and adds up to nothing is set apart (-1: nothing is)."""
+    separate_upto: int = -1
+    """What happened up to here and adds up to nothing is separated (-1: nothing is)."""
 
     @property
     def with_data(self) -> tuple[TraceBatch, ...]:
@@ -81,10 +81,10 @@ class CompactionRequest:
         return not batches or (len(batches) == 1 and batches[0].description.function == self.description.function)
 
     def level(self, rows: int) -> int:
-        """The inputs' highest plus one if the output holds more rows than each input, else their highest: data that
-        was retracted does not climb, nor does what is merged to set that apart."""
+        """The inputs' highest plus one if the output holds more rows than each input, else their highest: data that was
+        retracted does not climb, nor does what is merged to separate that."""
         highest = max(batch.level for batch in self.inputs)
-        if self.apart_upto >= 0:
+        if self.separate_upto >= 0:
             return highest
         return highest + 1 if rows > max(batch.rows for batch in self.inputs) else highest
 
@@ -95,7 +95,7 @@ def merge_tasks(
     """The merge of the inputs' `parts`, by key range, in order."""
     function = request.description.function
     return [
-        MergeTask(collection, within(parts, keys), keys, 0, MAX_TIME, function, prefix, request.apart_upto)
+        MergeTask(collection, within(parts, keys), keys, 0, MAX_TIME, function, prefix, request.separate_upto)
         for keys in split_keys(parts, target_rows=target_rows)
     ]
 
@@ -150,8 +150,8 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
         else reduce(CompactionFunction.then, functions, allowed(state))
     )
     lower, upper = inputs[0].description.lower, inputs[-1].description.upper
-    apart_upto = state.horizon if _sets_apart(state, inputs) else -1
-    return CompactionRequest(inputs, Description(lower, upper, function.since, function.rungs), apart_upto)
+    separate_upto = state.horizon if _separates(state, inputs) else -1
+    return CompactionRequest(inputs, Description(lower, upper, function.since, function.rungs), separate_upto)
 
 
 def due(state: Arrangement) -> tuple[TraceBatch, ...]:
@@ -182,11 +182,11 @@ def _shrinking(state: Arrangement, function: CompactionFunction) -> tuple[TraceB
 
 
 def _settling(state: Arrangement) -> tuple[TraceBatch, ...]:
-    """The oldest batches, of a keyed collection, if a merge would set apart a third of the rows in which drains look
+    """The oldest batches, of a keyed collection, if a merge would separate a third of the rows in which drains look
     keys up: those behind the horizon, so that the youngest stay as they are.
 
-    A retraction cancels a row of its own batch or of an older one, so those of the oldest batch are apart already, or
-    cannot be. Where less than SETTLED_ROWS are looked into it would bring little.
+    A retraction cancels a row of its own batch or of an older one, so those of the oldest batch are separated already,
+    or cannot be. Where less than SETTLED_ROWS are looked into it would bring little.
     """
     if not state.collection.kind.facts or not allowed(state).changes_nothing:
         return ()
@@ -199,9 +199,9 @@ def _settling(state: Arrangement) -> tuple[TraceBatch, ...]:
     return tuple(behind) if looked_into >= SETTLED_ROWS and SETTLED_SHARE * pending >= looked_into else ()
 
 
-def _sets_apart(state: Arrangement, inputs: Sequence[TraceBatch]) -> bool:
-    """Whether a merge sets apart what cancels: of a keyed collection, with its oldest batch, where that is worth parts
-    of their own."""
+def _separates(state: Arrangement, inputs: Sequence[TraceBatch]) -> bool:
+    """Whether a merge separates what cancels: of a keyed collection, with its oldest batch, where that is worth parts
+    of its own."""
     if not state.collection.kind.facts or inputs[0] != state.trace[0]:
         return False
     rows, retractions = sum(batch.rows for batch in inputs), sum(batch.retractions for batch in inputs)
@@ -226,17 +226,17 @@ def _fusing(trace: Sequence[TraceBatch]) -> tuple[TraceBatch, ...]:
 def _taking_in(trace: Sequence[TraceBatch]) -> int:
     """The place of the batch that takes in all younger ones.
 
-    A batch larger than all younger ones together stands apart: to rewrite it would cost more than it brings. It does
+    A batch larger than all younger ones together stays separate: to rewrite it would cost more than it brings. It does
     not bound the levels behind it, either.
     """
     younger = 0
-    apart = [False] * len(trace)
+    large = [False] * len(trace)
     for at in reversed(range(len(trace))):
-        apart[at] = trace[at].rows > younger
+        large[at] = trace[at].rows > younger
         younger += trace[at].rows
     for at in reversed(range(len(trace) - 1)):
-        rises = at == 0 or apart[at - 1] or trace[at].level < trace[at - 1].level
-        if rises and not apart[at]:
+        rises = at == 0 or large[at - 1] or trace[at].level < trace[at - 1].level
+        if rises and not large[at]:
             return _with_small_ones(trace, at)
     return _with_small_ones(trace, len(trace) - 2)
 

@@ -2,8 +2,8 @@
 
 Of an input can be used what is in its trace and has passed its gates: up to `upper`. Below `complete` no on-time row is
 missing of that; an input that has *ended* gets none, ever. The least of these is W: as far as that all inputs are
-complete. One that stands there is consumed whole, up to `upper`, with what was learned late; one that is ahead to W,
-so that nothing of it is used that others do not know yet.
+complete. One that is at W is consumed whole, up to `upper`, with what was learned late; one that is ahead to W, so that
+nothing of it is used that others do not know yet.
 
 **Diamonds.** Where two inputs rest on one landed collection, a *root*, both must have consumed it equally far: else a
 row of it would come by one and not by the other. How far a derived input had is known of the frontiers that it
@@ -54,7 +54,7 @@ class Usable:
         return self.state.collection.is_derived
 
     @property
-    def tells_instants(self) -> bool:
+    def distinguishes_instants(self) -> bool:
         """Whether it holds more between two frontiers than it did at the earlier one."""
         return self.state.event_times_from < EMPTY
 
@@ -65,7 +65,7 @@ class Usable:
 
     @property
     def begins(self) -> int:
-        """From where on its history tells one time from another."""
+        """From where on its history distinguishes times."""
         return max(self.state.since, self.state.collection.start)
 
     def recorded(self, upper: int) -> Consumption | None:
@@ -203,7 +203,7 @@ def _upper(given: Usable, complete: int, floor: int, all_ended: bool) -> int | W
     if not given.is_derived:
         return given.upper if whole else max(floor, complete)
     frontier = given.recorded(given.upper) if whole else given.complete_at(complete)
-    if frontier is None or (not whole and given.tells_instants and frontier.complete_below < complete):
+    if frontier is None or (not whole and given.distinguishes_instants and frontier.complete_below < complete):
         return Waits("", f"{given.name} recorded no frontier at which it was complete to {format_instant(complete)}")
     return max(floor, frontier.upper)
 

@@ -85,7 +85,7 @@ def plan_correct(
     check: bool = False,
     whole: bool = False,
 ) -> CorrectRequest | Waits | None:
-    """The next frontier of a derived collection, at most complete below `until`; None if its inputs tell nothing new.
+    """The next frontier of a derived collection, at most complete below `until`; None if its inputs have nothing new.
 
     `check` compares what is stored with what should be, at the inputs as they were consumed; `whole` computes all, also
     where nothing is new. Waits where an input is to be waited for: it is behind another on a root they share, is not
@@ -139,8 +139,8 @@ class _Plan:
         if check and self.previous and self._may_be_compared():
             return self._again(self.previous)
         if self.until is not None and self.until <= self.floor:
-            # What was asked for is there. What has to be computed anew is so for today's completeness.
-            return replace(self, until=None).next(check) if self.asked_whole or self._anew() else None
+            # What was asked for is there. What has to be recomputed is recomputed for today's completeness.
+            return replace(self, until=None).next(check) if self.asked_whole or self._restart_reason() else None
         if self.complete < self.floor:
             return self._behind(self.floor)
         refused: Waits | None = None
@@ -153,13 +153,13 @@ class _Plan:
         return refused or self._nothing()
 
     def _candidates(self) -> Iterator[int]:
-        """The completeness to try, in order: the first stop, and what is beyond it; then where the inputs stood."""
+        """The completeness to try, in order: the first stop, and what is beyond it; then what the inputs recorded."""
         bound = max(given.known_complete for given in self.inputs) if self.complete == EMPTY else self.complete
         lower = self.floor if self.previous else 0
         yield from (stop for stop in self._stops(bound) if lower < stop < bound)
         yield self.complete
-        stood = {frontier.complete_below for given in self.inputs for frontier in given.frontiers}
-        yield from sorted((time for time in stood if lower < time < bound), reverse=True)
+        recorded = {frontier.complete_below for given in self.inputs for frontier in given.frontiers}
+        yield from sorted((time for time in recorded if lower < time < bound), reverse=True)
 
     def _stops(self, bound: int) -> Sequence[int]:
         """Where catching up stops. A first build stops where its owner wants history to begin, and nowhere else."""
@@ -173,11 +173,11 @@ class _Plan:
 
     def _floors(self) -> dict[str, int]:
         """How far each input was consumed, unless it is another one by now, or another definition asks."""
-        if self.previous is None or self._anew():
+        if self.previous is None or self._restart_reason():
             return {}
         return {consumed.input: consumed.upper for consumed in self.previous.inputs}
 
-    def _anew(self) -> str:
+    def _restart_reason(self) -> str:
         """Why what was consumed says nothing of what is to be consumed; "" if it does."""
         previous = self.previous
         if previous is None:
@@ -212,7 +212,7 @@ class _Plan:
     def _may_be_compared(self) -> bool:
         """Whether the inputs can be read once more as they were consumed."""
         pairs = [(given, self.previous.of(given.name) if self.previous else None) for given in self.inputs]
-        return not self._anew() and all(was is not None and given.readable(was.upper) for given, was in pairs)
+        return not self._restart_reason() and all(was is not None and given.readable(was.upper) for given, was in pairs)
 
     def _again(self, previous: Consumption) -> CorrectRequest:
         """The same once more, at the next instant."""
@@ -227,13 +227,13 @@ class _Plan:
         going = [upper for given, upper in met.uppers if not given.ended] or [upper for _, upper in met.uppers]
         complete = [] if met.complete == EMPTY else [met.complete]
         consumption = self._consumption(met, max([*complete, *going, last + 1]))
-        why = self._anew() or self._lost() or ("asked for" if self.asked_whole else "")
+        why = self._restart_reason() or self._lost() or ("asked for" if self.asked_whole else "")
         return self._asked(consumption, met.uppers, whole=why, moves=self._moves(met), checks=False)
 
     def _moves(self, met: Meeting) -> bool:
         """Whether anything is known now that was not: then it is recorded, though no row may differ."""
         previous = self.previous
-        if previous is None or self._anew():
+        if previous is None or self._restart_reason():
             return True
         ends = met.complete == EMPTY and not previous.ended
         further = met.complete != EMPTY and met.complete > self.floor

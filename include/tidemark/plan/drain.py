@@ -15,7 +15,7 @@ from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 @dataclass(frozen=True)
 class DrainRequest:
     """Move the rows of `unsealed` into one level-0 batch of `description`; none means a batch without data. What these
-    batches hold beside, and the batches that are `still_to_come`, lie ahead from then on."""
+    batches hold beside, and the batches that are `still_to_come`, are stored ahead from then on."""
 
     description: Description
     unsealed: UnsealedRequest

@@ -1,7 +1,7 @@
-"""Windows on event times: which inputs tell them, and keep them.
+"""Windows on event times: which inputs report them, and keep them.
 
 An update says when it happened as long as it is not merged: event times below `since` are moved as times are, so that
-rows of many days stand at one instant. So windows on event times need an input of which nothing is ever merged
+rows of many days are at one instant. So windows on event times need an input of which nothing is ever merged
 (plan/merged_away.py), and whose kind is additive: a row happened, and is taken back at that time. Of other kinds an
 update says when a value became another, or what differed between two snapshots; and rows of groups, which are computed,
 have no event times.
@@ -23,8 +23,8 @@ def reads_event_times(derived: Derived, given: Collection) -> bool:
 
 
 def check_event_times(derived: Derived, given: Arrangement) -> None:
-    """Raise InvalidUsage, in one line, where a definition is to see event times that its input does not tell or keep
-    apart for ever."""
+    """Raise InvalidUsage, in one line, where a definition is to see event times that its input does not report, or does
+    not keep distinct for ever."""
     collection = given.collection
     if reads_event_times(derived, collection) and (why := _no_event_times(collection) or merged_away(given)):
         raise InvalidUsage(
@@ -40,7 +40,7 @@ def _no_event_times(collection: Collection) -> str:
         return ""
     if collection.kind.facts:
         return f"an update of {name} says when a value became another; take a collection of events, envelope append"
-    if not collection.kind.tells_times:
+    if not collection.kind.has_times:
         return f"{name} is made of full snapshots, which tell no event times; take a collection of events"
     if collection.landed.source.envelope is Envelope.UPDATES and (moved := _taken_back_elsewhere(collection.landed)):
         return f"a row of {name} is not taken back at the event time it has: {moved}"

@@ -1,5 +1,5 @@
 """How much of a collection is looked at where it is shown to somebody: an end of it that is bounded, however large it
-is. The sparse indexes of its parts tell what a range of keys costs, before anything is read.
+is. The sparse indexes of its parts show what a range of keys costs, before anything is read.
 
 An example: a part has the key (origin, start), 10,000 rows a row group, and these begin with (EWR, 1), (EWR, 70),
 (EWR, 140) and (JFK, 5). All of EWR is 30,000 rows. With a bound of 20,000 the end of EWR that is looked at begins at
@@ -50,7 +50,7 @@ def weight_of(parts: Sequence[Part], keys: KeyRange) -> Weight:
 def newest_within(parts: Sequence[Part], keys: KeyRange, bound: Weight, width: int) -> KeyRange:
     """The end of a range of keys, from the first `width` columns of some key on, that is as much as a bound allows.
 
-    Where even the shortest end that the sparse indexes tell apart is more, it is that one: a row group or two of each
+    Where even the shortest end that the sparse indexes distinguish is more, it is that one: a row group or two of each
     part that reaches so far.
     """
     if weight_of(parts, keys).within(bound):
@@ -62,8 +62,8 @@ def newest_within(parts: Sequence[Part], keys: KeyRange, bound: Weight, width: i
 
 
 def landmarks(parts: Sequence[Part], keys: KeyRange, width: int) -> list[Key]:
-    """With what the row groups in a range of keys begin, in the first `width` columns: some of what there is, and
-    ascending. Where the range itself begins is none of them."""
+    """With what the row groups in a range of keys begin, in the first `width` columns: some of all keys, ascending.
+    Where the range itself begins is none of them."""
     firsts = {first[:width] for part in within(parts, keys) for first, _ in part.groups}
     lower, upper = keys.lower, keys.upper
     return sorted(first for first in firsts if (lower is None or first > lower) and (upper is None or first < upper))

@@ -50,7 +50,7 @@ def whole_interval(
     """
     time = interval.upper - 1
     learned_at = state.seal if time < state.seal else None
-    if state.tells(time):
+    if state.is_announced(time):
         for file in new:
             if why := _cannot_join(state, interval):
                 batches = [one.batch for one in state.pending_snapshots if one.time == time]

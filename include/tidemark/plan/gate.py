@@ -33,12 +33,14 @@ def plan_gate(state: Arrangement, gate: Gate, intervals: Sequence[Interval] = ()
         return GateRequest(gate, suite, upper=state.seal) if state.seal > state.certified_upper else None
     if gate.covers is Covers.UNSEALED:
         chosen = () if state.collection.is_derived else intervals
-        unsealed = tuple(batch for batch in state.pending if not state.is_certified(batch) and _is_of(batch, chosen))
+        unsealed = tuple(
+            batch for batch in state.pending if not state.is_certified(batch) and _belongs_to(batch, chosen)
+        )
         return GateRequest(gate, suite, unsealed=unsealed) if unsealed else None
     trace = tuple(batch for batch in state.trace if not state.is_certified(batch))
     return GateRequest(gate, suite, trace=trace) if trace else None
 
 
-def _is_of(batch: UnsealedBatch, intervals: Sequence[Interval]) -> bool:
+def _belongs_to(batch: UnsealedBatch, intervals: Sequence[Interval]) -> bool:
     came = batch.interval
     return not intervals or any(came.lower < each.upper and each.lower < came.upper for each in intervals)

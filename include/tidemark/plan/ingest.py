@@ -13,7 +13,7 @@ from tidemark.model.collection import Collection
 from tidemark.model.full_snapshot import Effect
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.interval import Interval
-from tidemark.model.ledger import LedgerEntry, SourceFile, Status, stands
+from tidemark.model.ledger import LedgerEntry, SourceFile, Status, verdict_applies
 from tidemark.plan.full_snapshots import judged_below, whole_interval
 from tidemark.plan.kinds import plan_of
 from tidemark.plan.tasks import IngestTask
@@ -21,8 +21,8 @@ from tidemark.plan.tasks import IngestTask
 TASK_BYTES = 256 * 2**20
 """Files are grouped into tasks of about this size: large enough to hide a task's fixed cost, small enough to spread."""
 FILE_BYTES = 32 * 2**10
-"""What a file counts beside its own bytes: so many are decoded in the millisecond that opening it and telling of it
-takes. So a task has at most some 8,000 files, and its answer, an entry of the ledger for each, some 3 MB."""
+"""What a file counts beside its own bytes: so many are decoded in the millisecond that opening and reporting it takes.
+So a task has at most some 8,000 files, and its answer, an entry of the ledger for each, some 3 MB."""
 
 
 class HasBytes(Protocol):
@@ -87,10 +87,10 @@ def plan_ingest(
     `turn` is up to where the collection is complete when the interval's turn comes (`Landed.complete_before`), or 0
     where neighbouring intervals list the same files, so that whichever is read first takes them all.
 
-    A file set aside is read again once its content or the declaration has changed (`stands`). A file known by path must
-    come with its `sha256`. `gone` are entries of files that are to count no more. Raises InvalidUsage for a file that
-    changed, or is gone, and cannot be corrected, for an interval outside the collection's start and end, and for a full
-    snapshot that comes too late or is not all the files of its interval.
+    A file set aside is read again once its content or the declaration has changed (`verdict_applies`). A file known by
+    path must come with its `sha256`. `gone` are entries of files whose rows are to be retracted. Raises InvalidUsage
+    for a file that changed, or is gone, and cannot be corrected, for an interval outside the collection's start and
+    end, and for a full snapshot that comes too late or is not all the files of its interval.
     """
     collection = state.collection
     check_within(collection, interval)
@@ -146,7 +146,7 @@ def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection)
     if entry is None or entry.status is Status.FREED:
         return True
     if entry.status is Status.QUARANTINED:
-        return collection.landed.source.bad_files == "stop" or not stands(entry, file, collection)
+        return collection.landed.source.bad_files == "stop" or not verdict_applies(entry, file, collection)
     return False
 
 

@@ -38,7 +38,7 @@ from tidemark.plan.tasks import (
 from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 
 LEAST_ROWS = 65_536
-"""Parts of fewer rows on average are written anew as fewer parts; a single one is never too small."""
+"""Parts of fewer rows on average are rewritten as fewer parts; a single one is never too small."""
 
 
 class KindPlan(ABC):
@@ -152,7 +152,7 @@ class _KeyedPlan(KindPlan):
     def check(
         self, collection: Collection, request: UnsealedRequest, parts: PartsOf, answers: Sequence[WriteAnswer]
     ) -> None:
-        # What facts come to has another sum than the facts.
+        # The updates that facts become have another sum than the facts.
         _check_read(request, answers)
 
 
@@ -200,7 +200,7 @@ _PLANS: dict[Kind, KindPlan] = {ADDITIVE: _AdditivePlan(), KEYED: _KeyedPlan(), 
 
 
 def _check_read(request: UnsealedRequest, answers: Sequence[WriteAnswer], *, compared: int = 0) -> None:
-    """Every row of batches that lie wholly in the interval was read, and no more than the others can hold; beside them
+    """Every row of batches that are wholly in the interval was read, and no more than the others can hold; beside them
     the rows `compared` with, all."""
     inside = [b for b in request.batches if b.first_time >= request.lower and b.last_time < request.upper]
     least = compared + sum(batch.rows for batch in inside)

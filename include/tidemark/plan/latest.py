@@ -26,7 +26,7 @@ def plan_known(
     state: Arrangement, upto: int | None = None, event_time: int | None = None, keys: KeyRange = ALL_KEYS
 ) -> ReadRequest:
     """Read the updates by which it can be said what was known at any time up to `upto` (None: seal - 1): all of them,
-    apart by when they were learned. Raises InvalidUsage as `plan_as_of`."""
+    distinguished by when they were learned. Raises InvalidUsage as `plan_as_of`."""
     return replace(plan_as_of(state, upto, event_time, keys), sums=False)
 
 
@@ -39,7 +39,7 @@ def check_known(times: Sequence[int], function: CompactionFunction, seal: int) -
             raise InvalidUsage(f"known_at {at} is outside the readable [since {since}, seal {format_instant(seal)})")
 
 
-def is_of_one_key(task: ReadTask) -> bool:
+def asks_one_key(task: ReadTask) -> bool:
     """Whether a task asks for one key and no other, by its range of keys."""
     keys, lower = task.keys, task.keys.lower
     if (

@@ -1,5 +1,5 @@
-"""Inputs of which nothing is ever merged: what was merged says no more when its rows happened, nor when they came, and
-some windows are computed from that.
+"""Inputs of which nothing is ever merged: what was merged no longer says when its rows happened, nor when they came,
+and some windows are computed from that.
 
     origin       landed: one that is computed has a `since` from its first frontier on
     retention    all; and a hold keeps it so, that another retention which is declared one day takes nothing away

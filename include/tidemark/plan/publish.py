@@ -43,7 +43,7 @@ _NUMBERS = ("seal", "complete_below", "version", "schema")
 
 
 class Way(StrEnum):
-    """How a table comes to hold what the collection holds."""
+    """How a table gets the rows of the collection."""
 
     NOTHING = "nothing"
     NAME = "name"
@@ -76,7 +76,7 @@ class Mark:
 
 
 def frontier_of(state: Arrangement) -> int:
-    """Up to where a state is published: what was drained can be taken out no more, so that the rows of a table follow
+    """Up to where a state is published: what was drained can no longer be taken out, so that the rows of a table follow
     from its frontier alone. 0 if nothing can be.
 
     Raises Uncertified where no gate has certified a batch of the trace.
@@ -172,7 +172,7 @@ def changes_since(state: Arrangement, mark: Mark | None) -> ReadRequest | None:
 def nameable(request: ReadRequest, parts: PartsOf) -> tuple[tuple[Part, ...], bool]:
     """The parts of a read that may be rows of the table as they are, and whether these are all there is to the answer.
 
-    Whether each row of a part counts once, its record does not tell: its footer does.
+    Whether each row of a part counts once is not in its record, but in its footer.
     """
     plan = plan_of(request.collection.kind)
     resolves = plan.resolves and not request.unsealed.is_empty and plan.cut_by(request.unsealed, parts)

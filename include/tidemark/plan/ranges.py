@@ -1,4 +1,5 @@
-"""Cutting a merge of sorted parts into key ranges that can be merged apart, and skipping parts that cannot matter."""
+"""Cutting a merge of sorted parts into key ranges that can be merged separately, and skipping parts that cannot
+matter."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from tidemark.plan.tasks import KeyRange
 TASK_ROWS = 1_000_000
 """Rows a task merges, about: seconds of work, far above a task's fixed cost, far below an executor's memory."""
 TARGET_BYTES = 128 * 2**20
-"""Bytes of parts that a range stands for, if its rows are so wide that they reach this before the target of rows."""
+"""Bytes of parts that a range covers, if its rows are so wide that they reach this before the target of rows."""
 
 
 def split_keys(parts: Sequence[Part], *, target_rows: int, target_bytes: int = TARGET_BYTES) -> list[KeyRange]:
     """Consecutive key ranges covering all keys, each of about `target_rows` rows or `target_bytes` bytes of the parts'
-    files, whichever is less, by the parts' sparse indexes. All are of like size, one and a half of the target at most,
+    files, whichever is less, by the parts' sparse indexes. All have like sizes, one and a half of the target at most,
     but for the last, which may be smaller: to cut at the target would leave one with what is over, however little.
 
     A key is never split over two ranges, so one with more rows than the target makes a range of its own, larger.
@@ -93,7 +94,7 @@ def groups_within(part: Part, keys: KeyRange) -> range:
 
 
 def groups_among(part: Part, ranges: Iterable[KeyRange]) -> list[int]:
-    """The row groups of a part that can hold keys of some ranges, which are ascending and apart."""
+    """The row groups of a part that can hold keys of some ranges, which are ascending and disjoint."""
     firsts = [first_key for first_key, _ in part.groups]
     found: list[int] = []
     for keys in ranges:
@@ -107,8 +108,8 @@ def groups_among(part: Part, ranges: Iterable[KeyRange]) -> list[int]:
 def bundled(
     ranges: Sequence[KeyRange], parts: Sequence[Part], *, target_rows: int, leading: int | None = None
 ) -> list[tuple[KeyRange, ...]]:
-    """The ranges, which are ascending and apart, in bundles of about `target_rows` rows in the row groups that can hold
-    their keys; one that has more by itself is cut, as `split_within` does."""
+    """The ranges, which are ascending and disjoint, in bundles of about `target_rows` rows in the row groups that can
+    hold their keys; one that has more by itself is cut, as `split_within` does."""
     bundles: list[tuple[KeyRange, ...]] = []
     bundle, rows = list[KeyRange](), 0
     for keys in ranges:
@@ -126,8 +127,8 @@ def bundled(
 
 
 def ranges_of_groups(opened: Iterable[tuple[Part, Sequence[int]]]) -> list[KeyRange]:
-    """The ranges, ascending and apart, of keys that some row groups of parts can hold. A key equal to the first of the
-    next group may be in this one too."""
+    """The ranges, ascending and disjoint, of keys that some row groups of parts can hold. A key equal to the first of
+    the next group may be in this one too."""
     found = []
     for part, groups in opened:
         for at in groups:
@@ -158,16 +159,16 @@ def successor(value: KeyScalar) -> BoundScalar:
 
 
 def ranges_of(prefixes: Iterable[Key], groups: Sequence[Key], most: int) -> list[KeyRange]:
-    """At most `most` ranges, ascending and apart, that hold all keys which begin with one of some prefixes, and few
+    """At most `most` ranges, ascending and disjoint, that hold all keys which begin with one of some prefixes, and few
     others: `groups` are the first keys of the row groups there are, sorted, and those between two ranges are spared."""
     return ranges_between([(prefix, prefix) for prefix in sorted(set(prefixes))], groups, most)
 
 
 def ranges_between(spans: Sequence[tuple[Key, Key]], groups: Sequence[Key], most: int) -> list[KeyRange]:
     """The same of all keys from those that begin with one prefix to those that begin with another one: spans of
-    prefixes, which ascend and are apart.
+    prefixes, which are ascending and disjoint.
 
-    Spans between which no row group lies are in one range, since nothing would be spared.
+    Spans between which there is no row group are in one range, since nothing would be spared.
     """
     if not spans:
         return []

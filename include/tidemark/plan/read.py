@@ -4,7 +4,7 @@
     open    storage/sidecars/parts_table.py  the records of their parts, which say where rows can be
     part    plan/unmerged.py                 on Spark: the parts that are the answer as they are, and need no task
     cut     read_tasks                       one task per key range, with the parts it needs and nothing else
-    runs    arrow/runs.py                    the parts, and what unsealed rows come to, as sorted runs
+    runs    arrow/runs.py                    the parts, and the updates of unsealed rows, as sorted runs
     merge   arrow/kernels/merge.py           rounds of rows that belong together, added up
     answer  arrow/read.py, spark/read.py     in the columns of as_of or of changes
 
@@ -129,7 +129,7 @@ def read_tasks_within(
     but: Names[str] = (),
     leading: int | None = None,
 ) -> list[ReadTask]:
-    """The tasks of a read of some ranges of keys, which are ascending and apart: each of as many as hold about
+    """The tasks of a read of some ranges of keys, which are ascending and disjoint: each of as many as hold about
     `target_rows` rows. With `leading` no range is cut between keys that are equal in so many of their first columns."""
     opened = [part for some in at_rest(request, parts) for part in some.parts if part.file.key not in but]
     tasks = []

@@ -93,8 +93,8 @@ def _wanted(state: Arrangement, asked: Sequence[ReadAsked]) -> CompactionFunctio
 
 
 def _tiered(state: Arrangement, keep_recent: int) -> CompactionFunction:
-    """The newest `keep_recent` seals stay apart: what was known when each of them was complete can be read. Ticks are
-    no seals, and what was learned by those since the oldest stays apart, too."""
+    """The newest `keep_recent` seals stay distinct: what was known when each of them was complete can be read. Ticks
+    are no seals, and what was learned by those since the oldest stays distinct, too."""
     kept = state.seals[-keep_recent:]
     return CompactionFunction(kept[0] - 1) if len(kept) == keep_recent else IDENTITY
 

@@ -69,7 +69,7 @@ def _of_parts(parts: Sequence[Part]) -> Size:
 
 
 def _of_row_groups(parts: Sequence[Part], most: int) -> Size:
-    """The largest row groups of parts, so many as there are values to look up in each part: no more are opened."""
+    """The largest row groups of parts: of each part at most so many are opened as there are values to look up."""
     found = Size()
     for part in parts:
         rows = sum(sorted((rows for _, rows in part.groups), reverse=True)[:most])

@@ -228,8 +228,8 @@ class TakenBackAnswer:
 @dataclass(frozen=True)
 class MergeTask:
     """Merge sorted parts within a key range: keep times in `[lower, upper)`, forward by `function`, consolidate. Of
-    what happened at `apart_upto` or before, rows of a (key, value) whose diffs add up to 0 go into parts of their own,
-    all that take it away among them (-1: none do)."""
+    what happened at `separate_upto` or before, rows of a (key, value) whose diffs add up to 0 go into parts of their
+    own, all that take it away among them (-1: none do)."""
 
     collection: Collection
     parts: tuple[Part, ...]
@@ -238,7 +238,7 @@ class MergeTask:
     upper: int
     function: CompactionFunction
     prefix: str = ""
-    apart_upto: int = -1
+    separate_upto: int = -1
     kernel: ClassVar[str] = "merge"
 
 
@@ -332,9 +332,10 @@ class ReadTask:
     """The updates of a read within a key range: `after < time <= upto` and `event_time <= event_upto`, their times
     as `function` forwards them.
 
-    They are what is `at_rest`, and what unsealed rows come to that are no updates yet (None: there are none). No two
-    tasks of a read share a key, so each can be answered alone, where its parts are near. With `ranges`, ascending and
-    apart, only their keys are asked for; with `spans` only rows with a value in each of these (model/chunk/law.py).
+    They are what is `at_rest`, and what is computed from unsealed rows that are no updates yet (None: there are none).
+    No two tasks of a read share a key, so each can be answered alone, where its parts are near. With `ranges`,
+    ascending and disjoint, only their keys are asked for; with `spans` only rows with a value in each of these
+    (model/chunk/law.py).
     """
 
     collection: Collection

@@ -33,7 +33,7 @@ class TrimRequest:
         return part.first_time >= self.lower or part.first_event_time >= self.horizon
 
     def keeps_none(self, part: Part) -> bool:
-        """Whether no row of a part stays, as far as its bounds tell."""
+        """Whether no row of a part stays, as far as its bounds show."""
         return part.last_time < self.lower and part.last_event_time < self.horizon
 
     def share(self, part: Part) -> float:

@@ -1,11 +1,11 @@
-"""What lies ahead: which rows to keep together, so that a drain opens what is due and nothing else.
+"""Rows stored ahead: which of them to keep together, so that a drain opens what is due and nothing else.
 
 An update whose time is still to come waits in a batch on the shelf `ahead`. How far ahead counts in the time buckets of
 a correction buffer (model/correction_buffer/buckets.py): narrow where they are due soon, each at most four times as
 wide as the one before it. A drain at a frontier opens the batches that begin before it. So that these are few, and
 hold little else:
 
-    stage   what drains left, as it came, by reference: whatever buckets it lies in. A batch also gets there once its
+    stage   what drains left, as it came, by reference: whatever buckets it is in. A batch also gets there once its
             bucket was halved, because the frontier has come near. As long as the stage is small, in rows, it stays:
             opening it costs a drain what any read decodes at least. Of too many small batches one is made.
     route   a stage that is not small is sorted by buckets. Whole parts of one bucket are taken as they are; the others
@@ -13,7 +13,7 @@ hold little else:
     chain   in each bucket what comes is merged with older batches by the chain rule (chain_rule.py): there are O(log n)
             batches, each row is rewritten O(log n) times.
 
-Where buckets lie depends on the frontier alone, and once halved they stay halved: no document remembers them. Answers
+Where buckets are depends on the frontier alone, and once halved they stay halved: no document remembers them. Answers
 do not depend on them either. A batch on the wrong side of a bound costs a drain that opens it, and nothing else.
 
 An example: a day is 64 instants wide, and day 10 was drained, to 704. Buckets are 8 wide at the least: [704, 712),
@@ -47,13 +47,13 @@ from tidemark.plan.tasks import MergeTask, WriteAnswer
 from tidemark.plan.unsealed import PartsOf
 
 STAGE_ROWS = 16_384
-"""Rows that may lie in any bucket: one row group, which any read of a part decodes at least."""
+"""Rows that may be in any bucket: one row group, which any read of a part decodes at least."""
 STAGE_BATCHES = 8
 """Batches that may be staged: so many a drain opens more, at most."""
 PROPORTIONALITY = 2.0
 """Of the chain rule. Beside 3, which spares a drain every third batch that it opens, it rewrites a third less."""
 FINENESS = 3
-"""What a drain takes, halved so often, is as wide as the narrowest buckets at least. What lies in the bucket that the
+"""What a drain takes, halved so often, is as wide as the narrowest buckets at least. What is in the bucket that the
 frontier cuts is opened too early: about a sixteenth of what is due, on average."""
 TIME_BITS = 63
 """Times are at most MAX_TIME."""
@@ -88,7 +88,7 @@ class Rows:
         )
 
     def cut(self, at: int) -> tuple[Rows, Rows]:
-        """What may lie before a time, and the rest."""
+        """What may be before a time, and the rest."""
         before = tuple(part for part in self.parts if part.first_time < at)
         after = tuple(part for part in self.parts if part.last_time >= at)
         return (
@@ -107,7 +107,7 @@ Buckets = BucketChain[Stack[Rows]]
 
 @dataclass(frozen=True)
 class SettleRequest:
-    """Replace `inputs`, which lie ahead, by a batch for each of `outputs`, of the rows from `lower` on, on `level`."""
+    """Replace `inputs`, stored ahead, by a batch for each of `outputs`, of the rows from `lower` on, on `level`."""
 
     inputs: tuple[UnsealedBatch, ...]
     outputs: tuple[Rows, ...]
@@ -136,7 +136,7 @@ def starts_at(frontier: int, width: int) -> tuple[int, ...]:
 
 
 def cuts(counts: Sequence[int], starts: Sequence[int], *, most: int = 16) -> tuple[int, ...]:
-    """Where to cut rows of which `counts[0]` lie before `starts[0]`, the frontier, and `counts[i]` in the bucket from
+    """Where to cut rows of which `counts[0]` are before `starts[0]`, the frontier, and `counts[i]` in the bucket from
     `starts[i - 1]` on, into at most so many parts: at the frontier, and between buckets of more than STAGE_ROWS."""
     found: list[int] = []
     rows = counts[0]
@@ -219,7 +219,7 @@ def _buckets(state: Arrangement) -> Buckets:
 
 
 def _bucket(chain: Buckets, time: int) -> Bucket[Stack[Rows]]:
-    """The bucket of a time. What lies in the one that the frontier cuts is with the first beyond it."""
+    """The bucket of a time. What is in the one that the frontier cuts is with the first beyond it."""
     return chain.find(time) or chain.buckets[0]
 
 

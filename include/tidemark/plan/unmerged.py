@@ -3,7 +3,7 @@
 A part is, where no other part of the read, and nothing that is unsealed, can hold one of its keys, and its own rows
 need no sum. That is known from its record alone:
 
-    as_of, net changes    all its rows are of one instant, by which they are distinct in key and value; or a key holds
+    as_of, net changes    all its rows have one instant, by which they are distinct in key and value; or a key holds
                           one value at most, and nothing in the part takes one back: then there is one row a key
     changes               each of its rows is a change, unless it is shown with other times than it has in the file, or
                           one value may have replaced another: then two rows must be seen together
@@ -36,7 +36,7 @@ def unmerged(
     """The parts of the trace, and of unsealed batches, whose rows within the request's bounds of times are rows of the
     answer as they are: no row elsewhere has one of their keys, or none that would be added to them.
 
-    `times`: the answer tells the times of updates, as `changes` does; else it sums over them. With `ranges` of keys
+    `times`: the answer shows the times of updates, as `changes` does; else it sums over them. With `ranges` of keys
     only what is wholly in one of them.
     """
     rest = at_rest(request, parts)
@@ -90,8 +90,8 @@ class _Met:
     times: bool
 
     def goes_with(self, other: _Met) -> bool:
-        """Whether rows of both parts may stand in the answer though these share a key: they are pieces of one
-        consolidated whole, and the answer shows all that tells rows apart there."""
+        """Whether rows of both parts may be in the answer though these share a key: they are pieces of one consolidated
+        whole, and the answer shows all that distinguishes rows there."""
         if self.of is None or self.of != other.of:
             return False
         return self.times or _instants(self.part) == _instants(other.part)

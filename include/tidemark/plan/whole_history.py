@@ -1,4 +1,4 @@
-"""Sessions that take late rows for a while only: which inputs tell what is in them.
+"""Sessions that take late rows only for a while: which inputs say what is in them.
 
 A row joins a session that is open when it comes, however old the row is, so what a session holds follows from all that
 came before, in the order in which it came. So such sessions need an input of which nothing is ever merged, from its

@@ -52,7 +52,7 @@ _SETTINGS = {
     "write.metadata.previous-versions-max": "20",
 }
 """Nobody but Tidemark may remove files by what the table names; a commit is tried once; its metadata stay few."""
-_NAMES_NO_FILE_ANEW = "replace"
+_SAME_ROWS_IN_OTHER_FILES = "replace"
 """The operation of a snapshot that holds the same rows in other files."""
 
 
@@ -250,7 +250,7 @@ def _changed_by(table: Table, newest: Snapshot | None, recorded: str) -> str | N
         if str(each.snapshot_id) == recorded:
             return None
         operation = "" if each.summary is None else str(each.summary.operation.value)
-        if _mark(each) is None and operation != _NAMES_NO_FILE_ANEW:
+        if _mark(each) is None and operation != _SAME_ROWS_IN_OTHER_FILES:
             return f"snapshot {each.snapshot_id}"
         if recorded and each.parent_snapshot_id is None:
             return f"snapshot {newest.snapshot_id}, which does not come from it"

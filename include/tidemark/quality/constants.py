@@ -56,7 +56,7 @@ def constant_of(collection: Collection, column: str, value: Any) -> Constant:
 
 
 def scaled(value: Any, of: DecimalType) -> int | float:
-    """A number beside which figures of a column of decimals stand (its mean, say), in units of their last digit."""
+    """A number that is compared with figures of a column of decimals (its mean, say), in units of their last digit."""
     with localcontext(prec=100):
         exact = _written(value, of).scaleb(of.scale)
     return int(exact) if exact == exact.to_integral_value() else float(exact)

@@ -46,9 +46,9 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Corrected:
-    """What a batch that corrects files took back: `retracted` rows of the `contributed` ones that there were of its
-    interval, and how many of them had not been there (None: of this envelope it is not known: that of
-    signed diffs, that of full snapshots)."""
+    """What a batch that corrects files took back: `retracted` rows of the `contributed` ones that its interval had, and
+    how many of them had not been there (None: of this envelope it is not known: that of signed diffs, that of full
+    snapshots)."""
 
     contributed: int
     retracted: int
@@ -62,9 +62,9 @@ class Corrected:
 
 @dataclass(frozen=True)
 class Defined:
-    """What is known of a batch of a derived collection: how many consumptions it is of, the rows that its commit says
-    it added and took back (None: no version tells it any more); how many keys of it were computed anew (None: none
-    were), how many of their rows are not what the definition says, and the first of these."""
+    """What is known of a batch of a derived collection: how many consumptions name it, the rows that its commit says it
+    added and took back (None: no version says it any longer); how many keys of it were recomputed (None: none were),
+    how many of their rows are not what the definition says, and the first of these."""
 
     consumptions: int
     added: int | None
@@ -235,7 +235,7 @@ def _trace_rows(state: Arrangement, request: GateRequest, found: Mapping[str, In
 
 
 def _overlaps(found: Inspected) -> int:
-    """Parts of one sorted run follow each other: how many start before their predecessor ends. What cancels is apart
+    """Parts of one sorted run follow each other: how many start before their predecessor ends. What cancels is separate
     from the rest, in parts of several merges."""
     answers = [answer for part, answer in zip(found.parts, found.answers, strict=True) if not part.cancels]
     spans = [(answer.first_key, answer.last_key) for answer in answers if answer.first_key and answer.last_key]
@@ -243,7 +243,7 @@ def _overlaps(found: Inspected) -> int:
 
 
 def _unsealed_floor(state: Arrangement, batch: UnsealedBatch) -> int:
-    """A batch seen for the first time lies above the trace; one gated before may be drained in part since."""
+    """A batch seen for the first time is above the trace; one gated before may be drained in part since."""
     seen = any(certificate.batch == batch.id for certificate in state.certificates)
     return 0 if seen else state.trace_upper
 
@@ -259,7 +259,7 @@ def _late_share(batch: UnsealedBatch, ledger: Sequence[LedgerEntry]) -> float | 
 def _usual_rows(batch: UnsealedBatch, ledger: Sequence[LedgerEntry]) -> float | None:
     """What the batch's interval would hold at the median rate of other recent ones; None while they are too few, and
     for replayed dead letters and corrections, of which any number is usual. Of a file that was corrected the ledger
-    tells what that wrote, so its interval says nothing of what is usual."""
+    says what the correction wrote, so its interval says nothing of what is usual."""
     if any(entry.batch == batch.id and (entry.replay_of is not None or entry.is_corrected) for entry in ledger):
         return None
     changed = {entry.interval for entry in ledger if entry.is_corrected}

@@ -1,4 +1,4 @@
-"""The gates. What each looks at, judges by and says to people is declared here and nowhere else; which step it stands
+"""The gates. What each looks at, judges by and says to people is declared here and nowhere else; which step it is
 behind is said by the step (jobs/steps/declared.py), what it certifies by the law (`Gate` in model/collection.py)."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidemark.quality.suites import Rule
 
 @dataclass(frozen=True)
 class Seen:
-    """What there is to judge by: the state, what the gate was asked to look at, what reading it found, by batch;
+    """What a gate judges by: the state, what the gate was asked to look at, what reading it found, by batch;
     `recent()`, the newest entries of the ledger, and `corrected()`, what batches took back that correct files, by
     batch; `defined()`, what is known of batches of derived collections. These are read only if asked for."""
 
@@ -43,9 +43,9 @@ class Seen:
 class Judgement:
     """How one gate judges. `evidence` are the figures, `rules` what must hold of each row of them.
 
-    `checks` (Markdown) tells who finds its task in Airflow what it looks at, `mend` what to do there when it fails.
-    `way_out` stands at the end of a failure: `{collection}` and `{batch}` are its own, `{again}` is how the run is
-    repeated; commands stand between backticks.
+    `checks` (Markdown) says what it looks at, for people who find its task in Airflow, `mend` what to do there when it
+    fails. `way_out` is at the end of a failure: `{collection}` and `{batch}` are its own, `{again}` is how the run is
+    repeated; commands are between backticks.
     """
 
     rules: tuple[Rule, ...]

@@ -30,7 +30,7 @@ LATER = ("scipy", "scipy.stats", "altair")
 def import_package(*, for_spark: bool) -> ModuleType:
     """Import Great Expectations once, with Spark's engine if it is `for_spark`.
 
-    Where it was imported without Spark before, it is imported anew: its classes are others then, and what was
+    Where it was imported without Spark before, it is imported again: its classes are others then, and what was
     registered with it is gone. Call this from one thread at a time, and for Spark while no other thread judges.
     """
     if for_spark and is_lean(loaded := sys.modules.get(PACKAGE)):
@@ -60,7 +60,7 @@ def _import_lean() -> None:
 
 
 def _forget() -> None:
-    """Have the package imported anew. Pydantic refuses a validator of the same name again, and marshmallow finds the
+    """Have the package imported again. Pydantic refuses a validator of the same name again, and marshmallow finds the
     first schema of a name, so their lists forget too."""
     validators = sys.modules.get("pydantic.v1.class_validators")
     known: set[str] = getattr(validators, "_FUNCS", set())
@@ -126,8 +126,8 @@ def _stand_in(name: str) -> StandIn:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without a report to its makers, warnings about what stands in for something, and the garbage collector: an import
-    makes a million objects that stay, and looking through them is a fifth of its time."""
+    """Without a report to its makers, warnings about stand-ins, and the garbage collector: an import makes a million
+    objects that stay, and looking through them is a fifth of its time."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     log = logging.getLogger(PACKAGE)
     log.setLevel(logging.ERROR)

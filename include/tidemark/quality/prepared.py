@@ -26,7 +26,7 @@ from tidemark.quality.gx_import import import_package, quiet
 require("great_expectations", "quality")
 
 Format = Literal["BASIC", "COMPLETE"]
-"""How much a result tells: counts and the first values, or also where in the frame every failing row is."""
+"""How much a result says: counts and the first values, or also where in the frame every failing row is."""
 MOST_KEPT = 1_000
 """Prepared expectations kept, the last used ones, each of 30 kB: a process that outlives many suites must not grow."""
 _BATCH = "batch"
@@ -97,7 +97,7 @@ def is_pandas(frame: Any) -> bool:
 
 def great_expectations(*, for_spark: bool = True) -> Any:
     """The package, imported once, with Spark's engine only if it is `for_spark` (gx_import.py), and made to keep to
-    itself. Where it is imported anew for Spark, what was prepared before is prepared again."""
+    itself. Where it is imported again for Spark, what was prepared before is prepared again."""
     package: Any = import_package(for_spark=for_spark)
     if not getattr(package, "_tidemark_registered", False):
         import tqdm  # type: ignore[import-untyped]
@@ -168,7 +168,7 @@ def _class(name: str) -> Any:
 @cache
 def _settled(kind: Any) -> Any:
     """The class of an expectation, with the two answers known that Great Expectations asks its objects for all the time
-    and that they work out anew each time: their configuration, and the metrics they need."""
+    and that they compute again each time: their configuration, and the metrics they need."""
     from great_expectations.compatibility.pydantic import PrivateAttr
 
     def settle(self: Any, configuration: Any, needs: Any) -> None:

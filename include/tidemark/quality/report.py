@@ -156,7 +156,7 @@ def rendered(report: GateReport) -> RenderableType:
 
 
 def _table(columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> RenderableType:
-    """A table of texts as they are: what stands in brackets is data, not markup."""
+    """A table of texts as they are: what is in brackets is data, not markup."""
     from rich.table import Table
     from rich.text import Text
 

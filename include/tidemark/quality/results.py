@@ -64,7 +64,7 @@ def ran(attempt: str) -> Ran:
 
 @dataclass(frozen=True)
 class ResultName:
-    """The name of a kept result, taken apart."""
+    """The name of a kept result, split into its parts."""
 
     name: str
     kept_at: int
@@ -73,7 +73,7 @@ class ResultName:
 
 
 def result_name(text: str) -> ResultName | None:
-    """The name taken apart; None for what is none."""
+    """The name, split into its parts; None for what is none."""
     match = _RESULT_NAME.fullmatch(text)
     return ResultName(text, int(match[1]), match[2], match[3]) if match else None
 

@@ -99,7 +99,7 @@ def evidence_frame(rows: Sequence[Row], rules: Sequence[Rule]) -> pd.DataFrame:
 
 
 _TEXTS = ("hole", "uncertified", "altered")
-"""Evidence that is text or nothing: a column of nothing but nulls does not tell."""
+"""Evidence that is text or nothing: a column of nothing but nulls does not show that."""
 
 
 def _selected(rows: Any, condition: Condition) -> Any:

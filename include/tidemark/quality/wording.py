@@ -105,7 +105,7 @@ def by_column(owner: OwnerExpectation, value: Any) -> list[tuple[str, Any]]:
 
 
 def written(arguments: Mapping[str, Any]) -> str:
-    """Arguments as they stand in the collection file."""
+    """Arguments as they are in the collection file."""
     return shortened(", ".join(f"{name} {plain_text(value)}" for name, value in arguments.items()))
 
 

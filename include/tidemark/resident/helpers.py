@@ -32,7 +32,7 @@ class Fatal(Exception):
 
 
 class Helpers:
-    """The processes below a server. What a run's process tells is for the subclass."""
+    """The processes below a server. What a run's process reports is for the subclass."""
 
     def __init__(self, place: ServerFolder, settings: Settings) -> None:
         self._place = place
@@ -55,7 +55,7 @@ class Helpers:
         """Whether there is such a run still."""
         raise NotImplementedError
 
-    def _run_tells(self, name: str, message: Message) -> None:
+    def _run_reports(self, name: str, message: Message) -> None:
         raise NotImplementedError
 
     def _runs_lost(self, fork_server: Channel) -> None:
@@ -83,7 +83,7 @@ class Helpers:
         Raises Fatal where the server cannot go on.
         """
         for helper in [*self._fork_servers, *([self._context_owner] if self._up else [])]:
-            self._tell(helper, {"ping": True})
+            self._send(helper, {"ping": True})
         if self._probing and not runs:  # else it may wait for their tasks
             self._health.expect(PROBE, once=True)
         else:
@@ -97,7 +97,7 @@ class Helpers:
             for pid in self._health.end_stopped_workers(self._jvm.pid):
                 log(f"worker {pid} was stopped for {self._settings.patience_s:.0f} s and is killed")
 
-    def _tell(self, helper: Channel, message: Message, fds: Sequence[int] = ()) -> None:
+    def _send(self, helper: Channel, message: Message, fds: Sequence[int] = ()) -> None:
         if not helper.send(message, fds) and helper is not self._second:
             raise Fatal(f"a helper does not take the message {sorted(message)}")
 
@@ -130,7 +130,7 @@ class Helpers:
     def _start_context_owner(self) -> None:
         assert self._scratch is not None
         connection = str(jvm.connection_file(self._scratch.path))
-        self._tell(self._first, {"context_owner": connection}, [self._context_owner_end.fileno()])
+        self._send(self._first, {"context_owner": connection}, [self._context_owner_end.fileno()])
         self._context_owner_end.close()
         self._watch(self._context_owner, self._from_context_owner)
 
@@ -140,7 +140,7 @@ class Helpers:
         ours, theirs = pair()
         self._second = ours
         self._watch(ours, lambda: self._from_fork_server(ours))
-        self._tell(self._first, {"grow": list(self._settings.later)}, [theirs.fileno()])
+        self._send(self._first, {"grow": list(self._settings.later)}, [theirs.fileno()])
         theirs.close()
 
     def _from_fork_server(self, channel: Channel) -> None:
@@ -161,7 +161,7 @@ class Helpers:
             case {"forked": int(pid), "run": str(forked)} if got[1]:
                 self._forked(forked, Process(pid, got[1][0]))
             case {"run": str(run)} as message:
-                self._run_tells(run, message)
+                self._run_reports(run, message)
 
     def _forked(self, name: str, process: Process) -> None:
         if name not in (CONTEXT_OWNER, SECOND) and not self._run_started(name, process.pid):
@@ -214,11 +214,11 @@ class Helpers:
         """Find out whether Spark still runs a job, unless that is being found out."""
         if not self._probing:
             self._probing = True
-            self._tell(self._context_owner, {"probe": True})
+            self._send(self._context_owner, {"probe": True})
 
     def _open_gateway(self) -> None:
         self._count += 1
-        self._tell(self._context_owner, {"open": self._count})
+        self._send(self._context_owner, {"open": self._count})
 
 
 def log(text: str) -> None:

@@ -19,7 +19,7 @@ from tidemark.resident.server_folder import Settings
 def start(settings: Settings, scratch: Path) -> subprocess.Popen[bytes]:
     """Start the JVM and return at once. It dies with this process, and ends when its standard input closes.
 
-    Its settings are in a file only this user can read: what stands in a command line, every user of the machine can.
+    Its settings are in a file only this user can read: what is in a command line, every user of the machine can.
     """
     conf = {
         "spark.master": settings.master,

@@ -27,8 +27,8 @@ _LOOKS = 3
 
 @dataclass(frozen=True)
 class Scratch:
-    """A folder with mode 700 that its owner holds locked: one without a lock is of a dead owner, whatever lives under
-    its process id by now."""
+    """A folder with mode 700 that its owner holds locked: one without a lock belongs to a dead owner, whatever lives
+    under its process id by now."""
 
     path: Path
     _lock: int

@@ -222,7 +222,7 @@ class Server(Helpers):
             run.client.send({"started": pid})
         return run is not None
 
-    def _run_tells(self, name: str, message: Message) -> None:
+    def _run_reports(self, name: str, message: Message) -> None:
         match self._runs.get(name), message:
             case Run() as run, {"session": str(tag)}:
                 run.tags.append(tag)
@@ -253,7 +253,7 @@ class Server(Helpers):
         run.gateway, run.fork_server, run.tags = gateway["gateway"], fork_server, [run.name]
         self._runs[run.name] = run
         wired = {"run": run.name, "port": gateway["port"], "secret": gateway["secret"], "scratch": self._temporary(run)}
-        self._tell(fork_server, {**run.request, **wired}, run.fds)
+        self._send(fork_server, {**run.request, **wired}, run.fds)
         close_all(run.fds)
         run.fds = []
         self._open_gateway()
@@ -267,18 +267,18 @@ class Server(Helpers):
         close_all(run.fds)
         run.fds = []
         if run.fork_server is not None:
-            self._tell(run.fork_server, {"kill": run.name})
+            self._send(run.fork_server, {"kill": run.name})
             self._health.kill(run.name)  # itself, should the fork server be stopped
             # Do not wait for the child's end: its jobs may be long.
-            self._tell(self._context_owner, {"close": run.gateway, "tags": run.tags})
+            self._send(self._context_owner, {"close": run.gateway, "tags": run.tags})
 
     def _ended(self, run: Run, code: int, number: int) -> None:
         del self._runs[run.name]
         self._health.remove(run.name)
         shutil.rmtree(self._temporary(run), ignore_errors=True)
-        self._tell(self._context_owner, {"close": run.gateway, "tags": run.tags})
+        self._send(self._context_owner, {"close": run.gateway, "tags": run.tags})
         if not self._runs:
-            self._tell(self._context_owner, {"tidy": True})
+            self._send(self._context_owner, {"tidy": True})
         if code or number:  # it may be Spark that has failed
             self._probe()
         log(f"{run.name}: ended with {f'signal {number}' if number else f'exit {code}'}")

@@ -1,4 +1,4 @@
-"""Telling a process that takes long from one that has been stopped or hangs."""
+"""Distinguishing a process that takes long from one that has been stopped or hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process of Spark's that is gone amid the work: killed, by whomever, or by a system that has no memory left."""
+"""A process of Spark's that ended during the work: killed, by whomever, or by a system that has no memory left."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Each probe is given the number of the task in whose range its key is, and the probes of one number are brought together
 by a shuffle: of probes only, rows stay where they are. A task then has its probes in memory, and reads the rows of its
-range once (arrow/point_in_time.py). Nothing comes to the driver.
+range once (arrow/point_in_time.py). The driver gets nothing.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A request names batches of one state, so it is stable while writers run. Parts whose rows are the answer as they are
 (plan/unmerged.py) come through Spark's own Parquet reader, with its filters and pruning, where the file system speaks
-the store's scheme. All others are merged by the Arrow reader in the executors, one key range a task; what comes from
-there Spark's optimizer cannot narrow down, so tell what is wanted by `keys` and `columns`. Nothing is shuffled: so rows
+the store's scheme. All others are merged by the Arrow reader in the executors, one key range a task; Spark's optimizer
+cannot narrow down what comes from there, so say what is wanted by `keys` and `columns`. Nothing is shuffled: so rows
 that are equal in some columns are added up where they meet, and may still come several times; the sum of their
 multiplicities is the answer (spark/view.py makes it).
 
@@ -61,8 +61,9 @@ def as_of_rows(
     keep: Keep | None = None,
 ) -> DataFrame:
     """The answer to a request of `plan_as_of`: columns of key and value, or those of them in `columns`, of which equal
-    rows add up, and `_multiplicity` (long, never 0); with `ranges` of these keys only, with `event_times` rows apart by
-    when they happened (µs); of the rows what `keep` leaves, which may look at these columns alone."""
+    rows add up, and `_multiplicity` (long, never 0). With `ranges` it has rows of these keys only; with `event_times`
+    rows also differ by when they happened (µs). Of the rows it has what `keep` leaves, which may look at these columns
+    alone."""
     schema = as_of_schema(request.collection, columns, event_times=event_times)
 
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -117,8 +118,8 @@ def updates(
 def some_updates(
     spark: SparkSession, store: ObjectStore, request: ReadRequest, columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """Updates that add up to those that a request asks for: `columns` and `_diff`, as they are at rest. Rows that are
-    equal may stand there several times, and cancel each other."""
+    """Updates that add up to those that a request asks for: `columns` and `_diff`, as they are at rest. Equal rows may
+    be there several times, and cancel each other."""
     schema = updates_in(request.collection, _or_all(request, columns))
     names = [*schema.names[:-3], DIFF]
 
@@ -147,7 +148,7 @@ def merged_rows(
     keep: Keep | None = None,
 ) -> DataFrame:
     """What `answer` makes of the tasks of a request, in the columns of `schema`, and of it what `keep` leaves: for
-    questions to which no row is the answer as it stands."""
+    questions that no row answers as it is."""
     request, parts = parts_table.opened_read(store, request)
     tasks = tasks_of(cores(spark), request, parts)
     if not tasks:
@@ -199,7 +200,8 @@ def _answered(
     ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
     """The answer to a request in the columns of `schema`: of rows that need no merging they are `shown`, of all others
-    what `merged` makes of tasks, and `keep` leaves of that. With `ranges`, ascending and apart, of these keys only."""
+    what `merged` makes of tasks, and `keep` leaves of that. With `ranges`, which ascend and do not overlap, it has rows
+    of these keys only."""
     request, parts = parts_table.opened_read(store, request)
     if ranges:
         request = replace(request, keys=KeyRange(ranges[0].lower, ranges[-1].upper))
@@ -232,8 +234,8 @@ def _of_both(
 def _plain(
     spark: SparkSession, store: ObjectStore, request: ReadRequest, plain: Sequence[AtRest]
 ) -> Iterator[DataFrame]:
-    """The updates of some parts, as they stand there, within the bounds of the request; all that is wholly inside as
-    one frame, without conditions."""
+    """The updates of some parts, as they are there, within the bounds of the request; all that is wholly inside as one
+    frame, without conditions."""
     inside: list[Part] = []
     for some in plain:
         whole = [part for part in some.parts if _is_inside(part, request, some.after)]

@@ -1,8 +1,8 @@
 """Answers at scale in some columns only, and of some rows only: what arrow/view.py does, on DataFrames.
 
 The reader is asked for the columns the view reads, and only these are read, and for the rows that fit. It adds up what
-it meets; what is answered here is the sum over all, in one shuffle, where the columns leave out what tells rows apart.
-Rows that are added up are equal in all a condition looks at, so it does not matter that they are filtered before.
+it meets; what is answered here is the sum over all, in one shuffle, where the columns leave out what distinguishes
+rows. Rows that are added up are equal in all a condition looks at, so it does not matter that they are filtered before.
 """
 
 from __future__ import annotations

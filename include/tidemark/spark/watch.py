@@ -108,7 +108,7 @@ class Watch:
     _jobs: set[int] = field(default_factory=set)
 
     def look(self) -> None:
-        """Say what there is to say now."""
+        """Say what is due now."""
         now, tracker = self.now(), self.context._jsc.sc().statusTracker()
         jobs = set(tracker.getActiveJobIds())
         if jobs and self.group is not None:

@@ -1,7 +1,7 @@
 """The landing: where delta files arrive, on a file system or on S3. Read here; `land` alone writes, for appenders.
 
 A *pattern* is a path template rendered for an interval: a path with wildcards (`*`, `?`, `[…]`, and `**` for any number
-of folders). Its *folder* is what stands before the first component with a wildcard, or before the file name. Names that
+of folders). Its *folder* is what is before the first component with a wildcard, or before the file name. Names that
 start with `_` or `.` are markers and files still being written, as Spark and Hive have it: a wildcard passes them by.
 """
 
@@ -41,10 +41,10 @@ LOOKED_AT = 1000
 def list_sources(pattern: str, *, within: str | None = None) -> list[SourceFile]:
     """The files that match a pattern, by path; none if its folder does not exist.
 
-    `within` is the folder none may lie outside of, links followed; it must exist on a file system (default: the
+    `within` is the folder none may be outside of, links followed; it must exist on a file system (default: the
     pattern's folder, which may be missing). Raises InvalidUsage for a root that is missing, a link out of it, and a
     folder or broken link where a file should be; Unavailable where something cannot be looked at now, which is never
-    taken for absent. Names that are not UTF-8 come as Python has them (`is_text` tells).
+    taken for absent. Names that are not UTF-8 come as Python has them (`is_text` says whether).
     """
     folder, components = _split(pattern)
     if _is_s3(pattern):
@@ -96,7 +96,7 @@ def awaited(pattern: str, ready: str) -> str:
 
 
 def files_there(pattern: str) -> list[str]:
-    """The names of files that lie where a pattern looks, match or not, but for those that wildcards pass by; ascending,
+    """The names of files that are where a pattern looks, match or not, but for those that wildcards pass by; ascending,
     the first LOOKED_AT. None of a pattern that looks into folders of several names."""
     folder, components = _split(pattern)
     if len(components) > 1:
@@ -259,7 +259,7 @@ def check_root(root: str | None) -> None:
 
 
 def _walk(folder: str, components: Sequence[str], root: str) -> Iterator[str]:
-    """Files below a folder that match, each checked to lie below `root`, links followed."""
+    """Files below a folder that match, each checked to be below `root`, links followed."""
     if _status(folder, follow=False) is None:
         return
     real = _inside(folder, root)

@@ -160,7 +160,7 @@ def write(
     facts: bool = False,
     group_rows: int = 3,
     part_rows: int = 9,
-    tell_consolidated: bool = False,
+    records_consolidated: bool = False,
     taken_back: bool = False,
 ) -> tuple[Part, ...]:
     """The table as parts of tiny row groups."""
@@ -172,7 +172,7 @@ def write(
         facts=facts,
         group_rows=group_rows,
         part_rows=part_rows,
-        tell_consolidated=tell_consolidated,
+        records_consolidated=records_consolidated,
         taken_back=taken_back,
         name=lambda: f"{next(_serial)}",
     )

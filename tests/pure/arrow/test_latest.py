@@ -24,7 +24,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.chunk.law import Span
 from tidemark.model.collection import ColumnType
 from tidemark.model.update import Update
-from tidemark.plan.latest import is_of_one_key
+from tidemark.plan.latest import asks_one_key
 from tidemark.plan.read import plan_as_of, read_tasks
 from tidemark.plan.tasks import ALL_KEYS, KeyRange
 from tidemark.storage.sidecars.parts_table import opened_read
@@ -56,7 +56,7 @@ def table_of(
     request = plan_as_of(state, **asked, keys=keys)
     (column,) = (column.id for column in state.collection.value if column.name == ask.timeline)
     [task] = read_tasks(*opened_read(store, replace(request, spans=(Span(column, ((lower, upper),)),))))
-    assert is_of_one_key(task) is (key is not None)
+    assert asks_one_key(task) is (key is not None)
     return pa.Table.from_batches(latest_of(store, task, ask), schema=latest_schema(state.collection, ask))
 
 

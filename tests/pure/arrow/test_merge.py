@@ -107,7 +107,7 @@ def test_rounds_that_are_woven_are_consolidated(
 def test_what_cancels_is_set_apart(inputs: list[list[Update]], group_rows: int, upto: int) -> None:
     store = MemoryStore()
     parts = written(SMALL, store, inputs, group_rows)
-    answer = merge_range(store, task_of(SMALL, parts, apart_upto=upto))
+    answer = merge_range(store, task_of(SMALL, parts, separate_upto=upto))
     whole = consolidate([u for some in inputs for u in some])
     groups = [list(some) for _, some in groupby(whole, key=lambda u: sort_key(u)[:2])]
     told: dict[bool, list[Update]] = {False: [], True: []}
@@ -138,12 +138,12 @@ def test_a_value_that_came_back_is_left_and_its_past_is_set_apart() -> None:
     store = MemoryStore()
     came, went, back, late = (Update((1,), ("v",), *at) for at in ((1, 1, 1), (2, 2, -1), (3, 3, 1), (9, 9, -1)))
     parts = written(SMALL, store, [[came, went, back, late]], 4)
-    answer = merge_range(store, task_of(SMALL, parts, apart_upto=3))
+    answer = merge_range(store, task_of(SMALL, parts, separate_upto=3))
     held, apart = (
         as_updates(SMALL, read(store, [part])) for part in sorted(answer.parts, key=lambda part: part.cancels)
     )
     assert (held, apart) == ([back, late], [came, went])
-    again = merge_range(store, task_of(SMALL, parts, apart_upto=9))
+    again = merge_range(store, task_of(SMALL, parts, separate_upto=9))
     assert [(part.cancels, part.rows) for part in again.parts] == [(True, 4)]
 
 
@@ -156,7 +156,7 @@ def test_what_cancels_is_set_apart_whole_where_a_round_ends_in_it() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(merged, "__kwdefaults__", {"buffered_rows": 4})
             patch.setattr("tidemark.arrow.kernels.merge.VALUE_ROWS", most)
-            answer = merge_range(store, task_of(SMALL, parts, apart_upto=9))
+            answer = merge_range(store, task_of(SMALL, parts, separate_upto=9))
         left = [u for part in answer.parts if not part.cancels for u in as_updates(SMALL, read(store, [part]))]
         assert sum(u.diff for u in left) == 0
         assert (len(left) > 0) == held
@@ -168,9 +168,9 @@ def test_sums_beyond_64_bits_cancel_exactly() -> None:
     rows = [Update((1,), ("v",), at, at, diff) for at, diff in enumerate(diffs)]
     # As 64-bit numbers the first four add up to nothing, and so would nothing and they.
     parts = written(SMALL, store, [rows[:4], rows[4:]], 4)
-    (apart,) = merge_range(store, task_of(SMALL, parts, apart_upto=9)).parts
+    (apart,) = merge_range(store, task_of(SMALL, parts, separate_upto=9)).parts
     assert (apart.cancels, apart.rows) == (True, 8)
-    (held,) = merge_range(store, task_of(SMALL, parts, apart_upto=3)).parts
+    (held,) = merge_range(store, task_of(SMALL, parts, separate_upto=3)).parts
     assert (held.cancels, held.rows) == (False, 8)
 
 

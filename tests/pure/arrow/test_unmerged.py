@@ -135,7 +135,7 @@ def test_updates(some: list[Update], at: list[int], time: int, after: int, event
     bounds = [(0, cut, since), (cut, upper, 0)]
     held = [trace(store, SMALL, Description(lower, middle, s), some) for lower, middle, s in bounds if lower < middle]
     rest = [of_updates(SMALL, [u for u in some if u.time >= upper][n::2]) for n in (0, 1)]
-    waiting = [write(store, SMALL, few, part_rows=2, group_rows=1, tell_consolidated=True) for few in rest]
+    waiting = [write(store, SMALL, few, part_rows=2, group_rows=1, records_consolidated=True) for few in rest]
     # Either two ingests, or the files of one, in tasks of their own.
     if one_ingest:
         waiting = [tuple(part for parts in waiting for part in parts)]
@@ -204,7 +204,7 @@ def test_what_is_held_is_read_as_it_is_once_what_cancels_is_apart() -> None:
     state = Arrangement(KEYED, complete_below=20, seal=20, trace=(before,))
     assert split_answer(store, plan_as_of(state), net=None)[1] == 0
     assert isinstance(before.parts, tuple)
-    asked = MergeTask(KEYED, before.parts, KeyRange(), 0, 20, CompactionFunction(0), "out", apart_upto=20)
+    asked = MergeTask(KEYED, before.parts, KeyRange(), 0, 20, CompactionFunction(0), "out", separate_upto=20)
     parts = merge_range(store, asked).parts
     after = replace(state, trace=(replace(before, id="apart", parts=parts, part_count=len(parts)),))
     found, plain = split_answer(store, plan_as_of(after), net=None)

@@ -15,7 +15,7 @@ from tidemark.arrow.decode import content
 from tidemark.arrow.decode.source import BadFile
 from tidemark.arrow.kernels.ingest import ingest_files
 from tidemark.model.collection import Collection, Column, ColumnType, Format
-from tidemark.model.ledger import Status, stands
+from tidemark.model.ledger import Status, verdict_applies
 from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
@@ -118,4 +118,4 @@ def test_what_has_no_line_ends_is_refused_without_reading_on(
         "and whole?"
     )
     assert (entry.status, answer.parts, entry.sha256) == (Status.QUARANTINED, (), "")
-    assert not stands(entry, listed(path), declared), "what was not read whole is looked at again"
+    assert not verdict_applies(entry, listed(path), declared), "what was not read whole is looked at again"

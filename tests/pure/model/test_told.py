@@ -57,10 +57,10 @@ def drain(held: Arrangement, upper: int) -> Arrangement:
 
 def test_a_drain_moves_what_was_told_and_withdrawn_and_forgets_what_cannot_be_corrected() -> None:
     withdrawn = done(state(), ingested(learned(3, Effect.WITHDRAWN)))
-    assert (withdrawn.tells(39), list(withdrawn.told)) == (False, [29, 39])
+    assert (withdrawn.is_announced(39), list(withdrawn.told)) == (False, [29, 39])
     assert list(drain(withdrawn, 41).told) == [29]
     again = done(withdrawn, ingested(learned(3, Effect.ANNOUNCED, "again")))
-    assert (again.tells(39), list(drain(again, 41).told)) == (True, [29, 39])
+    assert (again.is_announced(39), list(drain(again, 41).told)) == (True, [29, 39])
     later = replace(again, complete_below=50, seal=50)
     assert list(drain(later, 50).told) == [39]
 
@@ -112,10 +112,10 @@ def test_the_youngest_goes_first_and_what_is_put_back_is_the_youngest() -> None:
     assert isinstance(outcome, Stale)
     assert outcome.reason == "the full snapshot of 29 was told as batch again; quarantine that batch first"
     out = done(held, Quarantined("again", RUN), Quarantined("w", RUN))
-    assert out.tells(29)
+    assert out.is_announced(29)
     assert isinstance(apply(out, Released("again", RUN)), Stale)
-    assert not done(out, Released("w", RUN)).tells(29)
-    assert done(out, Released("w", RUN), Released("again", RUN)).tells(29)
+    assert not done(out, Released("w", RUN)).is_announced(29)
+    assert done(out, Released("w", RUN), Released("again", RUN)).is_announced(29)
 
 
 def test_a_full_snapshot_is_told_once_and_before_it_is_corrected() -> None:

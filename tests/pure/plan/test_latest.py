@@ -8,7 +8,7 @@ from tests.pure.arrow.samples import collection
 from tidemark.model.collection import Column, ColumnType, Envelope
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.key import BEHIND_NULL, NULL, Bound
-from tidemark.plan.latest import is_of_one_key
+from tidemark.plan.latest import asks_one_key
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, ReadTask
 
 pytestmark = pytest.mark.pure
@@ -39,10 +39,10 @@ def task_of(keys: KeyRange, width: int = 1, ranges: tuple[KeyRange, ...] = ()) -
     ],
 )
 def test_a_range_of_one_key(width: int, lower: Bound | None, upper: Bound | None, is_one: bool) -> None:
-    assert is_of_one_key(task_of(KeyRange(lower, upper), width)) is is_one
+    assert asks_one_key(task_of(KeyRange(lower, upper), width)) is is_one
 
 
 def test_all_keys_and_several_ranges_are_not_one() -> None:
     one = KeyRange((1,), (2,))
-    assert not is_of_one_key(task_of(ALL_KEYS))
-    assert not is_of_one_key(task_of(one, ranges=(one, one)))
+    assert not asks_one_key(task_of(ALL_KEYS))
+    assert not asks_one_key(task_of(one, ranges=(one, one)))

@@ -79,7 +79,7 @@ def test_a_small_table_is_in_the_state(count: int):
     assert parts_table.load(store, some) == some
     assert not store.objects
     if count:
-        apart = parts_table.save_apart(store, KEY, some)
+        apart = parts_table.save_separately(store, KEY, some)
         assert (parts_table.load(store, apart), list(store.objects)) == (some, [KEY])
 
 
@@ -172,7 +172,7 @@ def test_no_block_is_passed_over_that_has_a_part_the_read_takes(
         for name, value in (("SMALL", 0), ("WHOLE", 0), ("LEAF", 1), ("FAN_OUT", 2)):
             patch.setattr(parts_table, name, value)
         store = MemoryStore()
-        table = parts_table.save_apart(store, KEY, parts)
+        table = parts_table.save_separately(store, KEY, parts)
         lower, upper = (None if sums else (keys[0],)), (keys[1] + 1,)
         for held in (table, tuple(parts)):
             state = state_of(held, parts)

@@ -87,7 +87,7 @@ def backfill_page(of: Subject, chosen: Range | None, now: int, runs: Runs, *, ma
 
 def report_page(pinned: Pinned, chosen: Range, now: int, may_read: Ask) -> Page:
     """The page of what came of some days: a line for each, and how far what is computed from them has followed. It
-    loads itself anew until all are complete."""
+    reloads itself until all are complete."""
     name = pinned.name
     content = [
         tag("h1", name, " ", tag("span", f"from {chosen.first} to {chosen.last}", class_="quiet")),

@@ -1,4 +1,4 @@
-"""The routes of one collection: where it stands, what it is, its intervals and its rows."""
+"""The routes of one collection: its state, what it is, its intervals and its rows."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ MOST_CELLS = 750
 """Cells of one page: two years of days, a month of hours."""
 DAY = 86_400_000_000
 _MEASURED = 8
-"""Intervals whose lengths tell how long a page is."""
+"""Intervals whose lengths decide how long a page is."""
 
 _SAYS = {
     "complete": "complete",
@@ -59,7 +59,7 @@ def shown(landed: Landed, now: int, upto: int | None = None) -> Shown:
     some = last = schedule.latest(upper)
     for _ in range(_MEASURED):
         some = schedule.latest(some - 1)
-    # Intervals may differ in length: these few tell how far back a page reaches, and a page may have fewer cells.
+    # Intervals may differ in length: these few decide how far back a page reaches, and a page may have fewer cells.
     lower = max(landed.start, schedule.latest(max(0, last - (last - some) * MOST_CELLS // _MEASURED)))
     found = schedule.beginning(lower, upper)[-MOST_CELLS:]
     return Shown(found, older=found[0].lower > landed.start, newer=upper < end)
@@ -67,7 +67,7 @@ def shown(landed: Landed, now: int, upto: int | None = None) -> Shown:
 
 @dataclass(frozen=True)
 class Cell:
-    """An interval as the calendar shows it: the classes of its cell, and how it stands in one line."""
+    """An interval as the calendar shows it: the classes of its cell, and its state in one line."""
 
     interval: Interval
     marks: Sequence[str]
@@ -128,7 +128,7 @@ def _marks(one: IntervalReport) -> Iterator[str]:
 
 
 def in_words(one: IntervalReport) -> str:
-    """How an interval stands, in one line."""
+    """The state of an interval, in one line."""
     said = [_SAYS[one.standing]]
     if one.files:
         said.append(f"{counted(one.rows, 'row')} of {counted(one.files, 'file')}")
@@ -206,8 +206,8 @@ def interval_page(
     files: Sequence[tuple[str, str, int, int, str]] | None,
     late: Sequence[Markup] = (),
 ) -> Page:
-    """The page of one interval: how it stands and what to do, its files (None: not for who may not read logs), and what
-    is said of its late rows."""
+    """The page of one interval: its state and what to do, its files (None: not for who may not read logs), and what is
+    said of its late rows."""
     one = report
     bounds = [format_instant(time) for time in (one.interval.lower, one.interval.upper)]
     figures: list[tuple[str, object]] = [("files", one.files), ("rows", one.rows), ("late, applied", one.late)]

@@ -45,7 +45,7 @@ def graph(entries: Sequence[Entry]) -> list[Markup]:
         for at, one in enumerate(_inputs(entry))
     }
     at = drawn(heights, list(edges))
-    lines = joined(_line(edge, at, stands) for edge, stands in sorted(edges.items(), key=_loudest_last))
+    lines = joined(_line(edge, at, state) for edge, state in sorted(edges.items(), key=_loudest_last))
     boxes = joined(_box(name, shown.get(name), at.boxes[name], heights[name]) for name in sorted(names))
     width, height = at.width + 2 * _MARGIN, at.height + 2 * _MARGIN
     inside = tag("g", lines, boxes, transform=f"translate({_MARGIN} {_MARGIN})")
@@ -68,7 +68,7 @@ _LEGEND = tag(
 
 
 def short(text: str) -> str:
-    """A time in as few characters as tell it: a midnight is its day, the instants just behind it are counted."""
+    """A time in as few characters as identify it: a midnight is its day, the instants just behind it are counted."""
     second, point, rest = text.removesuffix("Z").partition(".")
     behind = f" +{int(rest.ljust(6, '0'))} µs" if point and rest.startswith("000") else ""
     return second.removesuffix("T00:00:00") + behind
@@ -152,25 +152,25 @@ def _input_row(at: int, one: Entry) -> Markup:
     return _row(at, f"\u25b8 {_cut(one['name'], _SHORT)}", consumed, kind)
 
 
-def _line(edge: Edge, at: Drawn, stands: str) -> Markup:
+def _line(edge: Edge, at: Drawn, state: str) -> Markup:
     points = at.lines[edge]
     (x, y), steps = points[0], []
     for to_x, to_y in points[1:]:
         bend = (x + to_x) / 2
         steps.append(f"C {_pair(bend, y)} {_pair(bend, to_y)} {_pair(to_x, to_y)}")
         x, y = to_x, to_y
-    kind = {"class_": stands} if stands in ("behind", "lags") else {}
+    kind = {"class_": state} if state in ("behind", "lags") else {}
     path = tag("path", d=f"M {_pair(*points[0])} {' '.join(steps)}", **kind)
-    return joined([path, tag("circle", class_=f"end {stands}", cx=_figure(x), cy=_figure(y), r=3.5)])
+    return joined([path, tag("circle", class_=f"end {state}", cx=_figure(x), cy=_figure(y), r=3.5)])
 
 
 def _loudest_last(item: tuple[Edge, str]) -> tuple[int, str, str]:
-    edge, stands = item
-    return ("hidden", "all", "behind", "lags").index(stands), edge.source, edge.target
+    edge, state = item
+    return ("hidden", "all", "behind", "lags").index(state), edge.source, edge.target
 
 
 def _cut(name: str, longest: int) -> str:
-    """A name without its middle where it is too long: its end tells it from its neighbours."""
+    """A name without its middle where it is too long: its end distinguishes it from its neighbours."""
     kept = longest - 1
     return name if len(name) <= longest else f"{name[: kept - kept // 2]}…{name[-(kept // 2) :]}"
 

@@ -36,7 +36,7 @@ _NAMES = {
     "href": re.compile(r"#[\w.-]+"),
     "clip-path": re.compile(r"url\(#[\w.-]+\)"),
 }
-"""What is of the picture itself."""
+"""What belongs to the picture itself."""
 
 
 def inline(svg: bytes, title: str) -> Markup:

@@ -48,7 +48,7 @@ MOST_FILES, MOST_RUNS, MOST_RESULTS = 200, 10, 10
 
 def calendar_of(pinned: Pinned, now: int, upto: int | None) -> Page:
     """The calendar of a collection at a version, as of `now` (µs): of the intervals of its schedule, or of a derived
-    one of the days that its newest versions tell of."""
+    one of the days that its newest versions report."""
     state, name = pinned.state, pinned.name
     if state.collection.is_derived:
         days = _days(pinned)

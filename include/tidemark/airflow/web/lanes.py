@@ -16,7 +16,7 @@ NARROWEST = 0.5
 
 def lanes(entry: Mapping[str, Any]) -> Markup:
     """One lane for each level, oldest left. A bar spans the interval of its batch, or of all that have the same one: a
-    day's may be many while it is open. Its colour tells trace from unsealed."""
+    day's may be many while it is open. Its colour distinguishes trace from unsealed."""
     batches = entry["batches"]
     if not batches:
         return tag("p", "none yet", class_="quiet")

@@ -1,4 +1,4 @@
-"""Where the boxes of a graph of collections stand, and the lines between them: inputs left of what is made of them."""
+"""Where the boxes of a graph of collections are, and the lines between them: inputs left of what is made of them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def drawn(heights: Mapping[str, float], edges: Sequence[Edge]) -> Drawn:
 
 
 def _columns(names: Iterable[str], edges: Sequence[Edge]) -> dict[str, int]:
-    """The column of each: right of all its inputs. What is computed from itself stands where it is met first."""
+    """The column of each: right of all its inputs. What is computed from itself is where it is met first."""
     inputs: dict[str, list[str]] = {name: [] for name in names}
     for edge in edges:
         inputs[edge.target].append(edge.source)
@@ -89,7 +89,7 @@ def _chain(edge: Edge, columns: Mapping[str, int]) -> list[Node]:
 
 
 def _order(layers: list[list[Node]], chains: Iterable[Sequence[Node]]) -> None:
-    """Order each column by where the neighbours of its nodes stand, so that few lines cross."""
+    """Order each column by where the neighbours of its nodes are, so that few lines cross."""
     near: dict[Node, list[Node]] = {node: [] for layer in layers for node in layer}
     for chain in chains:
         for left, right in pairwise(chain):
@@ -108,7 +108,7 @@ def _order(layers: list[list[Node]], chains: Iterable[Sequence[Node]]) -> None:
 def _tops(
     layers: list[list[Node]], chains: Iterable[Sequence[Node]], height_of: Callable[[Node], float]
 ) -> dict[Node, float]:
-    """Where each node begins: as high as its left neighbours stand on average, below what is above it."""
+    """Where each node begins: as high as its left neighbours are on average, below what is above it."""
     left: dict[Node, list[Node]] = {}
     for chain in chains:
         for one, other in pairwise(chain):

@@ -25,6 +25,6 @@ def joined(parts: Iterable[str]) -> Markup:
 
 
 def with_commands(text: str) -> Markup:
-    """Text in which commands stand between backticks."""
+    """Text in which commands are between backticks."""
     pieces = text.split("`")
     return joined(tag("code", piece) if at % 2 else piece for at, piece in enumerate(pieces))

@@ -1,4 +1,4 @@
-"""Where every collection below a root stands, as JSON values."""
+"""The state of every collection below a root, as JSON values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidemark.storage import open_store
 from tidemark.storage.log.log import Head
 
 COLLECTIONS = 50
-"""Most collections on one page, which a browser loads anew every few seconds: each is read from the store."""
+"""Most collections on one page, which a browser reloads every few seconds: each is read from the store."""
 CHANGES = 12
 """Newest versions shown of each collection: about one run."""
 LOOKED_THROUGH = 5 * CHANGES
@@ -51,7 +51,7 @@ def overview(root: str, may_read: Callable[[str], bool], *, after: str = "") -> 
 
 def describe(root: str, name: str, may_read: Callable[[str], bool]) -> dict[str, Any] | None:
     """A collection's status, batches and newest changes; None where there is none. Of the inputs of a derived one that
-    `may_read` does not admit it says how far they were consumed, which is the collection's own, and no more."""
+    `may_read` does not admit it says how far they were consumed, which is the collection's own, and nothing else."""
     return _entry_of(_Found(root), name, may_read)
 
 
@@ -131,7 +131,7 @@ def _ends(collection: Collection, found: _Found, may_read: Callable[[str], bool]
 
 
 def _shown(follows: dict[str, Any], may_read: Callable[[str], bool]) -> dict[str, Any]:
-    """How a collection follows its inputs, without where those stand that are not to be read."""
+    """How a collection follows its inputs, without the state of those that are not to be read."""
     nothing = {"readable": 0, "readable_text": None, "complete_below": 0, "complete_below_text": None}
     hidden = {one["name"] for one in follows["inputs"] if not may_read(one["name"])}
     inputs = [{**one, **nothing, "stands": "hidden"} if one["name"] in hidden else one for one in follows["inputs"]]
@@ -140,11 +140,11 @@ def _shown(follows: dict[str, Any], may_read: Callable[[str], bool]) -> dict[str
 
 def _changes(opened: OpenCollection) -> Iterator[Entry]:
     """What became of attempts, newest first."""
-    return history(opened.log, limit=LOOKED_THROUGH, upto=opened.version, tells=_tells)
+    return history(opened.log, limit=LOOKED_THROUGH, upto=opened.version, is_shown=_is_shown)
 
 
-def _tells(change: Change) -> bool:
-    """That an attempt started says little; nor does that of what is computed from it each holds what it has to read."""
+def _is_shown(change: Change) -> bool:
+    """Whether a change says enough to be shown: not that an attempt started, nor a hold of what is computed from it."""
     if isinstance(change, HoldPlaced):
         return not change.hold.name.startswith(HOLD)
     return not isinstance(change, Attempted)

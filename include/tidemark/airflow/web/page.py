@@ -72,9 +72,9 @@ class Page:
 
 
 def document(title: str, *content: str, refresh: bool = False, script: str = "", **policy_of: bool) -> Page:
-    """A whole page; `refresh`: one that loads itself anew every REFRESH_SECONDS. The others are what `policy.page`
-    takes: `linked` for one whose links lead on to pages of ours in Airflow's frame, `forms`, `downloads`; a `script` is
-    run as a module once the page is there."""
+    """A whole page; `refresh`: one that reloads itself every REFRESH_SECONDS. The others are what `policy.page` takes:
+    `linked` for one whose links lead on to pages of ours in Airflow's frame, `forms`, `downloads`; a `script` is run as
+    a module once the page is there."""
     again = Markup(f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">') if refresh else ""
     head = joined([Markup('<meta charset="utf-8">'), again, tag("title", title), tag("style", Markup(STYLE))])
     module = [tag("script", Markup(script), type="module")] if script else []
@@ -102,7 +102,7 @@ def overview_page(
     ] or [nothing]
     title = tag("h1", "Tidemark ", tag("span", f"collections in {root}", class_="quiet"))
     others = _other_pages(entries, after, more)
-    lines = standings(entries, now, _stand, sort=sort, after=after)
+    lines = standings(entries, now, _short_verdict, sort=sort, after=after)
     return document("Tidemark", title, *others, *lines, *drawing.graph(entries), *cards, *others, refresh=True)
 
 
@@ -227,8 +227,8 @@ def _seconds(time: int) -> Markup:
 
 
 def _verdict(entry: Mapping[str, Any]) -> list[Markup]:
-    """How it stands in a few words, and what comes next where there is something to be done."""
-    words, class_ = _stands_at(entry)
+    """Its state in a few words, and what comes next where there is something to be done."""
+    words, class_ = _state_of(entry)
     next_ = joined(["; next is ", tag("code", entry["next_step"])]) if class_ != "good" else ""
     batches = entry["quarantine"]
     due = any(batch["may_be_released"] for batch in batches)
@@ -238,9 +238,9 @@ def _verdict(entry: Mapping[str, Any]) -> list[Markup]:
     return [tag("span", words, next_, class_=class_), *(quarantine if batches else [])]
 
 
-def _stand(entry: Mapping[str, Any]) -> Markup:
-    """How it stands, in a line of a table."""
-    said, class_ = _stands_at(entry, drawing.short)
+def _short_verdict(entry: Mapping[str, Any]) -> Markup:
+    """Its state, in a line of a table."""
+    said, class_ = _state_of(entry, drawing.short)
     return tag("span", said, class_=class_)
 
 
@@ -249,7 +249,7 @@ def _overdue(entry: Mapping[str, Any]) -> list[Markup]:
     return [tag("p", entry["overdue"], class_="bad")] if entry.get("overdue") else []
 
 
-def _stands_at(entry: Mapping[str, Any], written: Callable[[str], str] = str) -> tuple[str, str]:
+def _state_of(entry: Mapping[str, Any], written: Callable[[str], str] = str) -> tuple[str, str]:
     if entry["follows"] and entry["follows"]["waits_for"]:
         return f"waits for {entry['follows']['waits_for']}", "bad"
     if entry["waiting_for"]:
@@ -338,7 +338,12 @@ def _inputs(entry: Mapping[str, Any]) -> list[Markup]:
     if follows is None:
         return []
     lines = [
-        (one["name"], tag("code", one["consumed_text"] or "–"), tag("code", one["readable_text"] or "–"), _stands(one))
+        (
+            one["name"],
+            tag("code", one["consumed_text"] or "–"),
+            tag("code", one["readable_text"] or "–"),
+            _state_of_input(one),
+        )
         for one in follows["inputs"]
     ]
     header = ("input", "consumed up to", "readable up to", "")
@@ -346,6 +351,6 @@ def _inputs(entry: Mapping[str, Any]) -> list[Markup]:
     return [tag("h3", "Inputs"), table(header, lines), *last]
 
 
-def _stands(one: Mapping[str, Any]) -> Markup:
+def _state_of_input(one: Mapping[str, Any]) -> Markup:
     says = {"all": "all of it", "behind": "has more", "lags": "waited for", "hidden": "not yours to see"}[one["stands"]]
     return tag("span", says, class_={"lags": "bad", "all": "good"}.get(one["stands"], "quiet"))

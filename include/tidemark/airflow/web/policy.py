@@ -44,9 +44,9 @@ def page(
     """The policy of a page whose one style sheet is `style`.
 
     Its sandbox gives a page no origin: a click may lead to Airflow's pages, nothing else leads anywhere. A `live` page
-    loads itself anew, which browsers call automatic and allow only where scripts would be (there are none: no source
-    of them is allowed); and as itself, or the login would not come along. So does a `linked` one, whose links lead on
-    to our pages: within Airflow's frame a login goes along only where a page comes from itself.
+    reloads itself, which browsers call automatic and allow only where scripts would be (there are none: no source of
+    them is allowed); and as itself, or the login would not come along. So does a `linked` one, whose links lead on to
+    our pages: within Airflow's frame a login goes along only where a page comes from itself.
 
     A page with `forms` may ask our pages what was filled in, one with `downloads` may give a file. The one page with a
     `script` runs that text and no other, and it speaks to nobody but the server that it came from.

@@ -1,4 +1,4 @@
-"""The table of collections: how each stands, in one line, by whichever column one looks for."""
+"""The table of collections: the state of each, in one line, by whichever column one looks for."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ KEY_LENGTH = 40
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the page shows: some windows, by what they are drawn, and the choice they are of."""
+    """What the page shows: some windows, by what they are drawn, and the choice they belong to."""
 
     state: Arrangement
     choice: Choice
@@ -118,7 +118,7 @@ def _line(name: str, links: Sequence[Markup]) -> Markup:
 
 
 def _keys(opened: OpenCollection, seen: _Seen) -> Iterator[Markup]:
-    """Links to keys, and to those that lie between them and are not listed."""
+    """Links to keys, and to those that are between them and are not listed."""
     choice, chosen = seen.choice, seen.found.key
     listed = keys_between(opened, Gap(key_of(choice.above), key_of(choice.below)), KEYS, A_LOOK)
     yield choice.link("all", key="", above="", below="")
@@ -188,7 +188,7 @@ def _table(seen: _Seen) -> Markup:
         *([plain_line(str(value), TOKEN) for value in columns[one.name]] for one in seen.columns),
         *(_times(columns[name]) for name in (WINDOW_START, WINDOW_END)),
         [plain_line(value, TOKEN) if isinstance(value, str) else value for value in columns[seen.value]],
-        list(map(_stands, columns[CLOSED], columns[FINAL])),
+        list(map(_state_of, columns[CLOSED], columns[FINAL])),
         list(map(_corrected, columns[REVISION], columns[LAST_CHANGED])),
         _times(columns[FIRST_KNOWN]),
     ]
@@ -200,7 +200,7 @@ def _times(values: Sequence[Any]) -> list[Markup]:
     return [tag("time", value) for value in values]
 
 
-def _stands(closed: bool, final: bool) -> str:
+def _state_of(closed: bool, final: bool) -> str:
     return "final" if final else "closed" if closed else "open"
 
 

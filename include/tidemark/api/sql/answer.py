@@ -88,8 +88,8 @@ class SqlAnswer(Tabular):
         return f"sql over {read or 'no collection'}" + (f", complete below {format_instant(below)}" if below else "")
 
     def explain(self) -> list[Explanation]:
-        """What each read of the statement opens and why no more, as DuckDB asks for columns and filters. Only footers
-        are opened for it; what DuckDB finds out from rows on the way, as of joins, is not known to it."""
+        """What each read of the statement opens and why it skips the rest, as DuckDB asks for columns and filters. Only
+        footers are opened for it; what DuckDB finds out from rows on the way, as of joins, is not known to it."""
         found: list[Explanation] = []
         database = Database(self._memory)
         try:

@@ -6,7 +6,7 @@ Only these spans of the text are replaced; all else is DuckDB's, as it was writt
     SELECT f.carrier FROM "flights 1" f JOIN "carriers 2" AS "carriers" ON …
 
 and `sources` says that `flights 1` is `as_of` of flights with `time='2013-01-03'`, and `carriers 2` its `changes`. The
-text is taken apart by DuckDB's own tokenizer, so that what is in texts, comments and quoted names is left alone.
+text is split by DuckDB's own tokenizer, so that what is in texts, comments and quoted names is left alone.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ MOST_CHARACTERS = 1_000_000
 
 
 def parsed(text: str) -> Statement:
-    """A statement taken apart. InvalidUsage for arguments that our functions do not take, and for clauses that say no
-    time."""
+    """A statement with its sources and other names. InvalidUsage for arguments that our functions do not take, and for
+    clauses that say no time."""
     if len(text) > MOST_CHARACTERS:
         raise InvalidUsage(f"the statement has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read")
     if "\0" in text:

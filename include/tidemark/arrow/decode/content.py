@@ -53,7 +53,7 @@ class BadFile(Exception):
 
 
 class NumberAsTime(BadFile):
-    """A whole number stands where a timestamp or a date is declared, and nothing says what it counts."""
+    """A source file has a whole number where a timestamp or a date is declared, and nothing says what it counts."""
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def memory_is_no_verdict(what: str) -> Iterator[None]:
 
 def another_kind(head: bytes, file_format: Format) -> str | None:
     """What a file is that begins so, and what to do, if it is plainly of another kind than its format says: one that is
-    compressed, say, of which a reader of texts would only tell that a column is missing. Else None."""
+    compressed, for example, of which a reader of texts would only report that a column is missing. Else None."""
     if file_format is not Format.PARQUET and _PARQUET.match(head[:HEAD]):
         return "is Parquet; write format: parquet"
     return next((words for begins, words in _KINDS if begins.match(head)), None)

@@ -58,7 +58,7 @@ def line_of(content: Content, row: int) -> int:
 
 
 def _parsed(body: _Body, header: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    # Columns by their places: names of others may be anything, and stand twice.
+    # Columns by their places: names of others may be anything, and may be there twice.
     places = [str(header.index(name)) for name in columns]
     blocks = pa.csv.open_csv(
         pa.PythonFile(body, mode="r"),
@@ -122,8 +122,8 @@ def _fields(record: bytes) -> list[str]:
 def _shown(header: Sequence[str]) -> str:
     """The names of a header for a message: those that are not what they seem in quotes."""
     names = listed(name if name and name == name.strip() else repr(name) for name in header)
-    apart = len(header) == 1 and any(letter in header[0] for letter in ";\t|")
-    return f"{names}, and commas separate fields" if apart else names
+    has_other_separator = len(header) == 1 and any(letter in header[0] for letter in ";\t|")
+    return f"{names}, and commas separate fields" if has_other_separator else names
 
 
 def _explained(content: Content, width: int, error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Where the records of a CSV file stand, and what is wrong with its quotes: seen from its bytes alone, in one pass."""
+"""Where the records of a CSV file are, and what is wrong with its quotes: seen from its bytes alone, in one pass."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _lines(data: bytes) -> int:
 
 
 class Scanner:
-    """Watches bytes go by: the first double quote that stands where none may, and the longest record."""
+    """Watches bytes go by: the first double quote that is where none may be, and the longest record."""
 
     def __init__(self, line: int = 1) -> None:
         self._line = line

@@ -1,4 +1,4 @@
-"""What the change messages of Debezium say: one row for each key whose value a message tells of (debezium_files.py).
+"""What the change messages of Debezium say: one row for each key whose value a message reports (debezium_files.py).
 
     c, r, u    the key of the after-image has the value of the after-image
     u          whose before-image has another key: that key is deleted too, at the same place in source order

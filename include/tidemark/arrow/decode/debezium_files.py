@@ -1,6 +1,6 @@
 """Files of Debezium messages, as flat columns: `op`, `after.name`, `source.ts_ms`, and `key.id` of the message's key.
 
-A message stands bare, `{"op": …, "before": …, "after": …, "source": …}`, or wrapped, `{"schema": …, "payload": …}`, as
+A message is bare, `{"op": …, "before": …, "after": …, "source": …}`, or wrapped, `{"schema": …, "payload": …}`, as
 the converters of Kafka Connect write it; or with its key beside it, `{"key": …, "value": …}`, as sinks do. One file
 holds one form, seen at its first message. A message that is null has TOMBSTONE as its `op`.
 """
@@ -35,7 +35,7 @@ _NO_OP = (
 
 @dataclass(frozen=True)
 class _Form:
-    """Where the fields of a message and of its key stand."""
+    """Where the fields of a message and of its key are."""
 
     body: str = ""
     key: str = "key"

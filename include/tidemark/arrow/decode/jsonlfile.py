@@ -89,7 +89,7 @@ def raw_type(declared: ValueType) -> pa.DataType:
 
 
 def line_of(content: Content, row: int) -> int:
-    """The line on which a row (from 0) stands."""
+    """The line on which a row (from 0) is."""
     return next((line for at, (line, _) in enumerate(_lines(content)) if at == row), 0)
 
 
@@ -339,7 +339,7 @@ class _Pairs(Pairs):
         return dict(self)
 
     def at(self, path: str) -> tuple[Any, str | None]:
-        """What stands at a path (None if nothing does), and what is wrong on the way there."""
+        """What is at a path (None if nothing is), and what is wrong on the way there."""
         value: Any = self
         for step in path.split("."):
             if value is None:

@@ -5,7 +5,7 @@
     map           an object; its keys are texts                       binary                        a text, base64
     bool, null    true, false, null                                   date, timestamp               a text, ISO 8601 UTC
 
-A float stands for the shortest number that reads back as it, one of 16 bits for all its digits, which are few. What has
+A float becomes the shortest number that reads back as it; one of 16 bits keeps all its digits, which are few. What has
 no JSON is a Misfit: NaN, a name twice, a time of nanoseconds or beyond the years 1 to 9999, other types (times of day,
 durations, maps by anything but texts).
 """

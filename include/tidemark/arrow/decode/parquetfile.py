@@ -1,6 +1,6 @@
 """Reading a whole Parquet file, not less of it, in batches of bounded bytes.
 
-Encodings hide what a value takes in memory: one of 1 MB that a dictionary holds once may stand in a million rows. So
+Encodings hide what a value takes in memory: one of 1 MB that a dictionary holds once may be in a million rows. So
 long texts are read as dictionaries, and expanded only as many rows at a time as fit. Where the readers of all columns
 would take too much, a few columns are read at a time (rowgroups.py).
 """

@@ -1,6 +1,6 @@
 """What the columns of a Parquet file take in memory while they are read, before they are.
 
-The footer tells their bytes as they are encoded. Of texts in a dictionary, which may be few bytes and very many as
+The footer says how many bytes they have encoded. Of texts in a dictionary, which may be few bytes and very many as
 rows, the longest value is looked up. Reading texts as dictionaries bounds what they take where their values are long.
 But Arrow keeps a table of all values of a column then, which takes twelve times what the column has in the file: so
 where values are short they are read as they are, and where there are many columns a few at a time.
@@ -28,7 +28,7 @@ GROUP_BYTES = 64 * 2**20
 SHORT_BYTES = 16 * 2**10
 """Bytes of the longest values of a row's texts, together, that are read as they are."""
 _LEAST_ROWS = 64
-"""Rows asked of Parquet at once, however wide they may be: its encodings do not tell."""
+"""Rows asked of Parquet at once, however wide they may be: its encodings do not say how wide."""
 _CHECKED = 32
 """Columns whose metadata are checked at once."""
 _AS_DICTIONARY = 12
@@ -96,7 +96,7 @@ class Columns:
         wanted = [leaf for path in paths for leaf in self.leaves[path]]
         rows = BATCH_BYTES // (16 * max(1, len(wanted)))
         if read > 2 * BATCH_BYTES:
-            # Eight times as careful as the average: large values may stand together.
+            # Eight times as careful as the average: large values may be neighbours.
             rows = min(rows, BATCH_BYTES * group.rows // max(1, self.size(group, paths)) // 8)
         short = set(paths) & self.longest.keys() - set(dictionaries)
         rows = min(rows, 2 * BATCH_BYTES // max(1, sum(self.longest[path] for path in short)))

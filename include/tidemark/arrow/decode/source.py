@@ -4,7 +4,7 @@
 
 Each table holds the key and value columns, the other columns the envelope needs (times, order_by, diff, those of
 delete_when) under their own names, and `_row`, the position in the file from 0. Other columns are ignored. A change
-message of Debezium gives a row for each key it tells of, with `_deleted` (debezium.py).
+message of Debezium gives a row for each key that it reports on, with `_deleted` (debezium.py).
 Nothing is ever rounded, wrapped or guessed (strict.py says what fits what).
 """
 

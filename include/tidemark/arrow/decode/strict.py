@@ -4,7 +4,7 @@
     bool       bool                                 true, false               true, false in any case; 1, 0
     int        any integer within 64 bits, signed   12; not 12.0, not 1e3     12, -12; not +12
     float      any float; integers up to 2^53       any; NaN, Infinity        any number; nan, inf
-    string     any string                           a text                    as it stands; empty is empty
+    string     any string                           a text                    as written; empty is empty
     date       date                                 "2013-01-02"              2013-01-02
     timestamp  any, if no nanoseconds are lost      ISO 8601 text             ISO 8601
     decimal    decimals, integers, texts of both;   12, -12.50, 1e2, "12.50"  12, -12.50, 1e2, .5, +1

@@ -84,7 +84,7 @@ def refusal(content: Content, file_format: Format, column: str, problem: str, ro
 
 
 def place(content: Content, file_format: Format, row: int) -> str:
-    """Where a row (from 0) stands, for people: its line as an editor counts them, or its number from 1."""
+    """Where a row (from 0) is, for people: its line as an editor counts them, or its number from 1."""
     match file_format:
         case Format.PARQUET:
             return f"row {row + 1}"

@@ -1,4 +1,4 @@
-"""Telling rows that lie ahead apart, by the rules of plan/ahead.py; updates by those of plan/undue.py."""
+"""Splitting off rows that are ahead, by the rules of plan/ahead.py; updates by those of plan/undue.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cut_of(tables: Iterable[pa.Table | pa.RecordBatch], frontier: int, width: in
 
 
 def cut_by_buckets(tables: Iterable[pa.Table | pa.RecordBatch], frontier: int, width: int) -> Cut:
-    """How to cut updates, as a drain at the frontier is to find them: what is due, and what lies ahead by buckets."""
+    """How to cut updates, as a drain at the frontier is to find them: what is due, and what is ahead by buckets."""
     starts = undue.starts_at(frontier, width)
     counts = np.zeros(len(starts) + 1, np.int64)
     for rows in tables:

@@ -65,7 +65,7 @@ def taken_back(store: ObjectStore, task: TakenBackTask) -> TakenBackAnswer:
 
 
 def _facts(store: ObjectStore, task: RetractedTask) -> Iterator[pa.RecordBatch]:
-    """The facts that the files contributed, in order, each with how often it stands from the seal on."""
+    """The facts that the files contributed, in order, each with its multiplicity from the seal on."""
     schema, with_sign = facts_schema(task.collection), signed_schema(task.collection)
     order = sort_columns(task.collection, facts=True)
     columns = [*order, DELETED, *value_columns(task.collection), TIME]

@@ -89,8 +89,8 @@ def differences(
 
 @dataclass
 class _Meanings:
-    """What rows stand for, by the class each is of: those that happened after the first n of `bounds` and not after the
-    next are of class n. Without bounds all are of class 0."""
+    """What rows stand for, by the class of each: those that happened after the first n of `bounds` and not after the
+    next have class n. Without bounds all have class 0."""
 
     bounds: Ints
     classes: Sequence[tuple[StandsFor, ...]]

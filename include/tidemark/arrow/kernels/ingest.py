@@ -68,9 +68,9 @@ def taken(
     number: int,
     take: Callable[[Judged], None],
 ) -> LedgerEntry:
-    """Read a file, judge its rows against `bounds`, hand them on to `take`; the entry that tells of it.
+    """Read a file, judge its rows against `bounds` and hand them on to `take`; the file's ledger entry.
 
-    A file that cannot be taken gives a quarantined one, and nothing is handed on. Raises as `ingest_files` does.
+    A file that cannot be taken gives a quarantined entry, and nothing is handed on. Raises as `ingest_files` does.
     """
     with Gathered("decoded") as room:
         return _taken(store, task, file, bounds, number, take, room)
@@ -89,7 +89,7 @@ def _taken(
         content = fetch(file, task.collection.landed.source.format)
     except BadFile as bad:
         check_as_listed(file)
-        # Without a checksum, for which all of it would be read: the verdict is given anew as soon as it is asked for.
+        # Without a checksum, for which all of it would be read: the verdict is given again as soon as it is asked for.
         return set_aside(task.collection, task.interval, file, "", bad.reason)
     try:
         blocks = _checked(content, task.collection, room)
@@ -143,7 +143,7 @@ def _checked(content: Content, collection: Collection, room: Gathered) -> Iterat
 
 
 class SortedParts:
-    """Gathers applied rows, and writes them sorted whenever enough have come, or there is no more room for them."""
+    """Gathers applied rows, and writes them sorted whenever enough have come, or no room is left for them."""
 
     def __init__(self, store: ObjectStore, task: IngestTask | ReplayTask, room: Gathered) -> None:
         self._store, self._task = store, task
@@ -197,7 +197,7 @@ class SortedParts:
             self._schema,
             key_width=len(key_at_rest(collection)),
             facts=collection.kind.facts,
-            tell_consolidated=not collection.kind.facts,
+            records_consolidated=not collection.kind.facts,
         )
 
     def _cut(self, rows: Sequence[pa.RecordBatch]) -> Cut:

@@ -156,7 +156,7 @@ class _Findings:
         self._last = batch.slice(batch.num_rows - 1)
 
     def _in_order(self, rows: pa.RecordBatch) -> Bools:
-        """Count what is out of order and what stands twice; where a value begins, which two times follow."""
+        """Count rows that are out of order and rows that occur twice; where a value begins, which two times follow."""
         values = len(self._order) - 2
         begins = differs = np.zeros(0, bool)
         for columns, (wrong, differs) in enumerate(neighbours(rows, self._order), 1):

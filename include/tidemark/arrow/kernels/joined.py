@@ -41,7 +41,7 @@ def joined(left: pa.Table, right: pa.Table, equal: Sequence[tuple[str, str]], *,
 
 
 def _once(equal: Sequence[tuple[str, str]]) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Pairs to join by, in which no column stands twice, and those that are looked at afterwards."""
+    """Pairs to join by, in which no column occurs twice, and those that are looked at afterwards."""
     by, besides = dict[str, str](), list[tuple[str, str]]()
     for one, other in equal:
         if one in by or other in by.values():

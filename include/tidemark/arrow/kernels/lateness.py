@@ -37,9 +37,9 @@ APPLIED = "_applied"
 ORIGINAL = "_original_event_time"
 """In a late object: whether a row was applied, and the coordinate it was judged by."""
 REASONS = ("below the seal", "beyond max_lateness", "below since", "moved to the seal", "before its interval")
-"""Why a row is in the late table. The first and the last also stand at late rows that were applied with their event
-time: the last where it is late in any run of its interval, the first where it came when more was complete than then.
-The fourth stands at those only that lost their event time."""
+"""Why a row is in the late table. The first and the last are also given to late rows that were applied with their
+event time: the last where the row is late in any run of its interval, the first where it came when more was complete
+than then. Only rows that lost their event time have the fourth."""
 _BELOW_SEAL, _BEYOND, _BELOW_SINCE, _MOVED, _BEFORE_INTERVAL = range(5)
 
 
@@ -160,7 +160,7 @@ def _verdict(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBound
         dead = beyond | forgotten
         reason = np.where(beyond, _BEYOND, np.where(forgotten, _BELOW_SINCE, bounds.reason))
     # A full snapshot that is announced afterwards was true at the end of its interval all the same.
-    happened = coordinate if landed.event_time or not collection.kind.tells_times else learned
+    happened = coordinate if landed.event_time or not collection.kind.has_times else learned
     if policy.policy == "next_window":
         dead, reason = np.zeros(rows.num_rows, np.bool_), np.full(rows.num_rows, _MOVED)
         happened = np.where(late, bounds.seal, happened)

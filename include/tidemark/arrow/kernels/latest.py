@@ -1,6 +1,6 @@
 """The latest row of each key, on a timeline: which of some rows it is, and which it is for each of many probes.
 
-Rows are those of whole keys, in the order in which rows lie at rest: by key, then by value. Of two rows of a key the
+Rows are those of whole keys, in the order that rows have at rest: by key, then by value. Of two rows of a key the
 later one on the timeline wins; at one time the one that is greater in the columns `ties`; and if these are equal, too,
 the one that is behind the other at rest. So the winner does not depend on when rows came, or in how many batches.
 
@@ -240,7 +240,7 @@ def _sorted(packed: Ints, rank: Ints | None) -> tuple[Ints, Ints]:
     if rank is not None:
         order = np.lexsort((rank, packed))
         return packed[order], order
-    if (packed[1:] >= packed[:-1]).all():  # as where rows lie in order of the timeline
+    if (packed[1:] >= packed[:-1]).all():  # as where rows are in order of the timeline
         return packed, np.arange(count)
     bits = count.bit_length()
     if int(packed.max()) < 2 ** (62 - bits):  # then number and place are one number, which sorts by far the fastest
@@ -257,7 +257,7 @@ def last_open(since: Ints, until: Ints, first: Ints, last: Ints, at: Ints) -> In
 
     Each span is made of the nodes of a binary tree over all times at which one begins or ends, at most two a level; a
     time is in one node of each level. So the place is the greatest, over the levels, that the time's node has up to
-    `last`: of n spans and m questions that takes (n + m) log² n, however the spans lie.
+    `last`: of n spans and m questions that takes (n + m) log² n, wherever the spans are.
 
         >>> since, until = np.array([0, 2, 5]), np.array([9, 4, 9])
         >>> last_open(since, until, np.array([0, 0, 1]), np.array([2, 2, 1]), np.array([3, 4, 4])).tolist()

@@ -76,7 +76,8 @@ def check(store: ObjectStore, ref: ObjectRef) -> None:
 
 class StillReplayed:
     """The letters of one file that is read again, against those that were `replayed`; `number` is the file's among the
-    batch's. Used as a context, within which `again` is given all late rows, and at whose end `entries` tells."""
+    batch's. It is used as a context. Within it `again` is given all late rows; at its end `entries` gives the entries
+    for the ledger."""
 
     def __init__(self, store: ObjectStore, task: RereadTask, replayed: Sequence[Replayed], number: int) -> None:
         self._store, self._task, self._number = store, task, number

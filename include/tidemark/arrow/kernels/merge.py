@@ -68,7 +68,7 @@ ROW_BYTES = 256
 """Of rows that take more bytes than this fewer are kept in memory, so that their bytes are bounded too."""
 
 VALUE_ROWS = 2**14
-"""Updates of one key and value that wait for more of them, to be set apart together."""
+"""The most updates of one key and value that wait for more of them: all are looked at together for what cancels."""
 
 LEAST_SHARE = 8
 """Rows are limited to a part in so many of that at the least, however little memory is left."""
@@ -100,30 +100,32 @@ def merge_range(store: ObjectStore, task: MergeTask) -> WriteAnswer:
     tally = Tally()
     updates = merged(store, task, tally)
     return (
-        write_updates(store, task, updates, tally) if task.apart_upto < 0 else _write_apart(store, task, updates, tally)
+        write_updates(store, task, updates, tally)
+        if task.separate_upto < 0
+        else _write_divided(store, task, updates, tally)
     )
 
 
-def _write_apart(store: ObjectStore, task: MergeTask, updates: Iterable[pa.RecordBatch], tally: Tally) -> WriteAnswer:
+def _write_divided(store: ObjectStore, task: MergeTask, updates: Iterable[pa.RecordBatch], tally: Tally) -> WriteAnswer:
     """As `write_updates`, with what cancels in parts of its own."""
     schema, width = updates_schema(task.collection), len(key_at_rest(task.collection))
     columns = sort_columns(task.collection, facts=False)[:-2]
     with (
         PartWriter(store, task.prefix, schema, key_width=width, facts=False) as kept,
-        PartWriter(store, task.prefix, schema, key_width=width, facts=False, cancels=True) as apart,
+        PartWriter(store, task.prefix, schema, key_width=width, facts=False, cancels=True) as cancelled,
     ):
         for batch in _whole_values(updates, columns):
-            gone = cancelling(batch, columns, task.apart_upto)
+            gone = cancelling(batch, columns, task.separate_upto)
             kept.write(batch.filter(of_bools(~gone)))
-            apart.write(batch.filter(of_bools(gone)))
-        return WriteAnswer((*kept.close(), *apart.close()), tally.rows, tally.digest, tally.fetched.bytes)
+            cancelled.write(batch.filter(of_bools(gone)))
+        return WriteAnswer((*kept.close(), *cancelled.close()), tally.rows, tally.digest, tally.fetched.bytes)
 
 
 def _whole_values(updates: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The same rows, those equal in `columns`, by which they are in order, in one batch: but for more of them than
     VALUE_ROWS (fewer where they are wide), which are looked at in pieces, so that memory is bounded.
 
-    A single pair left apart would keep its part from being answered with as it is (plan/unmerged.py).
+    A single pair split over two batches would keep its part from being answered with as it is (plan/unmerged.py).
     """
     waiting: list[pa.RecordBatch] = []
     for batch in updates:
@@ -139,7 +141,7 @@ def _whole_values(updates: Iterable[pa.RecordBatch], columns: Sequence[str]) -> 
 def write_updates(
     store: ObjectStore, task: UnsealedTask, updates: Iterable[pa.RecordBatch], tally: Tally
 ) -> WriteAnswer:
-    """Write a task's `updates`, consolidated and in order, into parts; `tally` is of what was read for them."""
+    """Write a task's `updates`, consolidated and in order, into parts; `tally` counts what was read for them."""
     schema = updates_schema(task.collection)
     with PartWriter(store, task.prefix, schema, key_width=len(key_at_rest(task.collection)), facts=False) as writer:
         for batch in updates:
@@ -294,8 +296,8 @@ def weight_of_rows(rows: pa.RecordBatch) -> int:
 
 
 def among(batch: pa.RecordBatch, ranges: Sequence[KeyRange], key_columns: Sequence[str]) -> pa.RecordBatch:
-    """The rows of a sorted batch whose key is in one of some ranges, which are ascending and apart. It need not have
-    the key where all are asked for."""
+    """The rows of a sorted batch whose key is in one of some ranges, which ascend and do not overlap. The batch
+    need not have the key where all rows are asked for."""
     if not batch.num_rows or ALL_KEYS in ranges:
         return batch
     least, most = (sort_key_at(batch, row, key_columns) for row in (0, batch.num_rows - 1))
@@ -332,7 +334,7 @@ def pieces_of(
     spanned: Spanned = NO_SPANS,
     fetched: Fetched | None = None,
 ) -> Iterator[Piece]:
-    """The rows of a chain of parts within a range of keys, or within `ranges` in it, which are ascending and apart;
+    """The rows of a chain of parts within a range of keys, or within `ranges` in it, which ascend and do not overlap;
     about `capacity` at a time, each batch prepared. Of row groups that can hold no row `spanned` none is read."""
     asked = ranges or [keys]
     opened = [(part, groups_among(part, asked)) for part in parts]
@@ -358,7 +360,7 @@ def pieces_in_memory(
 
 
 def groups_at_once(part: Part, capacity: int) -> int:
-    """How many row groups to read of a part. Those of fewer rows than they could have are of wide rows."""
+    """How many row groups to read of a part. Those with fewer rows than they could have contain wide rows."""
     full = part.groups[0][1] >= ROW_GROUP_ROWS
     return max(1, capacity // ROW_GROUP_ROWS if full else capacity * ROW_BYTES // ROW_GROUP_BYTES)
 

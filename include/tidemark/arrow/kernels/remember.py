@@ -36,7 +36,7 @@ class Kept(Tally):
 
 
 def remember_range(store: ObjectStore, task: RememberTask) -> WriteAnswer:
-    """Write what stays of the task's facts, those that are said and those that are taken back apart.
+    """Write the task's facts that stay: facts that are said and facts that are retracted, in separate parts.
 
     Raises Corruption if a part is not what was recorded.
     """
@@ -87,8 +87,8 @@ def _pieces(
 
 
 def _summed(rows: pa.RecordBatch, order: Sequence[str], said: Sequence[str]) -> pa.RecordBatch:
-    """What the facts come to. What takes one of them back may be in a batch that is not merged with these: then one may
-    be said twice here."""
+    """The facts, summed up. What retracts a fact may be in a batch that is not merged with these: then the fact may be
+    said twice here."""
     if starts(rows, order).all():
         return rows
     sums = consolidated(sort(rows, said), said)

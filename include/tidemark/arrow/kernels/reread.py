@@ -3,8 +3,8 @@
 The law is the docstring of model/reread.py. Both sides are rows in order: what the files say now, sorted as an
 ingest sorts it, and what they contributed, in parts that are kept. Of updates one streaming merge forwards them, the
 one side with its diffs turned, and sums up what is equal: what did not change cancels where it is read, in bounded
-memory. Both sums of an update are known then, which tell what the files took back from what they newly say. Facts are
-compared by groups (restate.py). What fits into memory is not written before it is compared.
+memory. Both sums of an update are known then: they distinguish what the files retracted from what they newly say. Facts
+are compared by groups (restate.py). What fits into memory is not written before it is compared.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _restated(
     bad: Set[int],
     written: _Written,
 ) -> tuple[Part, ...]:
-    """Facts at rest have no sign: those that are said are written apart from those that are taken back."""
+    """Facts at rest have no sign: facts that are said and facts that are retracted are written separately."""
 
     def counted() -> Iterator[pa.RecordBatch]:
         for rows in restatements(store, task, in_memory, spilled, leaving=bad):
@@ -190,7 +190,7 @@ def compared(
     buffered_rows: int = BUFFERED_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The updates of a correction, in order, all of equal ones in one batch: up to one of what the files say now, and
-    up to one, its diff turned, of what they contributed; `_side` tells them apart. What the files say now is
+    up to one, its diff turned, of what they contributed; `_side` distinguishes them. What the files say now is
     `in_memory`, in order, in the parts `spilled`, and `written` by them; what those numbered `leaving` contributed is
     left as it is, and so is what is not within `keys`."""
     order = _order(task)
@@ -278,13 +278,13 @@ def _writer(store: ObjectStore, task: RereadTask) -> PartWriter:
         facts_schema(collection) if facts else sourced_schema(collection),
         key_width=len(key_at_rest(collection)),
         facts=facts,
-        tell_consolidated=not facts,
+        records_consolidated=not facts,
     )
 
 
 @dataclass
 class _Written:
-    """What a correction comes to, in rows with their multiplicities; `rows` as written, by the number of the file."""
+    """The totals of a correction, in rows with their multiplicities; `rows` as written, by the number of the file."""
 
     task: RereadTask
     added: int = 0

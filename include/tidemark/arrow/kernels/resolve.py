@@ -38,7 +38,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.following import Following
 from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, write_updates
-from tidemark.arrow.kernels.retracted import any_taken_back, signed, signed_schema, standing, takes_back
+from tidemark.arrow.kernels.retracted import any_taken_back, current_facts, signed, signed_schema, takes_back
 from tidemark.arrow.parts.lookup import Lookup, TooWide, Wanted
 from tidemark.arrow.rows.arrays import no_rows, of_bools, of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
@@ -313,7 +313,7 @@ def _numbers(
     diff = place = same = None
     if DIFF in facts.schema.names:
         order = sort_columns(task.collection, facts=True)
-        facts, kept, place, same = standing(facts, new, order, key_columns, value_names)
+        facts, kept, place, same = current_facts(facts, new, order, key_columns, value_names)
         key, new, diff = key[kept], new[kept], integers(facts, DIFF)
     deleted = np.asarray(values(contiguous(facts.column(DELETED))), bool)
     holds = np.arange(facts.num_rows) if same is None else same
@@ -322,7 +322,7 @@ def _numbers(
 
 
 def _numbered(cells: Sequence[pa.RecordBatch], keys: Sequence[Ints]) -> Ints:
-    """Numbers of rows, in order of the keys they are of and their values; equal for equal rows."""
+    """Numbers of rows, in order of the rows' keys and values; equal for equal rows."""
     names = [str(at) for at in range(cells[0].num_columns + 1)]
     rows = [
         pa.RecordBatch.from_arrays([of_numbers(key), *some.columns], names)

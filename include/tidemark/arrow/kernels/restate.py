@@ -1,7 +1,7 @@
-"""Facts that files say anew, less those they have contributed: the difference of two readings, group by group.
+"""Facts that files say when read again, less those they have contributed: the difference of two readings, by groups.
 
 The law is `restated` in model/reread.py: what a file says of a key at one event time and of one order is a group,
-and one that differs is taken back whole and said anew. Both sides are in order of their places, so one streaming merge
+and one that differs is retracted whole and said again. Both sides are in order of their places, so one streaming merge
 brings a group together; in memory are the rows of a round, and all of a group.
 """
 

@@ -55,7 +55,8 @@ def signed(facts: pa.RecordBatch, schema: pa.Schema, sign: int) -> pa.RecordBatc
 def write_signed(
     store: ObjectStore, collection: Collection, prefix: str, facts: Iterable[pa.RecordBatch]
 ) -> tuple[Part, ...]:
-    """Write signed facts, in order, into parts under `prefix`: those that are said apart from those taken back."""
+    """Write signed facts, in order, into parts under `prefix`: facts that are said and facts that are retracted
+    separately."""
     schema, width = facts_schema(collection), len(collection.key)
     with (
         PartWriter(store, prefix, schema, key_width=width, facts=True) as saying,
@@ -67,7 +68,7 @@ def write_signed(
         return saying.close() + taking.close()
 
 
-def standing(
+def current_facts(
     facts: pa.RecordBatch, new: Bools, order: Sequence[str], key_columns: Sequence[str], value_names: Sequence[str]
 ) -> tuple[pa.RecordBatch, Ints, Ints, Ints]:
     """Signed facts in `order` without what was said and taken back before, or at one time.

@@ -1,4 +1,4 @@
-"""What the statistics in a part's footer tell of its columns: no row is read."""
+"""What the statistics in a part's footer say of its columns: no row is read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def chunk_bounds(opened: OpenedPart, field: pa.Field, groups: Sequence[int] | No
 
 def integer_bounds(store: ObjectStore, part: Part, field: pa.Field) -> tuple[int, int] | None:
     """The bounds of a column of ints, dates (days) or timestamps (µs); None if the part has only nulls there, or had
-    the column with a narrower type. Raises Corruption if the file does not tell."""
+    the column with a narrower type. Raises Corruption if the file does not say."""
     with OpenedPart(store, part) as opened:
         if (source := _as_today(opened, field)) is None:
             return None
@@ -45,7 +45,7 @@ def integer_bounds(store: ObjectStore, part: Part, field: pa.Field) -> tuple[int
 
 
 def _as_today(opened: OpenedPart, field: pa.Field) -> pa.Field | None:
-    """The part's field for a column, if it is of the type asked for."""
+    """The part's field for a column, if it has the type asked for."""
     ((_, source),) = found(opened.schema, pa.schema([field]))
     return source if source is not None and source.type == field.type else None
 

@@ -1,5 +1,5 @@
 """The entry of a part's Parquet footer that says of its chunks what Parquet does not: of which timelines they ascend,
-and where on each the rows lie that have a value in a column with nulls (docs/format.md, Parts).
+and where on each those rows are that have a value in a column with nulls (docs/format.md, Parts).
 
 It is small, and decoded only by who asks for it. What was written before format 3 has none.
 """

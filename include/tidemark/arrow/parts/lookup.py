@@ -3,7 +3,7 @@
 A thousand keys among a million touch every row group, and Parquet decodes a row group's column whole: what is left to
 spare is work on the rows that are not asked for. So the first key column alone says which rows can be meant; texts stay
 numbers in a dictionary until these rows are taken; and only they are compared by the whole key. Where not all rows of a
-key are wanted, the columns that tell are read before the rest, which mostly is then not read at all.
+key are wanted, the columns that decide are read before the rest, which mostly is then not read at all.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Lookup:
 
     def rows_of(self, touched: pa.RecordBatch, most: int, narrowing: Narrowing | None = None) -> list[pa.RecordBatch]:
         """The wanted rows whose key is among `touched`, distinct keys in order; in order within each batch. With
-        `narrowing` some rows may be missing, of keys that it asked for no more.
+        `narrowing` some rows may be missing, of keys that it no longer asks for.
 
         Raises TooWide if they are wide, more than `most` bytes, and not of one key only.
         """
@@ -179,11 +179,11 @@ class Lookup:
         groups, near = file.holding(groups, near)
         others = self._rest
         if not self._wanted.all_of(file.part.part):
-            telling = file.rows(groups, self._wanted.columns, near)
-            wanted = self._wanted.test(telling)
+            tested = file.rows(groups, self._wanted.columns, near)
+            wanted = self._wanted.test(tested)
             if not wanted.any():
                 return self._nothing
-            found = _side_by_side([found, telling])
+            found = _side_by_side([found, tested])
             if not wanted.all():
                 found = found.filter(of_bools(wanted))
                 groups, near = file.holding(groups, near[wanted])

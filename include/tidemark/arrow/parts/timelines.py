@@ -93,7 +93,7 @@ class _Chunk:
         self.ascends = bool((numbers[1:] >= numbers[:-1]).all())
 
     def present(self, column: pa.Array) -> Present:
-        """Where on the timeline the rows lie that have a value in a column that has nulls."""
+        """Where on the timeline those rows are that have a value in a column that has nulls."""
         rows, times = len(column) - column.null_count, self._times
         if not rows:
             return Present(None, None, 0)

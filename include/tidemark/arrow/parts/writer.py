@@ -64,7 +64,7 @@ def fresh_name() -> str:
 
 
 class PartWriter:
-    """Writes tables that come in order as parts under `prefix`; `close` tells what was written.
+    """Writes tables that come in order as parts under `prefix`; `close` reports what was written.
 
         with PartWriter(store, prefix, schema, key_width=1, facts=False) as writer:
             writer.write(table)
@@ -73,7 +73,7 @@ class PartWriter:
     Rows must be sorted, within a table and from table to table (InvalidUsage if their keys are not). They are cut into
     row groups by the cut law (parts/cuts.py), and into parts by rows and by what they take in memory. A part is
     reported only after its file is whole and durable; leaving the block without `close` abandons the open file.
-    With `tell_consolidated` the record of a part of updates, which are then in order throughout, says whether they
+    With `records_consolidated` the record of a part of updates, which are then in order throughout, says whether they
     are consolidated. With `taken_back` the records of parts of facts say that these are taken back; with `cancels`
     those of parts of updates that these add up to 0.
     """
@@ -90,7 +90,7 @@ class PartWriter:
         part_bytes: int = PART_BYTES,
         group_rows: int = ROW_GROUP_ROWS,
         group_bytes: int = ROW_GROUP_BYTES,
-        tell_consolidated: bool = False,
+        records_consolidated: bool = False,
         taken_back: bool = False,
         cancels: bool = False,
         name: Callable[[], str] = fresh_name,
@@ -99,7 +99,7 @@ class PartWriter:
             raise InvalidUsage(f"columns {schema.names} are not those of {'facts' if facts else 'updates'}")
         self._store, self._prefix, self._name = store, prefix.rstrip("/"), name
         self._schema, self._key_width = schema, key_width
-        self._tell_consolidated, self._taken_back, self._cancels = tell_consolidated, taken_back, cancels
+        self._records_consolidated, self._taken_back, self._cancels = records_consolidated, taken_back, cancels
         self._group_rows, self._group_bytes = group_rows, group_bytes
         self._rules = CutRules(
             rows=group_rows,
@@ -196,7 +196,7 @@ class PartWriter:
 
     def _start(self) -> _OpenPart:
         key = f"{self._prefix}/{self._name()}.parquet"
-        flags = (self._tell_consolidated, self._taken_back, self._cancels)
+        flags = (self._records_consolidated, self._taken_back, self._cancels)
         return _OpenPart(self._store, key, self._schema, self._key_width, *flags)
 
 
@@ -209,12 +209,12 @@ class _OpenPart:
         key: str,
         schema: pa.Schema,
         key_width: int,
-        tell_consolidated: bool,
+        records_consolidated: bool,
         taken_back: bool,
         cancels: bool,
     ) -> None:
         self._key = key
-        self._consolidated, self._taken_back, self._cancels = tell_consolidated, taken_back, cancels
+        self._consolidated, self._taken_back, self._cancels = records_consolidated, taken_back, cancels
         self._last_row: pa.RecordBatch = None
         self._groups: list[tuple[Key, int]] = []
         self._last_key: Key = ()
@@ -316,7 +316,7 @@ class HashingSink:
 def _parquet_options(schema: pa.Schema, key_width: int) -> dict[str, Any]:
     """Delta encoding suits sorted keys and times, and is quick; a dictionary suits what repeats, and is given up where
     it gets long: it would cost more than it spares. Arrow's copy of the schema would be a third of a small part, and
-    tells nothing that Parquet's own does not."""
+    says nothing that Parquet's own does not."""
     of_facts = DIFF not in schema.names
     sorted_by = [*schema.names[:key_width], EVENT_TIME] if of_facts else without_source(schema.names[:-1])
     deltas = [field.name for field in schema if _is_integer(field.type) and field.name != DIFF]

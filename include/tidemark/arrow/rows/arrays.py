@@ -45,8 +45,8 @@ def bools_of(array: pa.BooleanArray) -> _Bools:
 def of_values(values: Sequence[Any], of: pa.DataType) -> pa.Array:
     """The column of a type that has these values; None is null. Times and dates are whole numbers here.
 
-    Raises as Arrow does (TypeError, ValueError or ArithmeticError) for what is no value of the type: it is Arrow that
-    is asked then, and whatever is of no plain type of Python it converts.
+    Raises as Arrow does (TypeError, ValueError or ArithmeticError) for what is no value of the type: Arrow is asked
+    then, and converts whatever has no plain type of Python.
     """
     if pa.types.is_temporal(of):
         return of_values(values, pa.int32() if of.bit_width == 32 else pa.int64()).cast(of)

@@ -81,7 +81,7 @@ def _blocks(table: pa.Table | pa.RecordBatch) -> Iterator[pa.Table | pa.RecordBa
 
 
 def row_hashes(table: pa.Table | pa.RecordBatch, *, forward: int = 0) -> Words:
-    """One hash a row, over all columns but `_diff` and `_source`: which file a row is of does not say what it is."""
+    """One hash a row, over all columns but `_diff` and `_source`: the file a row belongs to does not say what it is."""
     hashes = np.full(table.num_rows, SEED)
     for name in table.schema.names:
         if name in (BUCKET, DIFF, SOURCE):

@@ -2,7 +2,7 @@
 
 A user's column is found by its id, however it was called then; by its name where that has no id: Tidemark's own, those
 of a late object that were read and not kept, and all of a file without ids. What the file does not have is null, what
-is of a narrower type is widened, exactly or not at all.
+has a narrower type is widened, exactly or not at all.
 """
 
 from __future__ import annotations

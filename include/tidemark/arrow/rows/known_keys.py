@@ -32,5 +32,5 @@ def numbers_among(keys: pa.RecordBatch, rows: pa.RecordBatch) -> Ints:
 
 
 def _places(column: pa.Array, among: pa.Array) -> Ints:
-    """Where each value stands among different ones; -1 where it does not."""
+    """The place of each value among different ones; -1 where it is none of them."""
     return values(contiguous(pc.index_in(column, among).fill_null(-1))).astype(np.int64)

@@ -93,7 +93,7 @@ class Memory:
     @contextmanager
     def some(self, name: str, wanted: int, *, least: int) -> Iterator[int]:
         """How many bytes may be used in the block: `wanted`, or half of that, and so on; at the worst `least`, which is
-        used whether there is room or not, as less is of no use."""
+        used whether there is room or not, as less would be useless."""
         size, guard = max(wanted, least), None
         while guard is None and size >= max(1, least):
             guard = self.room(name, size)

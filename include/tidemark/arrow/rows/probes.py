@@ -149,7 +149,7 @@ def _exact(column: pa.ChunkedArray | pa.Array, wanted: Wanted) -> pa.Array:
 
 
 def _times(column: pa.ChunkedArray, wanted: Wanted) -> pa.Array:
-    """A column of times as whole numbers. What is finer than a microsecond is cut off: no row lies between."""
+    """A column of times as whole numbers. What is finer than a microsecond is cut off: no row has a time between."""
     plain = _plain(column)
     if pa.types.is_timestamp(plain.type) and plain.type.unit == "ns":
         counted = plain.cast(pa.int64())

@@ -53,7 +53,7 @@ ARROW_TYPES: dict[ColumnType, pa.DataType] = {
 }
 """Of the types without parameters."""
 TIMES = (ColumnType.TIMESTAMP, ColumnType.DATE)
-"""What may stand in a source as a number that counts since the epoch."""
+"""The types whose values a source may write as numbers that count since the epoch."""
 
 
 def arrow_type(of: ValueType) -> pa.DataType:
@@ -85,20 +85,20 @@ def facts_schema(collection: Collection) -> pa.Schema:
 
 
 def unsealed_schema(collection: Collection) -> pa.Schema:
-    """The columns of what an ingest writes: facts, updates, or updates with the file each is of."""
+    """The columns of what an ingest writes: facts, updates, or updates with the file each belongs to."""
     if collection.kind.facts:
         return facts_schema(collection)
     return sourced_schema(collection) if collection.correctable_for else updates_schema(collection)
 
 
 def sourced_schema(collection: Collection) -> pa.Schema:
-    """The columns of updates that say which file each is of. Whoever reads updates need not know of it."""
+    """The columns of updates that say which file each belongs to. Whoever reads updates need not know of it."""
     *others, diff = updates_schema(collection)
     return pa.schema([*others, _required(SOURCE, pa.int64()), diff], metadata=_numbered(collection))
 
 
 def without_source(names: Sequence[str]) -> list[str]:
-    """The columns that say what rows are, and not which file they are of."""
+    """The columns that say what rows are, and not which file they belong to."""
     return [name for name in names if name != SOURCE]
 
 

@@ -1,6 +1,6 @@
 """Few rows added up with many that are in order: only what meets is sorted, all else is copied once.
 
-Where small batches lie over a large one, most rows of the large one meet none of them. By the first column alone it is
+Where small batches overlap a large one, most rows of the large one meet none of them. By the first column alone it is
 found which do (*touched*); these are taken out, put in order and added up with the small ones, and what comes of it is
 put back in their places.
 

@@ -56,8 +56,8 @@ def aggregate_sql(aggregate: Aggregate, of: RowExpression | None, where: RowExpr
 
 
 def _value(of: RowExpression, where: RowExpression | None) -> str:
-    """What an aggregate is of, evaluated only in rows that it is for, where it can raise: an aggregate that Spark gives
-    its rows sorted or distinct evaluates it in all rows, whatever FILTER says."""
+    """The argument of an aggregate, evaluated only in rows that it is for, where it can raise: an aggregate that Spark
+    gives its rows sorted or distinct evaluates it in all rows, whatever FILTER says."""
     is_column = isinstance(parsed(f"SELECT {of.sql}").selects[0].unnest(), exp.Column)
     return of.sql if is_column else in_rows_that_count(of, where)
 

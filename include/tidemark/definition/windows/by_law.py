@@ -1,5 +1,5 @@
-"""What the law of windows (model/window/evaluate.py) needs of a definition: aggregates of columns, and how rows come to
-have these columns. Conditions and expressions of single rows are either steps that plain Python computes
+"""What the law of windows (model/window/evaluate.py) needs of a definition: aggregates of columns, and how rows get
+these columns. Conditions and expressions of single rows are either steps that plain Python computes
 (model/projected_row.py), or a select of single rows that Spark answers; the kernels compute neither."""
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _JSON = (ColumnType.INT, ColumnType.FLOAT, ColumnType.STRING, ColumnType.JSON, C
 
 @dataclass(frozen=True)
 class Lawful:
-    """Windows whose aggregates are of columns: `columns` of the input, and those that a projection (None: rows are as
-    they are) or else the `selects` give. Each select is over the rows of the one before it, under the input's name, and
-    keeps NUMBER. `types` are those of the input's columns, and of what the projection gives."""
+    """Windows whose aggregates have columns as arguments: `columns` of the input, and those that a projection (None:
+    rows are as they are) or else the `selects` give. Each select is over the rows of the one before it, under the
+    input's name, and keeps NUMBER. `types` are those of the input's columns, and of what the projection gives."""
 
     windows: Windows
     happened: bool

@@ -29,9 +29,9 @@ _HAPPENED = Column(HAPPENED, ColumnType.TIMESTAMP)
 
 @dataclass(frozen=True)
 class Checked:
-    """Windows whose names are those of the columns of the view of an input, which is of that `shape`: with `happened`
-    they are on its column HAPPENED. `on` is the type of the column they are on, `where` the condition, and of each
-    aggregate there is what it is of and its condition."""
+    """Windows whose names are those of the columns of the view of an input, which has that `shape`: with `happened`
+    they are on its column HAPPENED. `on` is the type of the column they are on, `where` the condition, and `aggregates`
+    has each aggregate with its argument and its condition."""
 
     windows: Windows
     shape: InputShape

@@ -1,4 +1,4 @@
-"""What a declaration of windows says of single rows: the conditions, and what aggregates are of."""
+"""What a declaration of windows says of single rows: the conditions, and the arguments of aggregates."""
 
 from __future__ import annotations
 

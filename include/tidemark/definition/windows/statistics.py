@@ -1,4 +1,4 @@
-"""What is in each window besides what its definition tells: how many rows, of how many bytes, from when to when.
+"""What is in each window besides what its definition says: how many rows, of how many bytes, from when to when.
 
 The statistics are aggregates of the same windows: so they are computed as the windows are, of whatever kind these are,
 and of the same rows. Where windows take late rows for a while only, which rows these are differs from window to window,
@@ -39,7 +39,7 @@ class Statistics:
     and `key` are SQL over its row. Where windows are on event times the view has HAPPENED, too, and rows that happened
     at different times are different.
 
-    Where windows take late rows for a while only a row stands there once for each place that it counts in, by what
+    Where windows take late rows for a while only, a row is in the view once for each place that it counts in, by what
     counts of it: for each window, with START and END, or, of sliding ones, for each band, with BAND."""
 
     input: str

@@ -1,4 +1,4 @@
-"""The values that aggregates of windows are of, as SQL over single rows, which Spark evaluates in front of a kernel.
+"""The arguments of the aggregates of windows, as SQL over single rows, which Spark evaluates in front of a kernel.
 
 count, sum(fare) where miles > 9      _v1 = CASE WHEN miles > 9 THEN fare END; count, sum(_v1)
 """
@@ -20,8 +20,8 @@ from tidemark.model.window.aggregate import Aggregate, Function
 
 
 def valued_of(declared: Checked, places: Sequence[str]) -> tuple[tuple[ValueColumn, ...], str]:
-    """The aggregates, and the query over rows of the input that gives the columns that they are of, with those of `by`
-    and `places`, which say where a row is. A count of different values is exact."""
+    """The aggregates, and the query over rows of the input that gives the columns that they aggregate, with those of
+    `by` and `places`, which say where a row is. A count of different values is exact."""
     shown = {column: f"`{declared.input}`.`{column}`" for column in (*declared.windows.by, *places)}
     found: list[ValueColumn] = []
     for number, (one, of, where) in enumerate(declared.aggregates):
@@ -62,7 +62,7 @@ def needed(declared: Checked, valued: str) -> tuple[str, ...]:
 
 
 def _value(one: Aggregate, of: RowExpression | None, where: RowExpression | None) -> str:
-    """What an aggregate is of in a row: null where that is not for it."""
+    """The argument of an aggregate in a row: null where the row is not for it."""
     if of is None:
         assert where is not None, "a count of all rows has no value"
         return f"CASE WHEN {where.sql} THEN true END"

@@ -22,16 +22,16 @@ ROWS_OF_SECOND = 100_000
 MOST_COUNTED = 1_000
 """Parquet files whose own count of rows is read; of more the rows stay unknown."""
 
-Standing = Literal["landed", "empty", "not landed", "unreadable"]
+LandingStatus = Literal["landed", "empty", "not landed", "unreadable"]
 
 
 @dataclass(frozen=True)
 class ExpectedInterval:
-    """What lies there for an interval, and whether it was `ingested` already. `rows` is None where no file says it
+    """What the landing has for an interval, and whether it was `ingested` already. `rows` is None where no file says it
     without being read; `problem` says why the landing could not be looked at."""
 
     interval: Interval
-    landed: Standing
+    landed: LandingStatus
     ingested: bool = False
     files: int = 0
     bytes: int = 0
@@ -60,7 +60,7 @@ class Preview:
         """The rows of all files; None where that of one is unknown."""
         return None if any(one.rows is None for one in self.intervals) else sum(one.rows or 0 for one in self.intervals)
 
-    def count(self, landed: Standing) -> int:
+    def count(self, landed: LandingStatus) -> int:
         """How many of the intervals are so."""
         return sum(one.landed == landed for one in self.intervals)
 

@@ -87,7 +87,8 @@ def _learned(change: Ingested, lower: int, upper: int, taken_out: set[str]) -> b
 
 
 def _happened(change: Ingested) -> tuple[int, ...]:
-    """When what a correction tells happened, first and last; a full snapshot that is withdrawn, when it was true."""
+    """When the rows of a correction happened, first and last; of a full snapshot that is withdrawn, when it was
+    true."""
     if change.batch is not None:
         return change.batch.first_event_time, change.batch.last_event_time
     return () if change.snapshot is None else (change.snapshot.time,)

@@ -32,7 +32,7 @@ class DayReport:
 
 
 def day_reports(log: StateLog, state: Arrangement, version: int) -> list[DayReport]:
-    """A report of each day, oldest first, from the first run that the newest VERSIONS versions tell of to the last day
+    """A report of each day, oldest first, from the first run that the newest VERSIONS versions report to the last day
     that any of its runs reached. Batches that were quarantined since do not count."""
     by_day = defaultdict[int, list[Corrected]](list)
     for change in _runs(log, version):

@@ -99,7 +99,7 @@ def _followed(state: Arrangement, given: InputState, one: Usable | Waits, laggar
     if isinstance(one, Waits):
         return FollowedInput(given.name, consumed, 0, 0, "lags")
     all_of_it = consumed is not None and consumed >= one.upper
-    stands: Literal["all", "behind", "lags"] = "all" if all_of_it else "behind"
+    progress: Literal["all", "behind", "lags"] = "all" if all_of_it else "behind"
     return FollowedInput(
-        given.name, consumed, one.upper, one.known_complete, "lags" if given.name == laggard else stands
+        given.name, consumed, one.upper, one.known_complete, "lags" if given.name == laggard else progress
     )

@@ -33,11 +33,12 @@ def history(
     *,
     limit: int | None = None,
     upto: int | None = None,
-    tells: Callable[[Change], bool] = lambda _: True,
+    is_shown: Callable[[Change], bool] = lambda _: True,
 ) -> Iterator[Entry]:
-    """The versions, down from `upto` (None: the newest), whose change `tells`; looked at are at most `limit`."""
+    """The versions, down from `upto` (None: the newest), whose change fulfils `is_shown`; looked at are at most
+    `limit`."""
     for record in islice(log.history(upto), limit):
         change = record.change
-        if not tells(change):
+        if not is_shown(change):
             continue
         yield Entry(record.version, record.written_at, record.writer, change.kind, change.words)

@@ -15,7 +15,7 @@ from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.storage.sidecars import ledger
 from tidemark.storage.stores.store import ObjectStore
 
-Standing = Literal["missing", "ingested", "waiting", "failed", "complete"]
+IntervalStatus = Literal["missing", "ingested", "waiting", "failed", "complete"]
 """Not ingested; ingested, and not sealed yet; ingested, and an earlier one is missing, without which it is not sealed;
 ingested, and a batch of it did not pass its gate; complete and readable."""
 Rows = Mapping[Interval, "IntervalReport"]
@@ -35,7 +35,7 @@ class IntervalReport:
     quarantine."""
 
     interval: Interval
-    standing: Standing
+    standing: IntervalStatus
     files: int = 0
     rows: int = 0
     late: int = 0
@@ -62,15 +62,15 @@ def interval_reports(
     taken_out = Counter(batch.interval for batch in state.quarantined)
     rows = _rows_of_ledger(store, state)
     for interval in intervals:
-        standing: Standing = "missing"
+        status: IntervalStatus = "missing"
         if state.ingested.covers(interval):
-            standing = "waiting" if interval.lower > state.complete else "ingested"
+            status = "waiting" if interval.lower > state.complete else "ingested"
         if interval in failed:
-            standing = "failed"
+            status = "failed"
         elif interval.upper <= readable:
-            standing = "complete"
-        known = rows.get(interval) or IntervalReport(interval, standing)
-        yield replace(known, standing=standing, taken_out=taken_out[interval])
+            status = "complete"
+        known = rows.get(interval) or IntervalReport(interval, status)
+        yield replace(known, standing=status, taken_out=taken_out[interval])
 
 
 def entries_of(store: ObjectStore, state: Arrangement, interval: Interval) -> list[LedgerEntry]:

@@ -235,7 +235,7 @@ class _Court:
     def _read(
         self, opened: Opened, prefixes: Sequence[Key] | None, reaches: Sequence[tuple[int, int]] | None = None
     ) -> Grouped:
-        """The rows of the input that lie in windows, of some groups and within some reaches of time, and what decides
+        """The rows of the input that are in windows, of some groups and within some reaches of time, and what decides
         whether they came late."""
         law, updates, happened = self.law, self._late, self.law.happened
         ranges = opened.ranges(found) if prefixes is not None and (found := self._leading(prefixes)) else ()
@@ -299,19 +299,19 @@ class _Court:
         return Verdict(tuple(found[:most]), judged, len({one.group for one in chosen}))
 
     def _is_compared(self, one: Asked, window: Window) -> bool:
-        return one.has(window) and not self._stands(window)
+        return one.has(window) and not self._stays(window)
 
     def _is_due(self, window: Window) -> bool:
         """Whether a window's row is to be there, and is not one that stays as it is stored."""
         windows, last = self.law.windows, self.computation.upper - 1
         closed = windows.early or closes_at(windows.kind, window.end, windows.grace) - 1 <= last
-        return closed and not self._stands(window)
+        return closed and not self._stays(window)
 
-    def _stands(self, window: Window) -> bool:
+    def _stays(self, window: Window) -> bool:
         if not self._late:
             return False
         windows = self.law.windows
-        return self.given.judging.stands(frozen_from(windows.kind, window.end, windows.grace, windows.counts_late_for))
+        return self.given.judging.stays(frozen_from(windows.kind, window.end, windows.grace, windows.counts_late_for))
 
 
 def _with_hidden(law: Lawful, computation: Computation) -> Lawful:
@@ -344,8 +344,8 @@ def _chosen(asked: Sequence[Asked]) -> list[Asked]:
     """All stretches, or some from everywhere: first those far from each other, then those between."""
     rows = sum(one.stretch.high - one.stretch.low for one in asked)
     seen = sum(one.visits for one in asked)
-    apart = max(1, -(-rows // LAW_ROWS), -(-seen // LAW_VISITS))
-    ordered = [at for first in range(apart) for at in range(first, len(asked), apart)]
+    step = max(1, -(-rows // LAW_ROWS), -(-seen // LAW_VISITS))
+    ordered = [at for first in range(step) for at in range(first, len(asked), step)]
     numbered = {id(one): at for at, one in enumerate(asked)}
     found = _within_bounds([asked[at] for at in ordered])
     return sorted(found, key=lambda one: numbered[id(one)])

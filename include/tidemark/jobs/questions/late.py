@@ -143,12 +143,12 @@ def late_files(
         elif entry.rows_late_applied + entry.rows_late_discarded and _is_asked(entry, intervals, path):
             files.append(entry)
     found = [LateFile(entry, tuple(_replays(entry, replays))) for entry in files]
-    return [file for file in found if batch is None or _is_of(file, batch)]
+    return [file for file in found if batch is None or _belongs_to(file, batch)]
 
 
 def check_named(store: ObjectStore, state: Arrangement, path: str | None, batch: str | None) -> None:
-    """Raise InvalidUsage where no file that was ingested has a path that holds `path`, or is of a batch whose id starts
-    with `batch`: to a slip no late rows would be the answer that is hoped for."""
+    """Raise InvalidUsage where no file that was ingested has a path that contains `path`, or belongs to a batch whose
+    id starts with `batch`: to a slip no late rows would be the answer that is hoped for."""
     entries = [entry for entry in ledger.entries(store, state.ledger) if entry.status is Status.INGESTED]
     if path is not None and not any(path in entry.path for entry in entries):
         raise InvalidUsage(f"no file that was ingested has {path!r} in its path")
@@ -161,7 +161,7 @@ def _is_asked(entry: LedgerEntry, intervals: Sequence[Interval], path: str | Non
     return within and (path is None or path in entry.path)
 
 
-def _is_of(file: LateFile, batch: str) -> bool:
+def _belongs_to(file: LateFile, batch: str) -> bool:
     return any((entry.batch or "").startswith(batch) for entry in (file.entry, *file.replays))
 
 

@@ -1,4 +1,4 @@
-"""Rows of an input as the law of windows takes them: which of them count, the values that aggregates are of, when each
+"""Rows of an input as the law of windows takes them: which of them count, the values that are aggregated, when each
 happened, and when that was learned.
 
 Conditions and expressions are computed row by row in plain Python (model/projected_row.py). Those that only Spark knows
@@ -25,7 +25,7 @@ from tidemark.model.window.happened import Happened
 from tidemark.model.window.kinds import Session
 
 Values = dict[int, dict[str, Any]]
-"""Of each row that counts, by its number, the columns that aggregates are of."""
+"""Of each row that counts, by its number, the columns that are aggregated."""
 Types = Mapping[str, ValueType]
 _BEFORE = -(2**62)
 """What came before whatever is judged."""
@@ -47,7 +47,7 @@ class BeyondTheLaw(Exception):
 
 @dataclass(frozen=True)
 class Seen:
-    """Rows that count, by their numbers, as the law takes them; and the aggregates that are of floats."""
+    """Rows that count, by their numbers, as the law takes them; and the aggregates of floats."""
 
     rows: Mapping[int, Happened]
     floats: frozenset[str] = frozenset()
@@ -77,13 +77,13 @@ class Seen:
 
 
 def value_of(one: Any, value: Any) -> Any:
-    """What an aggregate is of, in the value of a row."""
+    """What an aggregate is computed from, in the value of a row."""
     return next(cell for name, cell in value[1:] if name == one.of)
 
 
 def _identities(given: Input, law: Lawful, some: pa.Table) -> list[Any]:
-    """What tells rows apart: of sessions that take late rows for a while only a row is taken back from the session that
-    has it."""
+    """What distinguishes rows: of sessions that take late rows only for a while, a row is taken back from the session
+    that has it."""
     if law.windows.counts_late_for is None or not isinstance(law.windows.kind, Session):
         return [None] * some.num_rows
     return list(zip(*(cells(some.column(column.name)) for column in given.state.collection.columns), strict=True))

@@ -46,7 +46,7 @@ class Shown:
 
     @classmethod
     def of(cls, collection: Collection, windows: Windows, floats: frozenset[str]) -> Shown:
-        """Those of a collection, of whose aggregates some are of `floats`."""
+        """The columns of a collection of windows; `floats` are its aggregates of floats."""
         aligned = isinstance(windows.kind, AlignedKind)
         aggregated = {one.name for one in windows.aggregates}
         kept = tuple(column for column in collection.hidden if column.name in aggregated)

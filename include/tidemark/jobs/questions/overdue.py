@@ -17,7 +17,7 @@ _MINUTE = 60_000_000
 @dataclass(frozen=True)
 class Overdue:
     """The oldest interval of a collection that is overdue, since when, and where the last overdue interval ends. Times
-    in microseconds; `complete_below` is where the collection stood."""
+    in microseconds; `complete_below` is up to where the collection was complete."""
 
     collection: str
     interval: Interval
@@ -29,8 +29,8 @@ class Overdue:
         """One sentence that names the collection and the interval; `now` is in microseconds."""
         late = format_duration(max(1, (now - self.since) // _MINUTE) * _MINUTE)
         more = f", and all up to {format_instant(self.upto)}" if self.upto > self.interval.upper else ""
-        stands = f"complete below {format_instant(self.complete_below)}" if self.complete_below else "not sealed yet"
-        return f"{self.collection}: {self.interval}{more} is overdue by {late}; the collection is {stands}"
+        reached = f"complete below {format_instant(self.complete_below)}" if self.complete_below else "not sealed yet"
+        return f"{self.collection}: {self.interval}{more} is overdue by {late}; the collection is {reached}"
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values, times in ISO 8601."""

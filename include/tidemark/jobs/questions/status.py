@@ -1,4 +1,4 @@
-"""Status: where a collection stands, what it owes, and the step that is due. Computed from the state alone."""
+"""Status: how far a collection is, what it owes, and the step that is due. Computed from the state alone."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class PublishedTo:
 
 @dataclass(frozen=True)
 class Status:
-    """Where a collection stands. Times in microseconds.
+    """How far a collection is. Times in microseconds.
 
     `unsealed` holds what no drain has moved yet; `ahead` what drains left, as its time is still to come; `remembered`
     what was moved and is kept because later facts are placed among it (keyed collections). `uncertified` names batches
@@ -197,7 +197,7 @@ def debt(state: Arrangement) -> Debt:
 
 
 def next_step(state: Arrangement) -> str:
-    """The command that moves the collection on, whoever runs it; as far as its own state tells, which of a derived one
+    """The command that moves the collection on, whoever runs it, as far as its own state shows: that of a derived one
     does not say whether its inputs have more (whole_status.py)."""
     name = state.collection.name
     if any(not state.is_certified(batch) for batch in state.pending):

@@ -59,7 +59,7 @@ def verify(job: Job, *, data: bool = False, progress: Progress = silent) -> Repo
     every part, by the runner.
 
     Never raises for what it finds, not even where no state can be loaded: it is all in the report. Raises
-    UpgradeRequired where a newer Tidemark wrote any of it, as this one cannot tell whether that is sound.
+    UpgradeRequired where a newer Tidemark wrote any of it, as this one cannot decide whether that is sound.
     """
     findings = list(verify_history(job.log, progress))
     try:
@@ -199,7 +199,7 @@ def _compared(part: Part, answer: InspectAnswer) -> Iterator[tuple[str, object, 
 
 
 def _bounds(batch: Batch, answer: InspectAnswer) -> Iterator[tuple[str, str]]:
-    """Rows outside the times their batch stands for."""
+    """Rows outside the times that their batch covers."""
     if not answer.rows:
         return
     lower, last = _promised(batch)

@@ -23,9 +23,9 @@ def whole_status(store: ObjectStore, log: StateLog, head: Head, newest: Callable
 
 
 def next_step_among(state: Arrangement, newest: Callable[[str], Head | None]) -> str:
-    """The command that moves a collection on, be it one of another collection. A derived one that has all its inputs
-    tell moves on with the one it waits for, or else with the least complete that has not ended; `newest` gives their
-    heads."""
+    """The command that moves a collection on, be it one of another collection. A derived one that has consumed all that
+    its inputs report moves on with the one it waits for, or else with the least complete that has not ended; `newest`
+    gives their heads."""
     own = next_step(state)
     if own != f"tidemark correct {state.collection.name}":
         return own

@@ -1,4 +1,4 @@
-"""What lies ahead: a drain puts there what is still to come, and `settle` sorts it by how far ahead it lies."""
+"""Rows stored ahead: a drain puts there what is not due yet, and `settle` sorts it by how far ahead it is."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def set_ahead(
 
 
 def settle(job: Job, interval: Interval) -> int:
-    """Sort what lies ahead by time buckets, as far as that is due (plan/undue.py); how many batches were. `interval`
-    names the run."""
+    """Sort the rows stored ahead by time buckets, as far as that is due (plan/undue.py). Return how many
+    batches were sorted. `interval` names the run."""
     settled = 0
     while (change := _settle_once(job, interval)) is not None:
         settled += len(change.inputs)

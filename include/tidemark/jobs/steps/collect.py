@@ -1,7 +1,7 @@
 """Collect: remove what no kept version names. Metadata only, and in two phases (docs/decisions/0014).
 
 A run writes down what may go, and removes what was written down a grace ago and is still named by nothing. It may die
-anywhere and be run again, also twice at once: what it deletes nobody can come to name any more.
+anywhere and be run again, also twice at once: what it deletes can never be named again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _quiet(what: str, done: int, total: int | None) -> None:
 @dataclass(frozen=True)
 class Report:
     """What a run listed and what it removed, at `now` by the store's clock. `plan` is the key of what it wrote, if it
-    wrote any; `distrusted` says why ages could not be judged, and so began anew or were left alone."""
+    wrote any; `distrusted` says why ages could not be judged, and so started again or were left alone."""
 
     version: int
     oldest_version: int

@@ -26,13 +26,13 @@ from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import ledger, parts_table
 
 SETTLED_RUNS = 8
-"""As many runs of what was set apart a read of the past opens at most."""
+"""Runs of separated rows that a read of the past opens at most."""
 
 
 def compact(job: Job, interval: Interval) -> dict[str, Any]:
-    """Move `since` by the retention, then run every compaction that is due, each as one streaming merge; also sort what
-    lies ahead, and merge remembered facts and the ledger's runs. `interval` names the run. Raises Uncertified if the
-    trace gate has not certified an input.
+    """Move `since` by the retention, then run every compaction that is due, each as one streaming merge; also sort the
+    rows stored ahead, and merge remembered facts and the ledger's runs. `interval` names the run. Raises Uncertified if
+    the trace gate has not certified an input.
     """
     moved = retain(job)
     merges = rows = written = 0
@@ -103,16 +103,17 @@ def execute(job: Job, state: Arrangement, request: CompactionRequest) -> tuple[T
 
 
 def _kept(request: CompactionRequest, parts: Sequence[Part]) -> list[Part]:
-    """The parts that were set apart before, and stay as they are: none where times are forwarded. Where they are of
-    SETTLED_RUNS runs, those stay that have more rows than all smaller ones together, and the others are merged, too."""
-    if request.apart_upto < 0 or any(
+    """The parts that were separated before and stay as they are: none where times are forwarded. Where they form
+    SETTLED_RUNS runs or more, those stay that have more rows than all smaller ones together, and the others are merged,
+    too."""
+    if request.separate_upto < 0 or any(
         batch.description.function != request.description.function for batch in request.with_data
     ):
         return []
-    apart = [part for part in parts if part.cancels]
-    runs = sorted(chained(apart), key=_rows)
+    separated = [part for part in parts if part.cancels]
+    runs = sorted(chained(separated), key=_rows)
     if len(runs) < SETTLED_RUNS:
-        return apart
+        return separated
     below = accumulate((_rows(run) for run in runs), initial=0)
     return [part for run, smaller in zip(runs, below, strict=False) if _rows(run) > smaller for part in run]
 

@@ -1,7 +1,7 @@
 """Correct: bring a derived collection to what its definition says of its inputs, as far as these are known.
 
 It is planned from metadata alone (plan/correct.py), one commit after the other until nothing is new. What differs is
-computed by a Computer; where no input tells anything new, and where there is nothing to commit, none is asked for.
+computed by a Computer; where no input has anything new, and where there is nothing to commit, none is asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tidemark.jobs.derived import (
     as_computed,
     as_written,
     computation,
+    has_changes,
     inputs_of,
     judged,
     mode_of,
@@ -25,7 +26,6 @@ from tidemark.jobs.derived import (
     planned,
     readable_from,
     recipe_of,
-    tells_changes,
 )
 from tidemark.jobs.job import Job, Outcome, Proposal, Settled
 from tidemark.jobs.steps.ingest import unsealed_batch
@@ -150,7 +150,7 @@ def _computed(
     mode, why = (Mode.WHOLE, request.whole) if request.whole else mode_of(derived, recipe, read)
     batch = job.new_id()
     asked = computation(state, job.store.url, recipe, mode, read, upper=request.upper)
-    if request.whole or any(tells_changes(job, given) for given in read):
+    if request.whole or any(has_changes(job, given) for given in read):
         changed = "" if request.whole else " by what changed" if mode is not Mode.WHOLE else ""
         job.note(f"computing {state.collection.name} to {format_instant(request.upper)}{changed}")
         computed = job.computer.compute(as_written(judged(job, asked), batch, state.recorded_below))

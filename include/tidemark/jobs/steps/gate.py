@@ -224,7 +224,7 @@ def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBa
 
 def _most_bytes(parts: Sequence[Part]) -> int:
     """What the rows of parts take in memory at most: row groups of wide rows are cut by that. A part of one row group
-    is small, as its file tells."""
+    is small, as the size of its file shows."""
     from tidemark.arrow.parts.writer import ROW_GROUP_BYTES
 
     return sum(ROW_GROUP_BYTES * len(part.groups) if len(part.groups) > 1 else part.file.bytes for part in parts)

@@ -26,7 +26,7 @@ def corrected_batches(
     recent: Iterable[LedgerEntry],
 ) -> dict[str, Corrected]:
     """The figures of those of the state's unsealed `batches`, each given with its parts, that correct files. `recent`
-    entries of the ledger tell which other rows there are of their intervals."""
+    entries of the ledger say which other rows their intervals have."""
     found = {}
     some = [batch for batch in state.unsealed if batch.id in batches and batch.learned_at is not None]
     if not some or not state.collection.correctable_for:
@@ -97,7 +97,7 @@ def _of_signed_rows(
     beside: Sequence[LedgerEntry],
     own: set[str],
 ) -> Corrected:
-    """As `_figures`, where files have rows of negative diff: no sign tells what a file took back, so that all its rows
+    """As `_figures`, where files have rows of negative diff: no sign shows what a file took back, so that all its rows
     are compared. Whether a row had been there to be taken is not known."""
     corrected = {entry.path for entry in entries}
     numbers: dict[str, list[tuple[int, int]]] = {}
@@ -121,7 +121,7 @@ def _of_signed_rows(
 
 
 def _named(entries: Iterable[LedgerEntry], own: set[str]) -> Iterator[tuple[ObjectRef, bool]]:
-    """The tables of parts that entries name, but for `own`, each once, and whether it is of a first reading."""
+    """The tables of parts that entries name, but for `own`, each once, and whether it belongs to a first reading."""
     seen = set(own)
     for entry in entries:
         for at, contribution in enumerate(entry.contributed):

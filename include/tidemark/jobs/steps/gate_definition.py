@@ -17,10 +17,10 @@ from tidemark.model.key import Key
 from tidemark.quality.evidence import Defined
 
 KEYS = 16
-"""Keys of a batch that are computed anew at most."""
+"""Keys of a batch that are recomputed at most."""
 MOST_ROWS = 2_000_000
-"""Rows of all inputs up to which a few keys are computed anew though all of these must be read: a gate must cost less
-than what it checks."""
+"""Rows of all inputs up to which a few keys are recomputed though all of these must be read: a gate must cost less than
+what it checks."""
 VERSIONS = 1_000
 """Newest versions among which a batch's commit is looked for."""
 

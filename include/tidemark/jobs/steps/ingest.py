@@ -45,11 +45,11 @@ def ingest(
 ) -> dict[str, Any]:
     """Read what is new of an interval's files and commit it; the result counts rows, late rows and bad files.
 
-    Files that changed are corrected where the collection lets them be; with `removed` those that are gone are, too,
-    and count no more, also where no file is left if `yes`. With `as_landed` what is there is all there is, whatever the
-    collection waits for. Of an interval that had been read before the result says in
-    words what `changed`; where files were corrected, how many, the rows retracted and added, and when these happened
-    first and last (µs).
+    Files that changed are corrected where the collection lets them be. With `removed` files that are gone are
+    corrected, too: their rows are retracted, also where no file is left if `yes`. With `as_landed` the files that have
+    landed are taken for all files, whatever the collection waits for. Of an interval that had been read before the
+    result says in words what `changed`; where files were corrected, how many, the rows retracted and added, and when
+    these happened first and last (µs).
 
     With a `cut` the interval goes on: files that have landed so far and were left alone for a while are taken, and it
     is still to be ingested, which takes the rest. Any other cut of it, or none, gives the same rows. The result says
@@ -135,7 +135,7 @@ def _plan(
         raise NotReady(f"{interval} of {state.collection.name} has not landed: {missing}")
     listed = landing.list_named(pattern, landing_root, within=within)
     if not listed and not state.ingested.covers(interval):
-        _tell_what_does_not_match(job, pattern, as_landed)
+        _report_unmatched_files(job, pattern, as_landed)
     known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
     files = [_identified(file, known.get(file.identity)) for file in listed]
     gone = _gone(job, state, interval, {file.identity for file in listed}) if removed else []
@@ -162,9 +162,10 @@ def _turn(job: Job, state: Arrangement, interval: Interval, landing_root: str) -
     return landed.complete_before(interval)
 
 
-def _tell_what_does_not_match(job: Job, pattern: str, as_landed: bool) -> None:
-    """An interval without files may be that of a pattern which they do not match: say what lies there. InvalidUsage
-    where the pattern was plainly meant to match it, unless that is all there is."""
+def _report_unmatched_files(job: Job, pattern: str, as_landed: bool) -> None:
+    """An interval without files may have a pattern that its files do not match: report the files that are in the
+    folder. InvalidUsage where the pattern was plainly meant to match one of them, unless these are all files
+    (`as_landed`)."""
     names = landing.files_there(pattern)
     near = landing.nearly(names, pattern)
     if near is not None and not as_landed:
@@ -306,7 +307,7 @@ def _change(
     learned_at = request.learned_at if whole else learned
     made = None
     if parts:
-        made = unsealed_batch(job, batch, request.interval, parts, learned_at=learned_at, apart=correctable)
+        made = unsealed_batch(job, batch, request.interval, parts, learned_at=learned_at, as_object=correctable)
     said = entries or again.parts or again.withdraws
     rows, effect = sum(part.rows for part in parts), request.effect
     snapshot = kind.said_by(batch, request.interval, rows, effect, learned_at) if said else None
@@ -358,11 +359,11 @@ def unsealed_batch(
     parts: Sequence[Part],
     *,
     learned_at: int | None,
-    apart: bool = False,
+    as_object: bool = False,
 ) -> UnsealedBatch:
-    """The batch of some parts, at least one, whose table is written here; `apart` if others name it too. `learned_at`
-    is the seal where some of its rows are late, replayed or corrected."""
-    save = parts_table.save_apart if apart else parts_table.save
+    """The batch of some parts, at least one. Its table is written here, always as an object (`as_object`) if others
+    name it too. `learned_at` is the seal where some of its rows are late, replayed or corrected."""
+    save = parts_table.save_separately if as_object else parts_table.save
     table = save(job.store, f"data/{batch}/parts-{job.new_id()}.json", parts)
     return UnsealedBatch(
         batch,

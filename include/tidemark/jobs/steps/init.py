@@ -101,7 +101,7 @@ def _check_acyclic(job: Job, file: DerivedFile) -> None:
 
 
 def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
-    """As `declare`, from a declaration at hand. The result tells what became of the value columns.
+    """As `declare`, from a declaration at hand. The result says what became of the value columns.
 
     Before the first commit the store is asked what it promises (docs/decisions/0046): InvalidUsage if it breaks one of
     the guarantees that commits rely on.

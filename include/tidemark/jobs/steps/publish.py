@@ -1,4 +1,4 @@
-"""Publish: tables of others' formats come to hold what the collection holds, as far as it is drained
+"""Publish: give tables of others' formats the rows of the collection, as far as it is drained
 (docs/decisions/0064).
 
 Three commits in a row, none of which undoes another: our log pins the parts that the table is to name, the table takes

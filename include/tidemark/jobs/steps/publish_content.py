@@ -46,7 +46,7 @@ Opened = tuple[ReadRequest, PartsOf]
 
 @dataclass
 class Planner:
-    """Finds out how a table, which says `mark` of itself, comes to hold the state of a head (plan/publish.py).
+    """Finds out how a table, which says `mark` of itself, is brought to the state of a head (plan/publish.py).
 
     Of parts that the table does not name yet the footers are opened: they say whether each row counts once.
     """

@@ -77,16 +77,16 @@ def _check_not_replayed(job: Job, head: Head, entries: Sequence[LedgerEntry], ba
 
 
 def _check_not_corrected(job: Job, head: Head, batch: str) -> None:
-    """A correction is the difference to what was said before, and replayed: it goes first. Only the last word on a file
-    tells of all it stands upon, as merges of the ledger drop those before."""
-    stands_upon: list[tuple[LedgerEntry, LedgerEntry]] = []
+    """A correction is the difference to what its file said before, and to what was replayed of it: it goes first. Only
+    the newest entry of a file has all entries that it depends on, as merges of the ledger drop those before."""
+    dependencies: list[tuple[LedgerEntry, LedgerEntry]] = []
     for last in ledger.entries(job.store, head.state.ledger):
         before = last.replaced if last.status is Status.INGESTED else None
         while before is not None:
-            stands_upon += [(last, before)] if before.batch == batch or before.late is not None else []
+            dependencies += [(last, before)] if before.batch == batch or before.late is not None else []
             before = before.replaced
-    replayed = ledger.replays(job.store, head.state.ledger, [before for _, before in stands_upon])
-    for last, before in stands_upon:
+    replayed = ledger.replays(job.store, head.state.ledger, [before for _, before in dependencies])
+    for last, before in dependencies:
         replays = (replay.batch for replay in replayed[before.path])
         if before.batch == batch or (last.batch != batch and batch in replays):
             raise InvalidUsage(f"{last.path} was corrected as batch {last.batch}; quarantine that batch first")

@@ -52,7 +52,7 @@ def replay(
         _, fence = job.fenced(head, REPLAY, request.interval)
         parts = [part for answer in read for part in answer.parts]
         kept = head.state.collection.landed.reprocess_for > 0
-        made = unsealed_batch(job, name, request.interval, parts, learned_at=request.seal, apart=kept)
+        made = unsealed_batch(job, name, request.interval, parts, learned_at=request.seal, as_object=kept)
         entries = [entry for answer in read for entry in answer.entries]
         entries = _contributing(request, entries, made.parts) if kept else entries
         change = Ingested(
@@ -103,7 +103,7 @@ def _execute(job: Job, state: Arrangement, request: ReplayRequest, batch: str, a
 
 def _contributing(request: ReplayRequest, entries: Sequence[LedgerEntry], table: PartsTable) -> list[LedgerEntry]:
     """The entries of a replay, as correcting the files of its letters needs them."""
-    assert isinstance(table, ObjectRef)  # written apart
+    assert isinstance(table, ObjectRef)  # written as an object
     numbers = {source.path: number for number, source in enumerate(request.sources)}
     judged_by = request.seal, request.seal, request.since
     return [

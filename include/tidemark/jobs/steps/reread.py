@@ -99,8 +99,8 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
 
 
 def _check_placed(state: Arrangement, request: IngestRequest, parts: Sequence[Part]) -> None:
-    """Raise InvalidUsage where facts would be said or taken back among history that is final: an interval that
-    was read long before its time may tell of that."""
+    """Raise InvalidUsage where facts would be said or taken back among history that is final: an interval that was read
+    long before its time may report such facts."""
     first = min((part.first_event_time for part in parts), default=None)
     if state.takes_facts_back and first is not None and first <= state.settled:
         raise InvalidUsage(
@@ -225,11 +225,12 @@ def contributing(
 
 
 def _entry_of(file: Correction, unsealed: Set[str], written: tuple[Contribution, ...]) -> LedgerEntry:
-    """What the ledger is to have of a file that was read again, and whose parts tell what is `written`."""
+    """What the ledger is to have of a file that was read again; `written` says which parts contain what it
+    contributed."""
     had, has, judged = file.had, file.has, _correctable(file.had)
     if not has.rows and all(replay.batch == had.batch for replay in file.replays):
         return replace(has, batch=had.batch, rows=had.rows, correctable=judged)
-    # What wrote nothing stands or falls with the last replay that it stands upon.
+    # A file of which nothing was written depends on its last replay: it is valid as long as that is.
     batch = has.batch if has.rows else file.replays[-1].batch
     contributed = (*contributed_by(had, file.replays), *written)
     restored = _restorable(had, unsealed)

@@ -65,7 +65,7 @@ class Argument:
     """One argument of a step: the option `--a-name` of its app and its command, the parameter `a_name` of its operator.
 
     `parse` makes its value of text and raises InvalidUsage; an enumeration parses to its members and names the choices.
-    `default` is text, for which the environment variable `environ` may stand in. A `flag` is given or not. What is
+    `default` is text, over which the environment variable `environ` takes precedence. A `flag` is given or not. What is
     `required` is a positional argument in a shell; where it has an `environ` too, the app takes it from there.
     `parameter` is the job's name for it and `shell_option` a shell's, where these differ.
     """
@@ -94,11 +94,11 @@ class Argument:
 
     @property
     def choices(self) -> type[Enum] | None:
-        """The enumeration whose members it may be, if it is of one."""
+        """The enumeration of its possible values, if there is one."""
         return self.parse if isinstance(self.parse, type) and issubclass(self.parse, Enum) else None
 
     def initial(self, environ: Mapping[str, str] = os.environ) -> str | None:
-        """The text that stands where none is given."""
+        """The text that applies where none is given."""
         return (environ.get(self.environ) if self.environ else None) or self.default
 
     def value(self, given: Any) -> Any:
@@ -113,7 +113,7 @@ class Argument:
             raise InvalidUsage(f"{self.option}: {error}") from None
 
     def words(self, given: Any) -> list[str]:
-        """What stands on an app's command line for a value, or for its text as a template made it."""
+        """The words of an app's command line for a value, or for its text as a template made it."""
         if self.flag:
             return [self.option] if self._is_set(given) else []
         if given is None or given == "":

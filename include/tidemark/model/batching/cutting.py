@@ -1,4 +1,4 @@
-"""The rules by which a collection's arrivals are cut into batches, and the cut they come to."""
+"""The rules by which a collection's arrivals are cut into batches, and the cut that follows from them."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class Cutter:
 
 
 def check_cost(batching: Batching, least: int) -> None:
-    """Raise InvalidUsage where batches may be cut sooner than `least` microseconds apart, which is what a run costs."""
+    """Raise InvalidUsage where the time between two cuts may be less than `least` microseconds, the cost of a run."""
     soonest = batching.least_length
     if soonest is not None and soonest < least:
         what = "fixed" if isinstance(batching.length, Fixed) else "min"

@@ -33,7 +33,7 @@ class RateMonitor:
     """What arrived within a `window` of time, and since when anything did. Durations and times in microseconds.
 
     No rate is given before the `floor` has passed since the first arrival, nor within its slot: one row says nothing of
-    how fast rows come. A clock that steps back by more than a window begins anew.
+    how fast rows come. A clock that steps back by more than a window restarts the monitor.
     """
 
     window: int = 10 * SECOND
@@ -116,7 +116,7 @@ class RateAlarm:
             raise InvalidUsage(f"the cool_down of rate_change is {format_duration(self.cool_down)}; it must be above 0")
 
     def observed(self, change: RateChange | None, now: int) -> RateAlarm:
-        """Armed again where that is due. A clock that steps back begins the cool-down anew."""
+        """Armed again where that is due. A clock that steps back restarts the cool-down."""
         if self.disarmed_at is None:
             return self
         calm = change is not None and change.ratio < self.threshold / 2

@@ -63,7 +63,7 @@ class TimelineBounds:
 
     @classmethod
     def of(cls, id: int, bounds: Bounds) -> TimelineBounds:
-        """The bounds with the column they are of."""
+        """The bounds with the column they belong to."""
         return cls(id, bounds.first, bounds.last, bounds.nulls)
 
 

@@ -22,7 +22,7 @@ class CutReason(StrEnum):
     TIMELINE_SET = "timeline_set"
     """Before a row with another set of timelines."""
     BUCKET = "bucket"
-    """Before a row of another bucket of the layout, if the chunk is large enough to stand for itself."""
+    """Before a row of another bucket of the layout, if the chunk is large enough to be one by itself."""
     ROOM = "room"
     """Before the row with which the chunk would have too many bytes."""
     UNSORTED_ROWS = "unsorted_rows"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Present:
-    """Where on a timeline the rows of a chunk lie that have a value in some column: the first and the last, None where
+    """Where on a timeline the rows of a chunk are that have a value in some column: the first and the last, None where
     none of them is on the timeline; and how many rows have one."""
 
     first: int | None

@@ -1,6 +1,6 @@
 """The interval index: which of many intervals overlap a range, and which reach latest below a time.
 
-Intervals are sorted by their first value. Above their last values stands a tree: each entry is the greatest last value
+Intervals are sorted by their first value. Above their last values is a tree: each entry is the greatest last value
 of FAN entries below it. A range is answered from the top: an entry whose greatest last value is below the range is
 passed by with all below it, and no entry is looked at behind the last interval that begins in the range. One long
 interval therefore costs one path, wherever it is.

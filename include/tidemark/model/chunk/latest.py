@@ -123,7 +123,7 @@ def latest_of(
     within: int | None = None,
 ) -> Latest[T]:
     """The same of chunks that come with their bounds, by falling bound: each is opened by `rows_of` when its turn
-    comes, and no more are asked for once the answer is settled."""
+    comes, and no others are asked for once the answer is settled."""
     merged, opened = _Multiplicities(question), list[T]()
     lowest = None if within is None else at - within
     waiting = iter(order)

@@ -9,10 +9,10 @@ bounds and one of these do not meet, and the answer stays exact:
 2. Times leave out from above (`upto`, `event_upto`), for changes also from below (`after`). They are compared as the
    chunk stores them; the least event time wanted is compared with what the chunk's are forwarded to.
 3. Facts that are still to be resolved, and the rows they are resolved against, have no spans of columns: a fact hides a
-   value that may be anywhere. The updates that they come to follow rule 1.
-4. Changes that tell of one value for another, and whatever else looks at all rows of a key, have spans of key columns
+   value that may be anywhere. The updates that result from them follow rule 1.
+4. Changes that report one value for another, and whatever else looks at all rows of a key, have spans of key columns
    only: the other half of the pair may be outside.
-5. Bounds may be too wide, never too narrow. Nothing is known of a column that a chunk does not tell about (None), and a
+5. Bounds may be too wide, never too narrow. Nothing is known of a column of which a chunk says nothing (None), and a
    chunk that has no value in a column (NO_VALUE) meets no span of it: a null is in no span.
 
 An example. Chunk A has the keys (1) to (9), the times 10 to 20, and of column 3 the values 100 to 200; chunk B the keys
@@ -81,7 +81,8 @@ keys are."""
 
 @dataclass(frozen=True)
 class Span:
-    """That the column of an id has a value in one of some intervals, which ascend and are apart; none: no row fits."""
+    """That the column of an id has a value in one of some intervals, which ascend and are disjoint; none: no row
+    fits."""
 
     column: int
     intervals: tuple[Interval, ...]
@@ -106,7 +107,7 @@ def _end_of(interval: Interval) -> float:
 
 
 def interval_of(spans: Iterable[Span], column: int) -> Interval:
-    """From where to where the values of a column may be that are in all of some spans, as far as these are of it."""
+    """From where to where the values of a column may be that are in all of its spans; `spans` of others are ignored."""
     own = [span.intervals for span in spans if span.column == column and span.intervals]
     lowers = [intervals[0][0] for intervals in own if intervals[0][0] is not None]
     uppers = [intervals[-1][1] for intervals in own if intervals[-1][1] is not None]

@@ -1,6 +1,6 @@
 """Which values of a column a row can have for which a condition is true: what need not be opened to find such rows.
 
-An example: `a > 5 AND a <= 9 OR a IN (12, 20)` is true only where a lies in [6, 20] and is not null. A range holds all
+An example: `a > 5 AND a <= 9 OR a IN (12, 20)` is true only where a is in [6, 20] and is not null. A range holds all
 values that fit, and may hold others: rows are compared all the same.
 """
 
@@ -43,7 +43,7 @@ class ValueRange:
         return _range(lower, upper, self.nulls and other.nulls, self.values and other.values)
 
     def or_(self, other: ValueRange) -> ValueRange:
-        """What is in either, and what lies between."""
+        """What is in either, and what is between."""
         nulls = self.nulls or other.nulls
         if not (self.values and other.values):
             some = self if self.values else other
@@ -62,7 +62,7 @@ _NOTHING = ValueRange(nulls=False, values=False)
 
 
 def bounds(condition: Condition, column: str, of: ValueType) -> ValueRange:
-    """Where a row lies in a column, which is `of` that type, for which a condition is true. The condition's literals
+    """Which values a row can have in a column `of` that type if a condition is true for it. The condition's literals
     are `bound` to the columns' types."""
     return _true(condition, column, of)
 

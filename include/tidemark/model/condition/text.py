@@ -125,7 +125,7 @@ class _Parser:
         return Compare(column, _CANONICAL.get(op, op), self._literal())
 
     def _without(self) -> str:
-        """What is said where a word of SQL stands that conditions do not have."""
+        """What is said where the text has a word of SQL that conditions do not have."""
         word = self._peek.text.upper()
         return f" (conditions have no {word})" if word in _NOT_HERE else ""
 

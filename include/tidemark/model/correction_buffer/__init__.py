@@ -1,4 +1,4 @@
-"""What is decided of rows that lie ahead, by numbers alone: in which time bucket they are kept, and when batches of a
+"""What is decided of rows that are ahead, by numbers alone: in which time bucket they are kept, and when batches of a
 bucket are merged. `compact` sorts rows by these that are not due yet (plan/undue.py, docs/decisions/0043).
 
     buckets.py      time buckets that are wider the farther ahead; what is due is peeled off, the rest is halved

@@ -1,16 +1,16 @@
-"""Time buckets of growing width: what is due soon lies in narrow ones, what is due in a year in a few wide ones.
+"""Time buckets of growing width: what is due soon is in narrow ones, what is due in a year in a few wide ones.
 
 A bucket of b bits covers `[start, start + 2^b)`; the buckets of a chain touch, and together cover the domain of times
 from some *lower* bound on. At first there is one bucket over everything. A bucket is only ever halved, so that all
 bounds come from binary halving. What a bucket holds is not this module's affair, only that it can be split at a time.
 
-    peel      hand out all that lies below a frontier, halving the bucket that the frontier cuts as often as needed
+    peel      hand out all that is below a frontier, halving the bucket that the frontier cuts as often as needed
     restore   halve buckets until the chain is *well-formed*, for as much work (*fuel*) as one may spend now
 
 **Well-formed**: each bucket has at most two bits more than the one before it, and the first is at most 2^min_bits wide.
 So the next bucket is never more than four times as wide, there are at most as many as the domain has bits, and one, and
 the next peel finds narrow ones where it needs them. A chain that ran out of fuel is not well-formed; everything works
-on it all the same, and the next peel has more to halve. Once it is well-formed, where its buckets lie depends on its
+on it all the same, and the next peel has more to halve. Once it is well-formed, where its buckets are depends on its
 lower bound alone and not on the way there: nobody need remember them.
 
 An example, over a domain of eight bits that holds the times 3, 99, 100 and 250:
@@ -30,7 +30,7 @@ An example, over a domain of eight bits that holds the times 3, 99, 100 and 250:
     >>> fuel                                                  # halving [128, 256) and [100, 104) down cost 1 each time
     997
 
-**Costs.** What lies in a bucket of b bits is touched by at most b splits until it is due, however many peels go by: in
+**Costs.** What is in a bucket of b bits is touched by at most b splits until it is due, however many peels go by: in
 a well-formed chain O(log distance), where the distance is from the frontier at which it came. Peel and restore visit
 O(bits of the domain) buckets beside that. Splits of a peel are no fuel spent: what is due is due.
 
@@ -54,7 +54,7 @@ class Splits(Protocol):
     """What a bucket can hold."""
 
     def split(self, at: int) -> tuple[Self, Self, int]:
-        """What lies before a time, the rest, and what it cost to tell them apart, as fuel."""
+        """What is before a time, the rest, and what it cost to separate them, as fuel."""
 
 
 H = TypeVar("H", bound=Splits)
@@ -62,7 +62,7 @@ H = TypeVar("H", bound=Splits)
 
 @dataclass(frozen=True)
 class Bucket(Generic[H]):
-    """What lies in `[start, start + 2^bits)`."""
+    """What is in `[start, start + 2^bits)`."""
 
     start: int
     bits: int
@@ -135,7 +135,7 @@ class BucketChain(Generic[H]):
         return replace(self, buckets=(*self.buckets[:at], changed, *self.buckets[at + 1 :]))
 
     def peel(self, frontier: int) -> tuple[tuple[H, ...], BucketChain[H]]:
-        """What lies below a frontier, by bucket, in ascending order, and the chain of the rest.
+        """What is below a frontier, by bucket, in ascending order, and the chain of the rest.
 
         Where the frontier cuts a bucket of minimum width, that bucket is handed out whole.
         """

@@ -1,6 +1,6 @@
 """The chain rule: which sorted chains to merge, so that there are few of them and none is rewritten often.
 
-Chains stand from old to new. Whenever one is added, the newest is merged with its neighbour as long as it is larger
+Chains go from old to new. Whenever one is added, the newest is merged with its neighbour as long as it is larger
 than the neighbour's `proportionality`-th part. So each chain is at most the `proportionality`-th part of the one before
 it: of n rows there are at most log n (to the base of the proportionality) chains, and a row is merged once more only
 after its chain has grown by a fixed share, O(log n) times in all.

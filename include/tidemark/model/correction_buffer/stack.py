@@ -50,7 +50,7 @@ class Chained(Protocol):
         """What a cut may have to touch."""
 
     def cut(self, at: int) -> tuple[Self, Self]:
-        """What lies before a time, and the rest; either may be empty."""
+        """What is before a time, and the rest; either may be empty."""
 
 
 C = TypeVar("C", bound=Chained)
@@ -81,7 +81,7 @@ class Stack(Generic[C]):
         return Stack(tuple(chains))
 
     def split(self, at: int) -> tuple[Self, Self, int]:
-        """What lies before a time, the rest, and the pieces that may have been touched: none of an empty stack."""
+        """What is before a time, the rest, and the pieces that may have been touched: none of an empty stack."""
         cuts = [chain.cut(at) for chain in self.chains]
         before, after = tuple(b for b, _ in cuts if b.rows), tuple(a for _, a in cuts if a.rows)
         return type(self)(before), type(self)(after), sum(chain.pieces for chain in self.chains)

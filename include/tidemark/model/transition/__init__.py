@@ -111,7 +111,7 @@ def apply(state: Arrangement | None, change: Change) -> Outcome:
 
 
 def conflict(mine: Change, theirs: Change) -> Overtaken | None:
-    """Why `mine`, planned before `theirs` was committed, must be planned anew; None if the two commute.
+    """Why `mine`, planned before `theirs` was committed, must be planned again; None if the two commute.
 
     What a state cannot show is checked here: source files taken meanwhile by another ingest, rows read by a drain and
     then quarantined, and another declaration than the one a result was made under.

@@ -1,4 +1,4 @@
-"""What lies ahead: rows whose time is still to come, left by drains and merged among themselves."""
+"""What is ahead: rows whose time is still to come, left by drains and merged among themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, 
 
 
 def left_ahead(state: Arrangement, change: Drained) -> Arrangement | Stale:
-    """The batches that a drain opened give way to what is left of them, which lies ahead from now on; what is due goes.
+    """The batches that a drain opened give way to what is left of them, which is ahead from now on; what is due goes.
     Stale if one of them is gone."""
     opened = set(change.opened)
     if gone := opened - {batch.id for batch in (*state.unsealed, *state.ahead)}:
@@ -24,7 +24,7 @@ def left_ahead(state: Arrangement, change: Drained) -> Arrangement | Stale:
 
 
 def ahead_merged(state: Arrangement, change: AheadMerged) -> Outcome:
-    """Batches that lie ahead become others, which are younger than all that stay."""
+    """Batches that are ahead become others, which are younger than all that stay."""
     ids = {batch.id for batch in state.ahead}
     if change.batches and ids.issuperset(batch.id for batch in change.batches):
         return AlreadyApplied()

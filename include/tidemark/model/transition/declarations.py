@@ -1,4 +1,4 @@
-"""A collection is created, and declared anew."""
+"""A collection is created, and declared again."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def taken_out(state: Arrangement, change: Quarantined) -> Outcome:
 
 
 def not_put_back(state: Arrangement, change: Released) -> Outcome:
-    """What a later run has computed anew cannot be put back beside it."""
+    """What a later run has recomputed cannot be put back beside it."""
     if any(batch.id == change.batch for batch in state.unsealed):
         return AlreadyApplied()
     return Stale(f"batch {change.batch} of a derived collection is not put back; run correct again")

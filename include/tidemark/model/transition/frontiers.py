@@ -73,7 +73,7 @@ def compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcome
 
 
 def hold_placed(state: Arrangement, change: HoldPlaced) -> Outcome:
-    """A hold stands at since or later."""
+    """A hold is at since or later."""
     if change.hold in state.holds:
         return AlreadyApplied()
     if change.hold.since < state.since:

@@ -1,4 +1,4 @@
-"""What becomes of a change: it fits, it is there already, it fits no more, or somebody else has taken over."""
+"""What becomes of a change: it fits, it is there already, it no longer fits, or somebody else has taken over."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Stale:
 
 @dataclass(frozen=True)
 class Overtaken(Stale):
-    """What was committed since the plan does not go with the change, though the state may not show it; planned anew it
-    may fit."""
+    """What was committed since the plan does not go with the change, though the state may not show it; planned again
+    it may fit."""
 
 
 @dataclass(frozen=True)

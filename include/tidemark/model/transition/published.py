@@ -28,7 +28,7 @@ def publishing(state: Arrangement, change: Publishing) -> Outcome:
 
 
 def published(state: Arrangement, change: Published) -> Outcome:
-    """What a table holds is recorded, and pins that it needs no more are dropped. Of what an older snapshot says
+    """What a table holds is recorded, and pins that it no longer needs are dropped. Of what an older snapshot says
     nothing is taken."""
     current = of_format(state.publications, change.format) or Publication(change.format, change.table)
     if current.table != change.table:

@@ -216,7 +216,7 @@ def trimmed(state: Arrangement, change: Trimmed) -> Outcome:
 
 
 def remembered(state: Arrangement, change: Remembered) -> Outcome:
-    """Batches of drained facts become one, which stands where the oldest of them that was merged before did."""
+    """Batches of drained facts become one, which is put where the oldest of them that was merged before was."""
     ids = {batch.id for batch in state.remembered}
     if change.batch and change.batch.id in ids:
         return AlreadyApplied()
@@ -244,7 +244,7 @@ def _misfit(state: Arrangement, snapshot: FullSnapshot) -> str | None:
     """Why a full snapshot, or what was learned of one, cannot be taken, or put back, any more."""
     if snapshot.known < state.seal:
         return f"the seal {state.seal} has passed the full snapshot of {snapshot.known}"
-    if state.tells(snapshot.time) == (snapshot.effect is Effect.ANNOUNCED):
+    if state.is_announced(snapshot.time) == (snapshot.effect is Effect.ANNOUNCED):
         if snapshot.effect is not Effect.ANNOUNCED:
             return f"the full snapshot of {snapshot.time} was taken out or withdrawn meanwhile"
         name = "".join(f" {pending.batch}" for pending in state.pending_snapshots if pending.time == snapshot.time)

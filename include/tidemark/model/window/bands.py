@@ -2,9 +2,9 @@
 
 From which start on a row counts follows from when it came (`sliding.first_start`), and rows came at ends of intervals.
 So between two of these starts, in a *band*, every window holds what had come by one time: within a band windows are
-those of plain rows, ranges of cells, and lie where these say. A row goes to each band in which a window may hold it,
-or begins just after it. So the cost is linear in the rows, each as often as intervals end in a window's size, and once
-or twice more.
+those of plain rows: ranges of cells, whose bounds follow from the rows. A row goes to each band in which a window may
+hold it, or begins just after it. So the cost is linear in the rows, each as often as intervals end in a window's size,
+and once or twice more.
 
 Which windows there are follows, too: a row that is late for whatever window could hold it is in no band, so that it
 opens none; one that is not is in the band of the window that ends with it if it was in time for that, and always in
@@ -51,6 +51,6 @@ class Bands:
         start = at - self.kind.size if learned is None else max(at - self.kind.size, self.first(learned))
         return range(self.band(start), self.band(at + 1) + 1) if start <= at else range(0)
 
-    def standing(self, frozen: int | None) -> int:
+    def frozen_count(self, frozen: int | None) -> int:
         """How many bands, from the first on, hold no window but such as were frozen at a time (None: there is none)."""
         return 0 if frozen is None else self.band(self.first(frozen))

@@ -33,7 +33,7 @@ class Unit(StrEnum):
 
 
 def unit_of(unit: Unit, zone: str, at: int) -> tuple[int, int]:
-    """The unit that an instant lies in, however far away that is."""
+    """The unit that an instant is in, however far away that is."""
     cycles = 0
     if not _FIRST <= at < _BEHIND:
         cycles = (at - _FIRST) // _CYCLE if at < _FIRST else (at - _BEHIND) // _CYCLE + 1

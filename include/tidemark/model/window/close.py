@@ -27,11 +27,11 @@ def is_closed(kind: Kind, end: int, grace: int, close: int) -> bool:
 
 
 def frozen_from(kind: Kind, end: int, grace: int, max_lateness: int | None) -> int | None:
-    """What is learned from this time on changes the window no more. None: everything changes it."""
+    """What is learned from this time on no longer changes the window. None: everything changes it."""
     return None if max_lateness is None else closes_at(kind, end, grace) + max_lateness
 
 
 def is_frozen(kind: Kind, end: int, grace: int, max_lateness: int | None, learned: int) -> bool:
-    """Whether what is learned at that time changes a window of that end no more."""
+    """Whether what is learned at that time no longer changes a window of that end."""
     since = frozen_from(kind, end, grace, max_lateness)
     return since is not None and since <= learned

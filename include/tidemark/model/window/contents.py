@@ -1,8 +1,8 @@
 """Which rows each window holds: the law of windows over signed rows, whatever order they came in.
 
-Without a bound on lateness that is how the rows lie. With one, a row counts in a window if it was learned before the
-window was frozen: a function of each row's own instant and of when it was learned, so that how rows were split into
-runs does not matter (only for sessions it takes more: `frozen_sessions.py`).
+Without a bound on lateness the instants of the rows alone decide that. With one, a row counts in a window if it was
+learned before the window was frozen: a function of each row's own instant and of when it was learned, so that how rows
+were split into runs does not matter (only for sessions it takes more: `frozen_sessions.py`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Rule:
         return kind.earliest_after(before_zero[-1].end if before_zero else -1)
 
     def frozen(self, end: int, learned: int) -> bool:
-        """Whether what is learned at that time changes a window of that end no more."""
+        """Whether what is learned at that time no longer changes a window of that end."""
         return is_frozen(self.kind, end, self.grace, self.lateness, learned)
 
     def closed(self, end: int, close: int) -> bool:
@@ -66,7 +66,7 @@ class Rule:
 
 
 def contents(rule: Rule, rows: Iterable[Happened]) -> ByWindow:
-    """What each window of each key holds. A window is there if anything that is not cancelled lies in it."""
+    """What each window of each key holds. A window is there if anything in it is not cancelled."""
     return {of: consolidated(in_window) for of, in_window in rows_by_window(rule, rows).items()}
 
 

@@ -19,7 +19,7 @@ from tidemark.model.window.quantile import discrete_quantile
 from tidemark.model.window.windows import Windows
 
 Of = Callable[[Aggregate, Any], Any]
-"""What an aggregate is of, in a row: the value of its expression, None where that is null."""
+"""What an aggregate takes from a row: the value of its expression, None where that is null."""
 Where = Callable[[Aggregate, Any], bool]
 """Whether a row counts in an aggregate."""
 Point = tuple[int, Any]

@@ -3,9 +3,9 @@
 A row joins the sessions it touches that are not frozen when it is learned, however old it is; if it touches none, and
 the session it would make is frozen already, it is late for it. Rows learned at once are looked at together.
 
-What takes a row back takes it from an open session, if one holds it. Else it is late, too, where the row stands in a
-frozen session, which keeps it, or was late itself: so no session holds a row fewer times than none, unless the input
-does.
+A retraction takes its row from an open session, if one has it. Else the retraction is late, too, where the row is in a
+frozen session, which keeps it, or was late itself: so no row of a session has a negative multiplicity, unless it has
+one in the input.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def frozen_sessions(kind: Session, rows: Iterable[Happened], frozen: Frozen, rev
             final += [(span, [row for row in open_rows if _within(row, span)]) for span in done]
             open_rows = [row for row in open_rows if not any(_within(row, span) for span in done)]
         gone = [*late, *(row for _, in_span in final for row in in_span)]
-        arriving, staying = _apart(list(together), open_rows, gone)
+        arriving, staying = _split_late_retractions(list(together), open_rows, gone)
         if revival is Revival.OWN_IS_JUDGED:
             counting = [row for row in arriving if not frozen(session_of(kind, (_at(row), _at(row))).end, learned)]
         else:
@@ -82,7 +82,8 @@ def _on_time(
     kind: Session, open_rows: list[Happened], arriving: list[Happened], frozen: Callable[[int], bool], revival: Revival
 ) -> list[Happened]:
     """What of the rows that arrive is not late: a session that none of the open rows is in, or any where all merge,
-    takes no rows if it is frozen. Without these rows sessions may lie otherwise: until none is left that is late."""
+    takes no rows if it is frozen. Without these rows sessions may have other bounds: so this is repeated until no
+    row is left that is late."""
     there = instants(consolidated(open_rows)) if revival is not Revival.ALL_MERGE else set()
     while True:
         late = [
@@ -96,7 +97,7 @@ def _on_time(
         arriving = on_time
 
 
-def _apart(
+def _split_late_retractions(
     arriving: list[Happened], open_rows: list[Happened], gone: list[Happened]
 ) -> tuple[list[Happened], list[Happened]]:
     """The rows that arrive without those that take back what no open session holds, but frozen ones do, or what was
@@ -104,16 +105,16 @@ def _apart(
     still_open, elsewhere, back = consolidated(open_rows), consolidated(gone), Counter[tuple[object, int]]()
     for of, diff in consolidated(arriving).items():
         back[of] = max(0, min(-still_open.get(of, 0) - diff, elsewhere.get(of, 0)))
-    left, apart = [], []
+    left, late_retractions = [], []
     for row in arriving:
         of = row.value, _at(row)
         many = max(0, min(-row.diff, back[of]))
         back[of] -= many
         if many:
-            apart.append(row._replace(diff=-many))
+            late_retractions.append(row._replace(diff=-many))
         if row.diff + many or not many:
             left.append(row._replace(diff=row.diff + many))
-    return left, apart
+    return left, late_retractions
 
 
 def _spans(kind: Session, rows: Iterable[Happened]) -> list[Span]:

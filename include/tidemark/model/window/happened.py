@@ -16,7 +16,7 @@ at an instant at which it was not there."""
 class Happened(NamedTuple):
     """`diff` more rows of a key that happened `at` an instant (None: it is not known; no window holds them), which was
     `learned` at a time: the frontier that lateness is judged by. What is learned at one time is learned at once, unless
-    its `batch` tells an order."""
+    its `batch` gives an order."""
 
     key: Key
     value: Value

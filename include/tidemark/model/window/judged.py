@@ -24,31 +24,31 @@ class Judging:
     """How late the rows of an input came.
 
     Rows with times below `known_from` came before whatever is judged: they were merged to later times, or were consumed
-    before, and count wherever they lie. `ends` are the ends of intervals from the last one not after `known_from` on,
-    ascending. Windows that were frozen at `standing` stay as they are stored: no row that is new counts in them, and
+    before, and count wherever they are. `ends` are the ends of intervals from the last one not after `known_from` on,
+    ascending. Windows that were frozen at `frozen_at` stay as they are stored: no row that is new counts in them, and
     which of the old ones do is not known any more (None: all windows are computed).
     """
 
     known_from: int
     ends: tuple[int, ...]
-    standing: int | None = None
+    frozen_at: int | None = None
 
     def learned(self, time: int) -> int | None:
         """Up to where the input was complete when a row of that time came; None: before whatever is judged."""
         at = bisect_right(self.ends, time)
         return self.ends[at - 1] if time >= self.known_from and at else None
 
-    def stands(self, frozen: int | None) -> bool:
+    def stays(self, frozen: int | None) -> bool:
         """Whether a window that is frozen from that time on (None: never) stays as it is stored."""
-        return frozen is not None and self.standing is not None and frozen <= self.standing
+        return frozen is not None and self.frozen_at is not None and frozen <= self.frozen_at
 
 
-def judged_from(windows: Windows, standing: int) -> int:
+def judged_from(windows: Windows, complete_upto: int) -> int:
     """From which time on it must be known of a row when it came, for the windows that are open where an input is
-    complete up to `standing`. Rows that came before count in these only where they lie in them: what was late then is
-    in a window that was the first open one before. All that is new came later."""
+    complete up to `complete_upto`. Rows that came before count in these only where they are in them: what was late then
+    is in a window that was the first open one before. All that is new came later."""
     assert isinstance(windows.kind, AlignedKind)
-    return windows.kind.earliest_from(windows.kind.earliest_after(standing - windows.grace)) + windows.grace
+    return windows.kind.earliest_from(windows.kind.earliest_after(complete_upto - windows.grace)) + windows.grace
 
 
 def judging_of(
@@ -75,11 +75,11 @@ def judging_of(
     before = None if consumed is None else known.learned(consumed)
     if only_new and before is not None:
         known_from = max(known_from, before if judged_from is None else judged_from)
-    standing = (
+    frozen_at = (
         before
         if only_new
         else None
         if consumed is None or unknown_upto is None or before is None
         else min(unknown_upto + 1, before)
     )
-    return Judging(known_from, ends[max(0, bisect_right(ends, known_from) - 1) :], standing)
+    return Judging(known_from, ends[max(0, bisect_right(ends, known_from) - 1) :], frozen_at)

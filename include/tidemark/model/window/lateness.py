@@ -83,10 +83,10 @@ def late_when_closed(rule: Rule) -> Rule:
 
 
 def judge(rule: Rule, rows: Iterable[Happened]) -> list[Judged]:
-    """The rows that some window can hold, each with how many windows take it no more: those that are frozen by the rule
-    (`late_when_closed`: that had closed). A row that is late for every sliding window it could be in opens none and is
-    late once; so is one that no session takes. Of sliding windows those count that hold something, and the one that
-    ends with the row."""
+    """The rows that some window can hold, each with how many windows no longer take it: those that are frozen by the
+    rule (`late_when_closed`: that had closed). A row that is late for every sliding window it could be in opens none
+    and is late once; so is one that no session takes. Of sliding windows those count that hold something, and the one
+    that ends with the row."""
     if rule.late is Late.NEXT_WINDOW:
         rule = late_when_closed(rule)
     by_key: dict[Key, list[Happened]] = defaultdict(list)

@@ -35,8 +35,8 @@ def session_of(kind: Session, span: Span) -> Window:
 
 def together(kind: Session, before: int, after: int) -> bool:
     """Whether neighbours in time are in one session."""
-    apart = after - before
-    return apart < kind.gap or (apart == kind.gap and kind.exact_gap_merges)
+    distance = after - before
+    return distance < kind.gap or (distance == kind.gap and kind.exact_gap_merges)
 
 
 def is_full(kind: Session, first: int, at: int) -> bool:
@@ -54,7 +54,7 @@ def would_take(kind: Session, window: Window, at: int) -> bool:
 
 def merged(own: Iterable[Window], *, exact_gap_merges: bool = True) -> list[Window]:
     """The sessions of rows that have a gap each: `own` are their intervals, each from its instant to its gap after it.
-    Those that overlap are one session, and those that touch unless exactly the gap apart is apart."""
+    Those that overlap are one session. So are those that touch, unless `exact_gap_merges` is false."""
     found: list[Window] = []
     for start, end in sorted(own):
         if found and (start < found[-1].end or (start == found[-1].end and exact_gap_merges)):

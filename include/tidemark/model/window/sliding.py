@@ -21,7 +21,7 @@ def left_of(kind: Sliding, at: int) -> Window:
 
 
 def right_of(kind: Sliding, at: int) -> Window:
-    """The window just after an instant, which holds it no more. It is there if any row lies in it."""
+    """The window just after an instant, which no longer holds it. It is there if any row is in it."""
     return Window(at + 1, at + 1 + kind.size)
 
 

@@ -1,9 +1,9 @@
 """Stretches of one key's rows by which some of its windows can be judged without the others: a key of many rows is
 judged in parts, and what one costs is known before.
 
-A stretch says where its windows start, and which rows decide what these are: those that lie in them, and those next to
-them, which decide where sliding windows and sessions begin. An example, sliding windows of 10 µs: of the windows
-that start from 20 to 29, the rows from 19 to 39.
+A stretch says where its windows start, and which rows decide what these are: those in them, and those next to them,
+which decide where sliding windows and sessions begin. An example, sliding windows of 10 µs: of the windows that start
+from 20 to 29, the rows from 19 to 39.
 """
 
 from __future__ import annotations

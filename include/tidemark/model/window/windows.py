@@ -12,7 +12,7 @@ from tidemark.model.window.aggregate import Aggregate
 from tidemark.model.window.kinds import WindowKind
 
 WINDOW_START, WINDOW_END = "window_start", "window_end"
-"""The columns of a row that say which window it is of; the end belongs to sliding windows and to no others."""
+"""The columns of a row that say which window it describes; the end belongs to sliding windows and to no others."""
 EVENT_TIME = "event_time"
 """Windows `on` this are by when rows happened, the event times of the input's updates; unless the input has a column of
 that name."""

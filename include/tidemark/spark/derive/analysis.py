@@ -92,7 +92,7 @@ def _check_limits(name: str, nodes: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _classes(plan: Any) -> Iterator[str]:
-    """The class names anywhere in a plan that Spark tells as JSON."""
+    """The class names anywhere in a plan that Spark gives as JSON."""
     if isinstance(plan, Mapping):
         if isinstance(plan.get("class"), str):
             yield plan["class"]

@@ -132,7 +132,7 @@ def _differing_here(views: Views, keys: Sequence[Key], most: int) -> tuple[Diffe
 
 
 def _late(views: Views) -> Lateness:
-    """How much of what is new came late for windows that took it no more."""
+    """How much of what is new came late for windows that no longer took it."""
     recipe = views.computation.recipe
     if recipe is not None and recipe.windowed is not None:
         return windows.late(views, recipe.windowed)

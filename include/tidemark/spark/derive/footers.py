@@ -1,5 +1,5 @@
-"""What the footers of parts tell a computation before any row is read: the driver looks at a few of them in less time
-than a job of Spark's takes."""
+"""What a computation knows from the footers of parts before any row is read: the driver looks at a few of them in less
+time than a job of Spark's takes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def ranges_when(given: Input, on: str, first: Ints, last: Ints, *, gone: bool = 
 
 
 def _parts(store: ObjectStore, request: ReadRequest) -> list[Part] | None:
-    """The parts of a read; None where it has rows that must be resolved first, or that only lie there unsealed."""
+    """The parts of a read; None where it has rows that must be resolved first, or that are only there unsealed."""
     request, parts = parts_table.opened_read(store, request)
     if not request.unsealed.is_empty:
         return None

@@ -73,7 +73,7 @@ class Kind(Protocol):
 
     @classmethod
     def of(cls, views: Views) -> Self | None:
-        """The kind, where a computation is of it."""
+        """The kind, where a computation belongs to it."""
 
     def gathering(self) -> Gathering | None:
         """For all rows that this process reads itself."""

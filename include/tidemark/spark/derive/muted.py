@@ -22,7 +22,7 @@ LOGGERS = tuple(
     f"org.apache.spark.{name}"
     for name in ("executor.Executor", "scheduler.TaskSetManager", "api.python", "sql.execution", "util.Utils")
 )
-"""Who tells of tasks that fail."""
+"""The loggers that report tasks that fail."""
 _LINES = "%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex"
 
 

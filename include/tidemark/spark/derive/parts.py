@@ -124,7 +124,7 @@ def _writer(url: str, collection: Collection, prefix: str, cut: Cut) -> Callable
 def write_updates(
     store: Any, collection: Collection, prefix: str, cut: Cut, batches: Iterable[pa.RecordBatch]
 ) -> Written:
-    """Write updates that come in order as parts, what lies ahead into parts of its own (plan/ahead.py)."""
+    """Write updates that come in order as parts, those ahead into parts of their own (plan/ahead.py)."""
     schema = updates_schema(collection)
     added = retracted = 0
     with ExitStack() as stack:
@@ -142,7 +142,7 @@ def write_updates(
                         schema,
                         key_width=len(key_at_rest(collection)),
                         facts=False,
-                        tell_consolidated=True,
+                        records_consolidated=True,
                     )
                     writers[number] = stack.enter_context(made)
                 writers[number].write(some)

@@ -3,7 +3,7 @@
     here         this process reads all rows of an input for a first build, up to 2,097,152 rows and 128 MiB in memory
     near         this process finds what few changes reach, up to 1,048,576 rows; it computes that itself, or lets
                  executors read the rows there
-    key ranges   executors read ranges of the input's key, where that begins with what tells groups or windows apart
+    key ranges   executors read ranges of the input's key, where that begins with what distinguishes groups or windows
     shuffle      executors bring rows together once, or the groups of what each reads, for a collection that is empty
     queries      Spark SQL and what is behind it: whatever has no kernel, or fits nowhere else
 
@@ -11,7 +11,7 @@ A place knows no kind: it asks one for a function over rows (kind.py). It refuse
 (`Views.declines`); what a kernel cannot compute exactly is left to the next place, too.
 
 An example: 2,000,000 flights, of which 20,000 changed, in sessions by carrier. `here` takes no refresh. `near` finds
-900 sessions near the changes, where 1,000,000 flights lie: more than this process keeps, so executors read these."""
+900 sessions near the changes, with 1,000,000 flights: more than this process keeps, so executors read these."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _unless_inexact(views: Views, take: Callable[[Views, Kind], Found | None]) -
 
 
 def kind_of(views: Views) -> Kind | None:
-    """What a computation is of; None for what has no kernel."""
+    """The kind that a computation belongs to; None for what has no kernel."""
     return next((kind for one in KINDS if (kind := one.of(views)) is not None), None)
 
 

@@ -61,7 +61,7 @@ DATA = frozenset(
         "WKB_PARSE_ERROR",
     }
 )  # fmt: skip
-"""Conditions of Spark that the values of rows bring about. Others are of machines, settings or Spark itself."""
+"""Conditions of Spark that the values of rows bring about. Others concern machines, settings or Spark itself."""
 
 
 _FAILED = (PySparkException, Py4JJavaError)

@@ -24,7 +24,7 @@ _FEW = 32
 
 
 def floored(sql: str, width: int) -> SparkColumn:
-    """Which stretch of a width a whole number lies in: their quotient, rounded down."""
+    """Which range of a width a whole number is in: their quotient, rounded down."""
     return F.expr(f"({sql} - pmod({sql}, {width}L)) DIV {width}L")
 
 

@@ -25,15 +25,15 @@ FEW = 20_000
 MOST_BYTES = 2**26
 """Of touched values, and of what a definition says of them, that this process holds, as Arrow has it in memory."""
 MOST_RANGES = 1024
-"""Ranges of keys of one input that are read apart."""
+"""At most so many ranges of keys of one input are read separately."""
 NOTHING = KeyRange(upper=())
 """No key."""
 
 
 @dataclass(frozen=True)
 class Touched:
-    """The values whose rows are computed anew, as a view of k0, k1, …; and, where they are few, the values, as Arrow
-    has them: Python's times would be those of the zone this process is in."""
+    """The values whose rows are recomputed, as a view of k0, k1, …; and, where they are few, the values, as Arrow has
+    them: Python's times would be those of the zone this process is in."""
 
     frame: DataFrame
     few: pa.Table | None
@@ -85,7 +85,7 @@ def ranges_holding(
 def touched_here(views: Views, columns: Mapping[str, Sequence[str]]) -> pa.Table | None:
     """The values, as k0, k1, …, that the changes of some inputs have in these of their columns, looked at without
     Spark; None where they are more than LEAST_TASK_ROWS or MOST_BYTES, or changes are not little, or the inputs'
-    columns are of several types."""
+    columns have several types."""
     found: pa.Table | None = None
     try:
         for name, those in columns.items():
@@ -126,8 +126,8 @@ def touched_of(views: Views, values: DataFrame, rows: int) -> Touched:
 
 
 def looked_at(views: Views, frame: DataFrame, rows: int) -> tuple[DataFrame, pa.Table | None]:
-    """A frame that is computed once, and what it holds where that is few rows: the frame is of these then. It is made
-    of so many `rows` at most; where one task can read them, one computes it all."""
+    """A frame that is computed once, and its rows where they are few: then the frame consists of these. It is made of
+    so many `rows` at most; where one task can read them, one computes it all."""
     settings: Mapping[str, str] = {}
     if rows > LEAST_TASK_ROWS:
         frame = views.kept(frame)

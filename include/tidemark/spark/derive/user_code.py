@@ -1,4 +1,4 @@
-"""Where definitions in Python lie: in one folder, and nowhere else, whatever else Python would find by that name.
+"""Where definitions in Python are: in one folder, and nowhere else, whatever else Python would find by that name.
 
 The folder is TIDEMARK_DEFINITIONS, else `definitions` beside the package `tidemark`: `include/definitions` in the
 project, and in the zip that is made of it. Its modules belong to the package `definitions`, so that one may import

@@ -112,7 +112,7 @@ class Views(Reading):
         store = self._opened(asked.url, request, ranges)
         frame = read.as_of_rows(self.spark, store, request, ranges, columns, event_times=happened)
         if happened and between is not None:
-            # A part is read for what it has between them; what it takes back of others may lie in one that is not.
+            # A part is read for what it has between them; rows outside that it retracts may be in one that is not read.
             frame = frame.where(F.col(EVENT_TIME).between(*between))
         return repeated(_happening(frame).drop(EVENT_TIME) if happened else frame, name, _key(collection), MULTIPLICITY)
 
@@ -193,8 +193,8 @@ class Views(Reading):
         return rows.where(F.col(TIME) >= given.consumed)
 
     def some_changes(self, name: str) -> DataFrame:
-        """The same for who adds them up, or looks at them only: rows that are equal may stand there several times, and
-        cancel each other, and none has a time."""
+        """The same for who adds them up, or looks at them only: equal rows may be there several times, and cancel each
+        other, and none has a time."""
         if self.sees_event_times:
             return self.changes(name)
         request = self._changes(name)
@@ -277,7 +277,7 @@ class Views(Reading):
         return (rows for task in tasks for rows in updates_of(store, task, self._stored, keep))
 
     def own_tasks(self, ranges: Sequence[Sequence[KeyRange]]) -> list[ReadTask]:
-        """The same as tasks, one for each of some ranges of keys, which ascend and are apart."""
+        """The same as tasks, one for each of some ranges of keys, which ascend and do not overlap."""
         url = self.computation.url
         request, parts = parts_table.opened_read(open_store(url), plan_updates(self.computation.state))
         self._opened(url, request, [keys for some in ranges for keys in some])
@@ -326,8 +326,8 @@ def _happening(frame: DataFrame) -> DataFrame:
 
 
 def _in_order(collection: Collection, used: Sequence[str]) -> list[str]:
-    """The columns of a collection up to the last of those used that rows at rest are in order of: a read need not sort
-    rows that are merged anew then."""
+    """The columns of a collection that rows at rest are in order of, up to the last of those used: a read of these need
+    not sort merged rows again."""
     order = [column.name for column in (*collection.key, *collection.stored_value)]
     placed_by = [collection.layout.by] if collection.layout else []
     last = max(map(order.index, [*used, *placed_by]))

@@ -97,7 +97,7 @@ def _of_its_kind(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _writer(body: bytes) -> str:
-    """Who wrote a version, where a document tells."""
+    """Who wrote a version, where a document says so."""
     document = from_json(body)
     writer = document.get("writer") if isinstance(document, dict) else None
     return f", written by {plain_line(writer, 100)}," if isinstance(writer, str) and writer else ""

@@ -5,7 +5,7 @@ true for ever of what was written then. A document is taken through all steps fr
 
 To change the shape of something stored (docs/decisions/0031): describe it in docs/format.md; unless FORMAT is
 unreleased, raise it and append a mapping to STEPS; add the step for that kind of document. tests/compat/test_shapes.py
-tells when a shape has changed.
+reports when a shape has changed.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _ledger_1_to_2(block: list[Any] | dict[str, Any]) -> dict[str, Any]:
 
 
 def _version_1_to_2(version: dict[str, Any]) -> dict[str, Any]:
-    """Every collection was of landed files, and said so field by field; some fields had other names. What was learned
-    was known once it was complete: the seal said both."""
+    """Every collection was made of landed files, and said so field by field; some fields had other names. What was
+    learned was known once it was complete: the seal said both."""
     change = _renamed(version["change"], _NAMES_OF_CHANGES_1)
     if change["kind"] == "sealed":
         change["complete_below"] = change["upper"]
@@ -76,7 +76,7 @@ def _version_1_to_2(version: dict[str, Any]) -> dict[str, Any]:
 
 def _unsealed_1_to_2(batch: dict[str, Any]) -> dict[str, Any]:
     """Whether a batch brought late rows was not recorded. Those of one that did were learned at the seal of then, which
-    is its first time. So that is said of all: of one that brought none it comes to a tick too many, at the most."""
+    is its first time. So that is said of all: for one that brought none that is a tick too many, at the most."""
     return batch | {"learned_at": batch["first_time"] or None}
 
 

@@ -12,7 +12,7 @@ from tidemark.model.arrangement import Arrangement
 COLLECTION_GRACE = 3600.0
 """Seconds between a collector's word that a version may go and its going (docs/decisions/0014)."""
 STALL_LIMIT = COLLECTION_GRACE / 2
-"""A writer that last saw the head this long ago must look anew, before it commits and after: what it creates may have
+"""A writer that last saw the head this long ago must look again, before it commits and after: what it creates may have
 been created, superseded and collected meanwhile."""
 DATA_GRACE = 24 * 3600.0
 """Seconds between a collector's word that an object may go and its going: an attempt writes long before it commits."""

@@ -1,7 +1,7 @@
 """The state log: version N+1 is created if absent, and that is the only mutation there is.
 
 A version object records one change; every CHECKPOINT_EVERY-th holds the whole state beside it, so a reader folds a few
-small objects whatever the age of the collection. Versions lie in folders of a hundred, so that finding the newest one
+small objects whatever the age of the collection. Versions are in folders of a hundred, so that finding the newest one
 lists two short folders.
 """
 
@@ -158,8 +158,8 @@ class StateLog:
         return type(failure)(f"version {version} was not created: {failure}")
 
     def _caught_up(self, head: Head, written: Written, identity: str) -> Head | Stale | Committed:
-        """The head after what others committed; Committed if the change is among it, Stale if it fits no more."""
-        head, newest = self._looked_anew(head)
+        """The head after what others committed; Committed if the change is among it, Stale if it no longer fits."""
+        head, newest = self._looked_again(head)
         mine = False
         for version, seen_at in self._after(head, newest):
             head = _folded(head, version, seen_at)
@@ -199,7 +199,7 @@ class StateLog:
             raise
 
     def _check_fresh(self, base: Head, head: Head) -> None:
-        """Contention if this process stood still since it last looked, or its plan is so old that what it wrote may be
+        """Contention if this process stalled since it last looked, or its plan is so old that what it wrote may be
         gone."""
         if self.monotonic() - base.seen_at > PLAN_LIMIT:
             raise Contention(
@@ -224,10 +224,10 @@ class StateLog:
         return created
 
     def _check_not_stray(self, created: Head) -> None:
-        """After a stall around a create: whether the version is of the history, which went on from another of its
+        """After a stall around a create: whether the version belongs to the history, which went on from another of its
         number if that was created, superseded and collected meanwhile.
 
-        Contention if it is a stray, CommitUnknown if it is gone, and so its successor: by then nobody can tell.
+        Contention if it is a stray, CommitUnknown if it is gone, and so its successor: by then nobody can know.
         """
         newest = self.newest_version()
         following = self.versions.read(created.version + 1)
@@ -239,9 +239,9 @@ class StateLog:
             raise CommitUnknown(f"{stalled}, and was collected since; run the step again")
         raise Contention(f"{stalled}, and is none of its predecessors; run the step again")
 
-    def _looked_anew(self, head: Head) -> tuple[Head, int]:
+    def _looked_again(self, head: Head) -> tuple[Head, int]:
         """The head and a version known to exist. After a stall a missing next version proves nothing, as it may have
-        been created and collected meanwhile: so the newest is looked up, and the head is known anew if it is that."""
+        been created and collected meanwhile: so the newest is looked up, and the head is known again if it is that."""
         looked = self.monotonic()
         if looked - head.seen_at <= STALL_LIMIT:
             return head, head.version
@@ -262,7 +262,7 @@ class StateLog:
     def _followed(self) -> Head | None:
         """The newest state, by what came after the head that is known; None if that says nothing: none is known, it was
         seen so long ago that what came next may have been collected since, or it is not there any more, as where a
-        collection was removed and made anew."""
+        collection was removed and made again."""
         looked, known = self.monotonic(), self._known
         if known is None or looked - known.seen_at > STALL_LIMIT:
             return None

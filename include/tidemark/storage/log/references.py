@@ -22,8 +22,8 @@ class References:
     """Versions of one store, read once and in order, and what the states from any of them on name.
 
     A state names what its checkpoint does or a change since has recorded: no state need be folded, and a reference is
-    found in whichever field it stands. One in a field that is not known is never met: such a version is refused.
-    What files contributed counts as named by intervals that begin at `corrected_from` or later.
+    found in whichever field it is. One in a field that is not known is never met: such a version is refused. What files
+    contributed counts as named by intervals that begin at `corrected_from` or later.
     """
 
     store: ObjectStore

@@ -33,8 +33,8 @@ SECOND = 1_000_000
 class Written:
     """The objects that `change` names and `before`, the state it was planned upon, does not.
 
-    `limit` is for how many seconds an attempt may go on at most: an object that a collector has listed for longer is of
-    no attempt that still runs.
+    `limit` is for how many seconds an attempt may go on at most: an object that a collector has listed for longer
+    belongs to no attempt that still runs.
     """
 
     store: ObjectStore

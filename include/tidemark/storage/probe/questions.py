@@ -108,7 +108,7 @@ class Questions:
         return f"Tidemark asks this store what it promises; this object may be removed. {self.folder}{name}".encode()
 
     def _create(self, key: str, data: bytes) -> Answer:
-        """What a create comes to, sent again while its answer says neither success nor refusal."""
+        """The answer to a create, which is sent again while its answer says neither success nor refusal."""
         last: Exception = Unavailable(key)
         known = key in self.keys
         for attempt in range(TRIES):

@@ -23,7 +23,7 @@ REMEMBERED = 30 * 86_400 * 1_000_000
 """Microseconds for which a read counts: what was asked in the last thirty days is likely to be asked again."""
 
 COUNTED = 1000
-"""Reads that are looked at: they tell enough, and a compaction does not wait for more."""
+"""Reads that are looked at: they are enough, and a compaction does not wait for more."""
 
 
 def note(store: ObjectStore, request: ReadRequest) -> None:
@@ -50,6 +50,6 @@ def asked(store: ObjectStore, now: int) -> Iterator[ReadAsked]:
 
 
 def asked_at(key: str) -> int:
-    """When the read an object tells of was asked, wall-clock microseconds; 0 for a name that is none of ours."""
+    """When the read that an object records was asked, wall-clock microseconds; 0 for a name that is none of ours."""
     stamp = key.removeprefix(PREFIX).partition("-")[0]
     return int(stamp) if stamp.isdigit() else 0

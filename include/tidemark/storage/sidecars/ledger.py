@@ -146,7 +146,7 @@ def replays(
     claimed: Mapping[str, LedgerEntry] | None = None,
 ) -> dict[str, tuple[LedgerEntry, ...]]:
     """The replays that count of each of some entries, by its path: that of its late object, that of what this left, and
-    so on. `claimed` are entries, by path, that are to stand instead of those there are."""
+    so on. `claimed` are entries, by path, that are to apply instead of the stored ones."""
     found: dict[str, tuple[LedgerEntry, ...]] = {}
     letters: dict[str, str] = {}
     for entry in of:

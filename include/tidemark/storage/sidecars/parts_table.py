@@ -81,10 +81,10 @@ def everything(_: Hull) -> bool:
 def save(store: ObjectStore, key: str, parts: Sequence[Part]) -> batch.PartsTable:
     """A parts table as a batch has it; one that is not small is written under a fresh key."""
     table = PartsTable(tuple(parts))
-    return table.parts if len(encode(table)) <= SMALL else save_apart(store, key, parts)
+    return table.parts if len(encode(table)) <= SMALL else save_separately(store, key, parts)
 
 
-def save_apart(store: ObjectStore, key: str, parts: Sequence[Part]) -> ObjectRef:
+def save_separately(store: ObjectStore, key: str, parts: Sequence[Part]) -> ObjectRef:
     """A parts table that others than its batch name too: an object whatever its size, or the root of a tree."""
     leaves = list(_leaves(parts))
     if len(leaves) < 2:

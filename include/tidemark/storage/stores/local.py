@@ -173,7 +173,7 @@ def _without_waiting(name: str, flags: int) -> int:
 
 
 def _require_plain(status: os.stat_result, name: str) -> None:
-    """Corruption for a FIFO, a device or a socket: a reader would wait for it, or never come to an end."""
+    """Corruption for a FIFO, a device or a socket: a reader would wait for it, or never end."""
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
         raise Corruption(f"{name} is {kind}, not a plain file: Tidemark did not write it; move it out of the root")

@@ -50,7 +50,7 @@ _FULL = {"XMinioStorageFull", "QuotaExceeded", "InsufficientStorage", "507"}
 class S3Store:
     """Objects below `s3://bucket/prefix`. Credentials, region and endpoint come from the AWS environment.
 
-    All goes through boto3, which can create conditionally, give up an upload, and tells what became of a request;
+    All goes through boto3, which can create conditionally, give up an upload, and says what became of a request;
     Parquet is read in ranges (s3_input.py), without further jars.
     """
 
@@ -231,7 +231,7 @@ _DOUBT = "EarlierRequestInDoubt"
 def _remember_doubt(request_dict: dict[str, Any], response: Any = None, **_: Any) -> None:
     """Note on an answer that an earlier request of the same call may have had its effect.
 
-    The client tells of its last request only. One that was refused says nothing about those whose reply never came.
+    The client reports its last request only. One that was refused says nothing about those whose reply never came.
     """
     context = request_dict["context"]
     if response is None or response[0].status_code in (500, 502, 504):

@@ -1,7 +1,7 @@
 """Reading an S3 object at random, every range whole or not at all.
 
 Arrow's own S3 file system trusts an answer about its length: of a body that ends early, and says so, it hands out the
-rest from memory never written. Parquet without page checksums cannot tell.
+rest from memory never written. Parquet without page checksums cannot detect that.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def _read_ledger(
             elif isinstance(block, LedgerNode):
                 below += block.blocks
             else:
-                late |= {entry.late.key: entry for entry in _standing(block.entries) if entry.late is not None}
+                late |= {entry.late.key: entry for entry in _with_replaced(block.entries) if entry.late is not None}
                 kept = [entry for entry in block.entries if entry.interval.lower >= state.correctable_from]
                 found.kept |= {
                     contribution.parts.key: (entry, contribution.parts)
@@ -170,13 +170,13 @@ def _read_ledger(
     found.late = list(late.values())  # several runs may have an entry of one file
 
 
-def _standing(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
+def _with_replaced(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
     """Entries, and those that hold again should a correction be taken out."""
     for entry in entries:
-        standing: LedgerEntry | None = entry
-        while standing is not None:
-            yield standing
-            standing = standing.replaced
+        current: LedgerEntry | None = entry
+        while current is not None:
+            yield current
+            current = current.replaced
 
 
 def _read_kept(store: ObjectStore, state: Arrangement, found: Contents, each: Each[ObjectRef, Table]) -> None:
@@ -245,7 +245,7 @@ def _of_batch(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
         ):
             detail = f"its {len(part.groups)} row groups do not ascend by key, or do not have {part.rows} rows"
             yield Finding("row groups", detail, batch.id, part.file.key)
-    # What cancels is apart from the rest, in parts of several merges.
+    # What cancels is separate from the rest, in parts of several merges.
     for older, newer in pairwise(part for part in parts if not part.cancels) if isinstance(batch, TraceBatch) else ():
         if newer.first_key < older.last_key:
             detail = f"{newer.file.key} begins at key {newer.first_key}, the part before it ends at {older.last_key}"

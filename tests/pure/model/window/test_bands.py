@@ -123,12 +123,12 @@ def test_no_merging_changes_windows_that_do_not_stand(
     bands = bands_of(rule, judging.ends)
 
     def computed(start: int) -> bool:
-        return not judging.stands(frozen_from(rule.kind, start + bands.kind.size, rule.grace, rule.lateness))
+        return not judging.stays(frozen_from(rule.kind, start + bands.kind.size, rule.grace, rule.lateness))
 
     rows = [(value, at, judging.learned(max(time, since)), diff) for value, at, time, diff in told]
     found = {start: held for start, held in banded(bands, rows).items() if computed(start)}
     assert found == {start: held for start, held in by_law(rule, told).items() if computed(start)}
-    least = bands.standing(judging.standing)
+    least = bands.frozen_count(judging.frozen_at)
     assert all(bands.band(start) >= least for start in range(-150, 150) if computed(start))
 
 
@@ -151,4 +151,4 @@ def test_what_comes_just_late_for_all_opens_nothing() -> None:
     assert list(bands.reached(9, 20)) == []
     assert list(bands.reached(10, 20)) == [1]
     assert list(bands.reached(9, None)) == [0, 1]
-    assert (bands.standing(None), bands.standing(20), bands.standing(19)) == (0, 1, 0)
+    assert (bands.frozen_count(None), bands.frozen_count(20), bands.frozen_count(19)) == (0, 1, 0)

@@ -49,19 +49,19 @@ def test_many_rows_are_judged_at_once_as_each_is_by_itself(
 def test_what_was_merged_or_consumed_before_counts_wherever_it_lies() -> None:
     judging = judging_of((0, 10, 20), since=12, merged=True, consumed=25, only_new=False)
     assert [judging.learned(time) for time in (5, 12, 13, 20)] == [None, None, 10, 20]
-    stands = [judging.stands(frozen) for frozen in (10, 11, 12, None)]
+    stands = [judging.stays(frozen) for frozen in (10, 11, 12, None)]
     assert stands == [True, True, False, False], "as all that counts at 11 is known, but not who came just at 10"
 
 
 def test_for_what_is_new_windows_stand_that_took_nothing_more_by_then() -> None:
     judging = judging_of((0, 10, 20), since=0, merged=False, consumed=12, only_new=True)
     assert [judging.learned(time) for time in (9, 11, 12, 20)] == [None, 10, 10, 20]
-    assert (judging.stands(10), judging.stands(11)) == (True, False)
+    assert (judging.stays(10), judging.stays(11)) == (True, False)
 
 
 def test_a_first_build_computes_all() -> None:
     judging = judging_of((0, 10), since=12, merged=True, consumed=None, only_new=False)
-    assert not judging.stands(-5)
+    assert not judging.stays(-5)
 
 
 @given(st.integers(0, 60), st.integers(1, 60), st.integers(0, 70), st.integers(-10, 90), st.lists(st.integers(0, 60)))
@@ -75,7 +75,7 @@ def test_no_merging_changes_what_counts_in_windows_that_do_not_stand(
     merged = [max(time, since) for time in times]
     for only_new in (True, False):
         judging = judging_of(ends, since=since, merged=since > 0, consumed=consumed, only_new=only_new)
-        if judging.stands(frozen):
+        if judging.stays(frozen):
             continue
         plain = [time for time in times if time // 10 * 10 < frozen]
         found = [time for time in merged if (at := judging.learned(time)) is None or at < frozen]

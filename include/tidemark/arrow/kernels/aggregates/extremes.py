@@ -1,5 +1,5 @@
-"""The least, the greatest, and all bits, of ranges of a column: what two ranges of a power of two of cells, which
-overlap, come to. Only one power is kept at a time."""
+"""The least, the greatest, and all bits, of ranges of a column. Each is merged from those of two ranges that overlap
+and whose number of cells is a power of two. Only one power is kept at a time."""
 
 from __future__ import annotations
 

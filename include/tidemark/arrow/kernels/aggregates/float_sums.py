@@ -4,7 +4,7 @@ A float is cut into limbs as definition/exact_sum.py says. Each limb has a runni
 of a range, also of one that overlaps others, is a difference per limb. Its 61 leading bits, the last of them set where
 any lower bit is, round to the nearest float as all bits would.
 
-What parts of rows come to goes on as a list of floats that add up to it exactly, of each limb one (`float_parts`).
+The sum of a part of the rows goes on as a list of floats that add up to it exactly, one of each limb (`float_parts`).
 
     1e16, 1.0, -1e16     limbs of 2^0: 1e16 % 2^30, 1, …; sum of the range: 1, which is 1.0 (added up as floats: 0.0)
 """

@@ -10,7 +10,7 @@ from tidemark.arrow.rows.columns import Ints, contiguous, values
 
 DAY = 86_400_000_000
 _MOST_DAYS = 10**8
-"""From 1970: of no more the microseconds are counted in 64 bits."""
+"""Days from 1970, at most: the microseconds of so many fit into 64 bits."""
 
 
 def micros_of(column: pa.Array | pa.ChunkedArray) -> Ints:

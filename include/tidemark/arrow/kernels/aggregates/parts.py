@@ -5,9 +5,9 @@
              UA       9                     AA  n=1 delay=4
              UA | AA  1 | 4
 
-That comes to the same only for aggregates that do not depend on how rows were parted: all but those that must see each
-value, which are counts of different ones, quantiles and collections. Means go on as sums and counts, sums of floats as
-lists that add up to them exactly (float_sums.py).
+The result is the same only for aggregates that do not depend on how rows were divided into parts: all but those that
+must see each value, which are counts of different values, quantiles and collections. Means go on as sums and counts,
+sums of floats as lists that add up to them exactly (float_sums.py).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MERGED = {
 }
 """By what an aggregate of all rows is computed from those of parts of them."""
 _AT_AN_INSTANT = {Function.FIRST: Function.MIN, Function.LAST: Function.MAX}
-"""What the first and the last value are of rows at one instant."""
+"""The functions that compute the first and the last value among rows at one instant."""
 _COUNT = "_count_of_{}"
 
 

@@ -67,8 +67,8 @@ class Ranges:
 
 
 def aggregated(one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges) -> pa.Array:
-    """What an aggregate is of each range; a sum also of sums that came in parts. Raises Overflowed where one does
-    not fit its type: Spark may stop at a part of a sum that does not, though the whole does."""
+    """The value of an aggregate for each range; a sum is also computed from sums that came in parts. Raises Overflowed
+    where a value does not fit its type: Spark may stop at a part of a sum that does not, though the whole does."""
     lo, hi = ranges.lo, ranges.hi
     if one.of is None:
         return pa.array(hi - lo)
@@ -125,9 +125,9 @@ def total_type(of: pa.DataType) -> DecimalType:
 
 
 def means(of: ValueType, totals: pa.Array, many: Ints) -> pa.Array:
-    """Totals, floats or decimals, divided by how many values they are of: of floats and whole numbers the float next to
-    the total, divided; of decimals quotients of the digits that the type has behind the point, of two as near the one
-    that is further from 0. Raises Overflowed for a mean that has more digits than its type."""
+    """Totals, floats or decimals, each divided by its number of values. Of floats and whole numbers that is the float
+    next to the total, divided; of decimals a quotient of the digits that the type has behind the point, of two as near
+    the one that is further from 0. Raises Overflowed for a mean that has more digits than its type."""
     if not isinstance(of, DecimalType):
         return _floats(_nearest_floats(totals) / np.maximum(many, 1), many == 0)
     found: list[Decimal | None] = []

@@ -2,8 +2,8 @@
 learned, as the law does (model/window/frozen_sessions.py).
 
 What is done at a step follows from the rows that come and from the sessions near them: which instants have rows that
-are not frozen is one array, the open sessions are another two, of their first and their last instant. Sessions lie
-apart, so the later one ends later: those that freeze are the first ones.
+are not frozen is one array, the open sessions are another two, of their first and their last instant. Sessions do not
+overlap, so the later one ends later: those that freeze are the first ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidemark.arrow.rows.columns import Bools, Ints
 @dataclass(frozen=True)
 class Rows:
     """Updates in order of their instant, as numbers. `instants` are the different ones, and `instant` says which of
-    these each update is at. Updates of one `row` are of equal rows at one instant; `at` says at which, ascending."""
+    these each update is at. Updates of one `row` have equal rows at one instant; `at` says at which, ascending."""
 
     instants: Ints
     instant: Ints
@@ -47,18 +47,18 @@ class Judged:
 
 
 def reach(gaps: Gaps) -> int:
-    """How far apart neighbours in one session are at most."""
+    """The greatest distance between neighbours in one session."""
     return gaps.gap - (0 if gaps.exact_gap_merges else 1)
 
 
-def spans(instants: Ints, live: Ints, gaps: Gaps, apart: Bools | None = None) -> tuple[Ints, Ints]:
-    """The first and the last of each session of instants, which are given by their places `live`; `apart` says of each
+def spans(instants: Ints, live: Ints, gaps: Gaps, forced: Bools | None = None) -> tuple[Ints, Ints]:
+    """The first and the last of each session of instants, which are given by their places `live`; `forced` says of each
     but the first whether it begins a session whatever the gap is."""
     times = instants[live]
     begins = np.ones(len(live), bool)
     begins[1:] = np.diff(times) > reach(gaps)
-    if apart is not None:
-        begins[1:] |= apart
+    if forced is not None:
+        begins[1:] |= forced
     if gaps.max_length is not None and len(live):
         cut(times, times, begins, gaps.max_length)
     first = np.flatnonzero(begins)
@@ -115,7 +115,7 @@ class _Course:
         return ends(self.rows.instants, self.first, self.last, self.gaps)
 
     def _freeze(self, many: int) -> None:
-        """The first open sessions change no more."""
+        """Freeze the first `many` open sessions: they no longer change."""
         end = self._ends()[:many]
         for at in range(many):
             first, last = int(self.first[at]), int(self.last[at])
@@ -131,7 +131,7 @@ class _Course:
         return slice(*np.searchsorted(self.rows.instant, [first, last + 1]).tolist())
 
     def _leave(self, first: int, last: int) -> None:
-        """What is open at these instants is so no more."""
+        """The rows at these instants are no longer open."""
         some = slice(*np.searchsorted(self.rows.at, [first, last + 1]).tolist())
         self.gone[some] += self.counts[some]
         self.counts[some] = 0
@@ -153,7 +153,7 @@ class _Course:
         self.there[at] = after
         self.open[updates] = True
         opened, closed = at[(before == 0) & (after > 0)], at[(before > 0) & (after == 0)]
-        self._lie(opened, closed)
+        self._update_bounds(opened, closed)
         self._refuse(updates, opened, closed, frozen)
 
     def _stay(self, updates: Ints, bounds: Ints, row: Ints, net: Ints) -> Ints:
@@ -186,10 +186,10 @@ class _Course:
         if late:
             self.first, self.last = np.delete(self.first, late), np.delete(self.last, late)
 
-    def _lie(self, opened: Ints, closed: Ints) -> None:
-        """Where the open sessions lie once some instants have rows, and others have none any more."""
+    def _update_bounds(self, opened: Ints, closed: Ints) -> None:
+        """Update the bounds of the open sessions: some instants have rows now, and others no longer have any."""
         if self.gaps.max_length is not None:
-            self._cut_anew(np.concatenate([opened, closed]))
+            self._cut_again(np.concatenate([opened, closed]))
             return
         if len(opened):
             self._join(opened)
@@ -198,9 +198,9 @@ class _Course:
 
     def _join(self, opened: Ints) -> None:
         near = reach(self.gaps)
-        apart = np.flatnonzero(np.diff(self.rows.instants[opened]) > near)
-        first = np.concatenate([self.first, opened[:1], opened[apart + 1]])
-        last = np.concatenate([self.last, opened[apart], opened[-1:]])
+        breaks = np.flatnonzero(np.diff(self.rows.instants[opened]) > near)
+        first = np.concatenate([self.first, opened[:1], opened[breaks + 1]])
+        last = np.concatenate([self.last, opened[breaks], opened[-1:]])
         order = np.argsort(first, kind="stable")
         first, last = first[order], np.maximum.accumulate(last[order])
         begins = np.ones(len(first), bool)
@@ -243,7 +243,7 @@ class _Course:
             low, width = high, 2 * width
         return None
 
-    def _cut_anew(self, changed: Ints) -> None:
+    def _cut_again(self, changed: Ints) -> None:
         """A session that is cut says where the next begins: those before the first that changed stay."""
         if not len(changed):
             return

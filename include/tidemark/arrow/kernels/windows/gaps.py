@@ -2,7 +2,7 @@
 may be cut where it gets too long.
 
 Cells come in order of group and instant, and are given by their first and their last instant: what is certainly in one
-session may be one cell. No more is carried from one batch to the next than the last cell.
+session may be one cell. Only the last cell is carried from one batch to the next.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tidemark.errors import InvalidUsage
 FIRST, LAST = "_first", "_last"
 """The columns of cells that say at which instants they begin and end."""
 FAR = 1 << 61
-"""Instants lie so far from 1970 at most."""
+"""The greatest distance of an instant from 1970."""
 BEYOND = "beyond 2^61, where there are no sessions; filter such rows out"
 
 
 @dataclass(frozen=True)
 class Gaps:
-    """Cells that are equal in `group` are in one session if they are less than `gap` apart, or exactly that where
-    `exact_gap_merges`. With `max_length` a session is cut before the first cell that begins that long after it does, or
-    longer: each cell must then be one instant."""
+    """Cells that are equal in `group` are in one session if the distance between them is less than `gap`, or exactly
+    that where `exact_gap_merges`. With `max_length` a session is cut before the first cell that begins that long after
+    it does, or longer: each cell must then be one instant."""
 
     group: tuple[str, ...]
     gap: int
@@ -75,7 +75,8 @@ def _starts(cells: pa.RecordBatch, gaps: Gaps, first_start: int | None) -> Ints:
 
 
 def cut(first: Ints, begun: Ints, begins: Bools, most: int) -> None:
-    """Mark where sessions begin anew as they have become too long. `begun` says where those begin that are marked."""
+    """Mark where new sessions begin because others have become too long. `begun` says where those begin that are
+    marked."""
     bounds = np.append(np.flatnonzero(begins), len(first))
     for at in np.flatnonzero(first[bounds[1:] - 1] - begun[bounds[:-1]] >= most):
         low, high, start = int(bounds[at]), int(bounds[at + 1]), int(begun[bounds[at]])

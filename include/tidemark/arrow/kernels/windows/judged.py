@@ -137,7 +137,7 @@ def _late_of_each(
 
 
 def _frozen(inside: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> Bools:
-    """Whether a window took no more rows when the update came that is placed in it."""
+    """Whether a window no longer took rows when the update came that is placed in it."""
     if rule.frozen_after is None:
         return np.zeros(inside.num_rows, bool)
     upto = learned(judging, inside.column(TIME))

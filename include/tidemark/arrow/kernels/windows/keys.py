@@ -1,4 +1,4 @@
-"""The keys of rows, numbered: kernels of windows tell rows apart by these numbers."""
+"""The keys of rows, numbered: kernels of windows distinguish rows by these numbers."""
 
 from __future__ import annotations
 

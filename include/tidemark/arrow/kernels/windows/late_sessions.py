@@ -2,10 +2,10 @@
 is the law).
 
 Updates come in order of group and instant. Where all updates of a group leave a gap, whenever they were learned, no
-session lies on both sides of it, whatever came late: so each *stretch* between such gaps is judged by itself, and no
-more than one is in memory, besides a batch. Most stretches take a look: of those that were learned at once, or in which
-nothing can be frozen before all of it is known, sessions lie as rows lie. Only where sessions freeze while rows still
-come are these gone through step by step (freezing.py).
+session is on both sides of it, whatever came late: so each *stretch* between such gaps is judged by itself, and only
+one is in memory, besides a batch. Most stretches are looked at only once: where all of a stretch was learned at
+once, or nothing in it can be frozen before all of it is known, the bounds of its sessions follow from its rows alone.
+Only where sessions freeze while rows still come are these gone through step by step (freezing.py).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tidemark.errors import InvalidUsage
 AT, TIME, DIFF = "_at", "_time", "_diff"
 """The columns of updates that say at which instant a row happened, when it was learned, and how often it is there."""
 START, END, LATE = "_start", "_end", "_late"
-"""The columns that tell of each update the bounds of the session it counts in (null: in none), and how many rows of it
+"""The columns that say for each update the bounds of the session it counts in (null: in none), and how many rows of it
 came late for all sessions. DIFF is what is left of its own."""
 STRETCH, LAST = "_stretch", "_last"
-"""The columns that tell the first and the last instant of its stretch."""
+"""The columns that have the first and the last instant of its stretch."""
 _BEFORE_ALL = -(1 << 62)
 
 
@@ -37,9 +37,9 @@ _BEFORE_ALL = -(1 << 62)
 class Lasting:
     """Sessions that a row may join for a while: one that ends at e takes no row that was learned at e + `after` or
     later. A row counts as learned at the last of `ends` that is not after its time; before all of them where none is.
-    Updates are of equal rows if they are equal in the columns `same`. With `changed_from` only stretches are given in
-    which something was learned from then on. With `known_before` LATE says how many more rows were late than were of
-    the updates below that time alone."""
+    Updates have equal rows if they are equal in the columns `same`. With `changed_from` only stretches are given in
+    which something was learned from then on. With `known_before` LATE says how many more rows were late than among the
+    updates below that time alone."""
 
     gaps: Gaps
     after: int
@@ -210,8 +210,8 @@ def _numbered(updates: _Updates, same: Ints) -> Rows:
 
 
 def _at_once(updates: _Updates, rows: Rows, frozen_upto: Ints, gaps: Gaps) -> Judged:
-    """What becomes of updates of which all those of a stretch are looked at together: sessions lie as rows lie, and
-    those are late that end at `frozen_upto` or before."""
+    """What becomes of updates where all updates of a stretch are looked at together. The bounds of sessions follow from
+    the rows alone, and sessions that end at `frozen_upto` or before are late."""
     found = Judged.of(rows.diff)
     sums = np.zeros(len(rows.at), np.int64)
     np.add.at(sums, rows.row, rows.diff)

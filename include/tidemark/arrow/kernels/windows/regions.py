@@ -1,4 +1,4 @@
-"""Stretches of time that are put together where they meet: what of a group a change can reach.
+"""Ranges of time that are put together where they meet: what of a group a change can reach.
 
 An example: stored are sessions [0, 10] and [12, 20], and what changed reaches from 9 to 13. All three meet, so the
 region is [0, 20]. A session [30, 40] meets none of them and is in no region, as nothing of it changed.
@@ -14,7 +14,7 @@ from tidemark.arrow.rows.columns import Bools, Ints
 
 
 class Regions(NamedTuple):
-    """Regions in order of group and time, no two of a group meeting: both ends are of them."""
+    """Regions in order of group and time, no two of a group meeting: both ends belong to them."""
 
     group: Ints
     first: Ints
@@ -22,8 +22,8 @@ class Regions(NamedTuple):
 
 
 def regions(group: Ints, first: Ints, upto: Ints, changed: Bools) -> Regions:
-    """Where stretches [first, upto] of groups lie, of which some changed, with all that they meet, and what that meets
-    in turn. Groups are numbered from 0."""
+    """The regions of the ranges [first, upto] of groups that `changed`, with all ranges that they meet, and what these
+    meet in turn. Groups are numbered from 0."""
     if not len(group):
         return Regions(group, first, upto)
     order = np.lexsort((upto, first, group))
@@ -34,7 +34,7 @@ def regions(group: Ints, first: Ints, upto: Ints, changed: Bools) -> Regions:
 
 
 def begins(group: Ints, first: Ints, upto: Ints) -> Bools:
-    """Which of some stretches, in order of group and of where they begin, meets none of its group before it."""
+    """Which of some ranges, in order of group and of where they begin, meets none of its group before it."""
     ends, places = np.unique(upto, return_inverse=True)
     # As groups ascend, the largest end so far of a group is that of its number and its end's place in order.
     reached = ends[np.maximum.accumulate(group * len(ends) + places) % max(1, len(ends))]
@@ -44,7 +44,7 @@ def begins(group: Ints, first: Ints, upto: Ints) -> Bools:
 
 
 def in_regions(group: Ints, at: Ints, found: Regions) -> Bools:
-    """Which instants of groups lie in one of their regions. A group may be -1: that of no region."""
+    """Which instants of groups are in one of their regions. A group may be -1: that of no region."""
     if not len(found.group):
         return np.zeros(len(group), bool)
     # By group, and by how many regions of whatever group have begun, regions are in order, and rows find theirs.

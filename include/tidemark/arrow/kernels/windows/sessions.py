@@ -76,7 +76,7 @@ def sessions_in_order(
 
 
 def _lengths(kind: Session, distance: Ints) -> Ints:
-    """How long sessions are whose rows are so far apart."""
+    """The lengths of sessions, by the distance between their first and their last row."""
     return np.minimum(distance + kind.gap, _MOST if kind.max_length is None else min(kind.max_length, _MOST))
 
 
@@ -92,7 +92,7 @@ def merged_sessions(parts: pa.Table, kind: Session, aggregates: Sequence[Aggrega
     numbers, start, end = (integers(parts, name) for name in (GROUP, START, END))
     order = np.lexsort((start, numbers))
     numbers, start, end, batch = numbers[order], start[order], end[order], one_batch(parts).take(pa.array(order))
-    # Rows that are the gap apart are of one session, or of two: so far does the one before reach.
+    # Whether rows at a distance of exactly the gap are in one session decides how far the session before them reaches.
     lo = np.flatnonzero(begins(numbers, start, end if kind.exact_gap_merges else end - 1))
     hi = np.append(lo[1:], len(start))[: len(lo)]
     ends = np.maximum.reduceat(end, lo) if len(lo) else end

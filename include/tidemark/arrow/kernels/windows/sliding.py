@@ -9,8 +9,8 @@ first, where the aggregates have parts (aggregates/parts.py): so many rows at fe
     parts   at 1: n=2 sum=12, at 2: n=1 sum=1, at 9: n=1 sum=4
     windows [-2, 1] 2, 12   [-1, 2] 3, 13   [2, 5] 1, 1   [6, 9] 1, 4
 
-What is carried from one block to the next is what windows that are to come reach: no more than two windows hold. A
-block is as large as what was carried, so that each row is carried a few times.
+What later windows reach is carried from one block to the next: at most what two windows hold. A block is as large as
+what was carried, so that each row is carried a few times.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[pa.Re
         if not ready:
             continue
         found = pa.concat_batches(ready)
-        if waited:  # they are of the group that the block begins with, as the rows are that were carried
+        if waited:  # they belong to the group that the block begins with, as the rows do that were carried
             begun = waited + int(np.searchsorted(of, groups[0], "right"))
             first = np.argsort(integers(found, START)[:begun], kind="stable")
             found = found.take(pa.array(np.append(first, np.arange(begun, len(found)))))
@@ -175,7 +175,7 @@ def _blocks(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[_Block]
 
 
 def _at_an_instant(waiting: list[pa.RecordBatch], slide: Slide) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
-    """What comes before the last instant, and what is of it, as more may be."""
+    """The rows before the last instant, and the rows at it, as more rows may be at it."""
     some = pa.concat_batches(waiting)
     last = int(np.flatnonzero(starts(some, [*slide.together, AT]))[-1])
     return [some.slice(0, last)] if last else [], [some.slice(last)]

@@ -3,9 +3,9 @@
 kind        windows of a row at t                                      bounds
 tumbling    the one of `size` that holds t                             [start, end)
 hopping     those of `size`, one every `advance`, that hold t          [start, end)
-cumulate    of the row's `size` those from its start that end after t  [start, end), ends `step` apart
+cumulate    of the row's `size` those from its start that end after t  [start, end), an end every `step`
 calendar    the day, week, month, quarter or year of `zone`            [start, end)
-sliding     one for each set of rows at most `size` apart (KIP-450)    [start, start + size], both ends belong to it
+sliding     one for each set of rows that fits in `size` (KIP-450)     [start, start + size], both ends belong to it
 session     rows of which each follows another within `gap`            [first, last + gap), at most max_length
 
 The first four are aligned: their windows are the same whatever rows there are. Of the others the rows decide.

@@ -14,9 +14,9 @@ from tidemark.model.window.kinds.kind import Kind
 class Session(Kind):
     """Rows of which each follows another within a gap. `session: 45m` is short for `{gap: 45m}`."""
 
-    # [first row, last row + gap). Exactly the gap apart is together, unless `exact_gap_merges` is false. With
-    # `max_length` a session's rows lie within less than that of its first: the next row begins a new one, and none is
-    # longer.
+    # [first row, last row + gap). Rows at a distance of exactly the gap are together, unless `exact_gap_merges` is
+    # false. With `max_length` all rows of a session come less than that after its first: the next row begins a new one,
+    # and none is longer.
 
     gap: Length
     """How long after a row the next of its session comes at most."""

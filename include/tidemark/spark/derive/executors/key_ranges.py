@@ -47,7 +47,7 @@ def leading(computation: Computation, name: str, input_names: Mapping[str, str])
 
 def written_by_ranges(views: Views, ranged: Ranged) -> list[Written] | None:
     """What executors wrote of the updates that are made of an input's rows, each as often as it is there: of AT_ONCE
-    rows at a time, or fewer wide ones, and of all that are together. None where the key of the input does not tell what
+    rows at a time, or fewer wide ones, and of all that are together. None where the key of the input does not say what
     is together, or rows are not worth a task. Raises InvalidUsage where something does not fit."""
     name, together, on = ranged.input, ranged.together, ranged.on
     if not together:
@@ -103,7 +103,7 @@ def _touched(views: Views, name: str, together: Sequence[str]) -> Sequence[KeyRa
 
 
 def _there(rows: pa.RecordBatch, on: str) -> pa.Table:
-    """InvalidUsage where rows come to more than MOST_BYTES, or one is there less often than not at all."""
+    """InvalidUsage where rows amount to more than MOST_BYTES, or one has a negative multiplicity."""
     found = repeated(rows.filter(pa.array(placed_rows(rows, on))), most_bytes=MOST_BYTES)
     if found is None:
         raise InvalidUsage("rows are too many, or one is there fewer times than none")

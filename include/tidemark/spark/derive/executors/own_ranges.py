@@ -1,5 +1,5 @@
-"""What executors make of some keys compared with what the collection holds of these, as both come in order: no more of
-either is in memory than a round of a merge (arrow/kernels/merge.py)."""
+"""What executors make of some keys compared with what the collection holds of these. Both come in order, so of each
+only a round of a merge is in memory (arrow/kernels/merge.py)."""
 
 from __future__ import annotations
 

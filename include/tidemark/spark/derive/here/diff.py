@@ -55,7 +55,7 @@ def own_touched(
     near: Callable[[pa.RecordBatch], Bools] | None = None,
 ) -> pa.Table | None:
     """The updates that the collection holds of few touched values, which are in its `columns`, and that are `near`,
-    where that is asked; None where either is not little, or the values are of another type."""
+    where that is asked; None where either is not little, or the values have another type."""
     if few is None:
         return None
     among = _among(views, few, columns)
@@ -71,7 +71,7 @@ def own_touched(
 
 def _among(views: Views, few: pa.Table, columns: Sequence[str]) -> Keep | None:
     """What leaves of updates those that have a touched value in each column of whose values none are equal but the
-    same, others too; None where values are of another type."""
+    same, others too; None where values have another type."""
     types = {column.name: column.type for column in stored(views.computation.collection)}
     alike = {name: few.column(k) for name, k in named(columns).items() if types[name] in EXACT}
     try:
@@ -99,7 +99,7 @@ def _little(views: Views, batches: Iterator[pa.RecordBatch]) -> pa.Table | None:
 
 def match_keys(few: pa.Table, own: pa.Table, columns: Sequence[str]) -> tuple[Ints, Ints] | None:
     """Numbers of touched values and of the stored rows, the same where these have them in `columns`; None where they
-    are of another type."""
+    have another type."""
     if not columns:
         return np.zeros(few.num_rows, np.int64), np.zeros(own.num_rows, np.int64)
     try:
@@ -143,8 +143,8 @@ def compared(
 
 
 def bounded(collection: Collection, desired: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The rows, or at least so many as are not few where they come to more than MOST_BYTES: texts may be of any length,
-    but for those in `columns`, which were here already."""
+    """The rows, or at least so many as are not few where they amount to more than MOST_BYTES: texts may be of any
+    length, but for those in `columns`, which were here already."""
     types = {column.name: column.type for column in stored(collection)}
     if all(types.get(name) not in _OF_ANY_LENGTH for name in desired.columns if name not in columns):
         return desired

@@ -20,7 +20,7 @@ from tidemark.spark.derive.views import LITTLE_BYTES, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 AT_A_TIME, ONE_KEY = 2**17, 2**20
-"""Rows of which this process computes windows at a time, if they are of several keys; and at most of one."""
+"""This process computes windows of so many rows of several keys at a time, and of at most so many rows of one key."""
 MOST_BUILT, BUILT_BYTES = 2**21, 2**27
 """Rows of which this process builds a collection, and how many bytes it has of them in memory: of more, executors build
 it in less time, also those of a small cluster."""
@@ -55,7 +55,7 @@ def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callab
 @dataclass
 class RowsByKey:
     """All rows of an input, in some columns, of which `of_all` makes updates: of all rows of some keys `by` at a time,
-    so no more of these are in memory than of AT_A_TIME rows, or of one key. A `Gathering` (kind.py)."""
+    so only updates of AT_A_TIME rows, or of one key, are in memory. A `Gathering` (kind.py)."""
 
     columns: Sequence[str]
     by: Sequence[str]
@@ -77,8 +77,8 @@ class RowsByKey:
 
 
 def _keys_in_order(rows: pa.Table, by: Sequence[str]) -> Iterator[pa.Table]:
-    """All rows of some keys at a time, in order of these: so no more windows are in memory than theirs. InvalidUsage
-    where one key has more than ONE_KEY."""
+    """All rows of some keys at a time, in order of these: so only their windows are in memory. InvalidUsage where one
+    key has more than ONE_KEY."""
     ordered = sort(rows, by) if by else one_batch(rows)
     begins = np.flatnonzero(starts(ordered, by)) if by else np.zeros(1, np.int64)
     ends = np.append(begins[1:], ordered.num_rows)
@@ -99,8 +99,8 @@ def placed_rows(rows: pa.RecordBatch, on: str | None) -> Bools:
 @dataclass
 class RowBudget:
     """How many rows, and how many bytes of them, are kept of those that are `looked_at`: LEAST_TASK_ROWS and MOST_BYTES
-    at most. Where an eighth was looked at, and by what there is of that they would be half as many again, they are too
-    many already: who computes all that is near does so in less time than it takes to find out."""
+    at most. Once an eighth was looked at, they are too many already if, at that rate, they would exceed these limits by
+    half: who computes all that is near does so in less time than it takes to find out."""
 
     looked_at: int
     seen: int = 0

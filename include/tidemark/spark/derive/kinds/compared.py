@@ -1,5 +1,5 @@
-"""Whether a collection holds what its definition says of some keys: this process computes their groups anew, where the
-row groups that hold their rows are small enough to be read here."""
+"""Whether a collection holds what its definition says of some keys: this process recomputes their groups, where the row
+groups that hold their rows are small enough to be read here."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
 from tidemark.spark.derive.kinds.groups_shuffled import groups_shuffled, values_shuffled
 from tidemark.spark.derive.kinds.grown import grown_here
 from tidemark.spark.derive.queries.by_key import few_touched
-from tidemark.spark.derive.queries.lateness import computed_here, standing
+from tidemark.spark.derive.queries.lateness import computed_here, kept_upto
 from tidemark.spark.derive.reach.stretches import spans_of
 from tidemark.spark.derive.timeline import in_micros
 from tidemark.spark.derive.touched import MOST_BYTES, ranges_holding
@@ -47,9 +47,9 @@ _LONG_AGO = -(1 << 62)
 
 @dataclass
 class Groups:
-    """Groups of rows by some columns, those of windows that arithmetic tells among them. A build groups rows as they
-    come, where groups of parts can be put together; a refresh groups the rows of the groups that changes touch anew, or
-    adds up by how much they grew (grown.py)."""
+    """Groups of rows by some columns, those of aligned windows among them. A build groups rows as they come, where
+    groups of parts can be put together; a refresh recomputes the groups that changes touch from their rows, or adds up
+    by how much they grew (grown.py)."""
 
     views: Views
     rule: ByKey
@@ -111,7 +111,7 @@ class Groups:
 
     def shuffled(self) -> Shuffled | None:
         grouped, recipe = self._grouped(), self.views.computation.recipe
-        if standing(self.views) is not None:
+        if kept_upto(self.views) is not None:
             return None
         if grouped is not None:
             return groups_shuffled(self.views, self.rule, grouped, needed(grouped))

@@ -53,7 +53,7 @@ _MISFIT = "_misfit"
 
 def groups_shuffled(views: Views, rule: ByKey, grouped: GroupPlan, needed: Sequence[str]) -> Shuffled | None:
     """How executors compute all groups, of the columns that are `needed`; None where the collection's key is not what
-    tells groups apart, or rows are not worth a task."""
+    distinguishes groups, or rows are not worth a task."""
     computation = views.computation
     (given,), recipe = computation.inputs, computation.recipe
     if not _is_keyed_by(rule, computation.collection):

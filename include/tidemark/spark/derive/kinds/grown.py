@@ -1,6 +1,6 @@
 """Groups whose counts, sums and means are updated from the changes alone: this process adds by how much few changes
-grow the sums of their groups to the sums that the collection holds. Sums are of whole numbers and decimals, and means
-are divided again.
+grow the sums of their groups to the sums that the collection holds. Sums add whole numbers and decimals, and means are
+divided again.
 
 An example: of 16 carriers' flights 20,000 changed. 20,000 updates and 16 rows are read, and no other flight.
 
@@ -55,8 +55,8 @@ def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
         own = own_touched(views, keys, rule.key_columns)
         if own is None:
             return None
-        stand = net_rows(own, [column.name for column in stored(views.computation.collection)])
-        grown = _added_up([delta, _counted(stand, rule.key_columns, delta_plan.sums)], rule.key_columns)
+        current = net_rows(own, [column.name for column in stored(views.computation.collection)])
+        grown = _added_up([delta, _counted(current, rule.key_columns, delta_plan.sums)], rule.key_columns)
         return diff_against_own(views, _rows(views, grown, delta_plan), own)
     except (_NotPlain, Overflowed, pa.ArrowInvalid):
         views.declines("a sum may be beyond its type, or a group has fewer rows than none")
@@ -77,7 +77,8 @@ def _fits(views: Views, rule: ByKey, delta_plan: DeltaPlan, types: Mapping[str, 
 
 
 def _adds(one: SumColumn, of: ValueType) -> bool:
-    """Whether values of a type come to a sum of another as they are; whole numbers do to decimals, too."""
+    """Whether values of one type can be added to a sum of another as they are; whole numbers can be added to decimals,
+    too."""
     if isinstance(one.type, DecimalType) and isinstance(of, DecimalType):
         return (of.precision + SUM_DIGITS, of.scale) == (one.type.precision, one.type.scale)
     return of is ColumnType.INT
@@ -123,7 +124,7 @@ def _exactly(of: DecimalType) -> pa.DataType:
 
 
 def _counted(rows: pa.Table, keys: Sequence[str], sums: Sequence[SumColumn]) -> pa.Table:
-    """The rows that stand: what is the sum of no values there is null, and counts as 0."""
+    """The current rows: a sum of no values is null in them, and counts as 0."""
     columns = [pc.fill_null(rows.column(one.name), 0) for one in sums]
     columns = [
         column.cast(_exactly(one.type)) if isinstance(one.type, DecimalType) else column

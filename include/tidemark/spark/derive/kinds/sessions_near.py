@@ -4,8 +4,8 @@ compute the sessions: each those of what it reads, where sessions of parts can b
 else a shuffle brings rows together by key first. Either way sessions come back, and no rows.
 
 An example: 2,000,000 flights of 200 carriers, in 2,191 sessions. A day's 100,000 flights, some of them days late, reach
-900 sessions, where 1,000,000 flights lie in any file. Read 300,000 at a time these are 20,000 sessions of parts, which
-are merged to 900."""
+900 sessions with 1,000,000 flights, which may be in any file. Read 300,000 at a time these are 20,000 sessions of
+parts, which are merged to 900."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _computed_here(views: Views, rule: SessionPlan, near: NearHere, ranges: Sequ
 def _rows_near(
     views: Views, rule: SessionPlan, near: NearHere, ranges: Sequence[KeyRange]
 ) -> tuple[pa.Table, Ints, Ints] | None:
-    """The rows of the input that lie where changes reach, in the columns that are needed, each as often as it is there,
+    """The rows of the input within the reach of changes, in the columns that are needed, each as often as it is there,
     their instants and the numbers of their keys; None where they are more than this process keeps, or one is there
     fewer times than none."""
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
@@ -161,7 +161,7 @@ def _through_a_shuffle(views: Views, rule: SessionPlan, near: NearHere, there: R
 def _reading(
     schema: pa.Schema, rule: SessionPlan, near: NearHere, there: RangeReads
 ) -> Callable[[ObjectStore, ReadTask], Batches]:
-    """What reads the rows of a task that lie where changes reach, each as often as it is there. It takes to executors
+    """What reads the rows of a task within the reach of changes, each as often as it is there. It takes to executors
     what that needs, and nothing of what is stored."""
     columns, projection, keys, reached = there.columns, there.projection, one_batch(near.keys), near.regions
 
@@ -173,7 +173,7 @@ def _reading(
 
 
 def _computing(rule: SessionPlan, tasks: int) -> Callable[[Batches], Batches]:
-    """What tells the sessions of batches of rows, in a share of MOST_BYTES for each of so many tasks."""
+    """What computes the sessions of batches of rows, in a share of MOST_BYTES for each of so many tasks."""
     sessions_schema, kind, of_columns = _session_schema(rule), rule.kind, rule.of_columns or ()
     return lambda batches: _bounded(
         batches, lambda rows: _sessions(rows, kind, of_columns), sessions_schema, MOST_BYTES // tasks
@@ -240,7 +240,7 @@ def _misfit(schema: pa.Schema) -> pa.RecordBatch:
 def _near(
     batches: Iterable[pa.RecordBatch], rule: SessionPlan, keys: pa.RecordBatch, reached: Regions
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Of how many rows those that lie in some regions of keys, with MULTIPLICITY."""
+    """For each batch, how many rows it has, and those in some regions of keys, with MULTIPLICITY."""
     names = dict.fromkeys(one.of for one in rule.of_columns or () if one.of is not None)
     for looked_at in batches:
         rows = looked_at.filter(pa.array(placed_rows(looked_at, rule.on)))

@@ -37,7 +37,8 @@ from tidemark.spark.derive.views import LOOKED_AT_BYTES, LOOKED_AT_ROWS, Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 MOST_ROWS = LEAST_TASK_ROWS // 2
-"""Of which windows are computed here. A row tells of two windows, so of those stored twice as many are looked at."""
+"""Of at most so many rows windows are computed here. A row determines two windows, so of those stored twice as many are
+looked at."""
 
 
 def windows_touched_here(views: Views, rule: SlidingPlan) -> list[pa.RecordBatch] | None:
@@ -142,7 +143,7 @@ def _own_ranges(views: Views, near: _Near) -> Sequence[KeyRange]:
 
 
 def _rows_near(views: Views, rule: SlidingPlan, of_columns: Sequence[AggregateColumn], near: _Near) -> pa.Table | None:
-    """The rows of the input that lie where changes reach, in the columns that are needed, and GROUP, the numbers of
+    """The rows of the input within the reach of changes, in the columns that are needed, and GROUP, the numbers of
     their keys, each as often as it is there; None where they are more than this process reads, or one is there fewer
     times than none."""
     ranges = _ranges(views, rule, near)

@@ -32,10 +32,10 @@ def updates(views: Views) -> Updates | None:
         case Mode.WHOLE:
             if computation.rows_keep_times:
                 return differing(computation, [by_row.all_of(views), stored_at(views.own(), computation)])
-            desired = desired_at(lateness.computed_anew(views, whole(views)), computation)
+            desired = desired_at(lateness.recomputed(views, whole(views)), computation)
             if holds_nothing(computation):
                 return desired  # there is nothing to compare with
-            return differing(computation, [desired, stored_at(lateness.computed_anew(views, views.own()), computation)])
+            return differing(computation, [desired, stored_at(lateness.recomputed(views, views.own()), computation)])
 
 
 def builds_few(views: Views) -> bool:

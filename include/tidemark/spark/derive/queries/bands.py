@@ -58,6 +58,6 @@ def reaching(views: Views, rule: SlidingPlan, placed: DataFrame, columns: Sequen
     """Updates at instants, of each these columns and BAND, once for each band that is computed and that it reaches."""
     bands, judging = bands_of(views, rule), views.computation.input(rule.input).judging
     first, last = passed(F.col(FROM), bands.bounds), passed(F.col(AT) + F.lit(1), bands.bounds)
-    reached = F.sequence(F.greatest(first, F.lit(bands.standing(judging.standing)).cast("long")), last)
-    rows = counting(views, rule, placed).where(last >= bands.standing(judging.standing))
+    reached = F.sequence(F.greatest(first, F.lit(bands.frozen_count(judging.frozen_at)).cast("long")), last)
+    rows = counting(views, rule, placed).where(last >= bands.frozen_count(judging.frozen_at))
     return rows.select(*(F.col(f"`{name}`") for name in columns), F.explode(reached).alias(BAND))

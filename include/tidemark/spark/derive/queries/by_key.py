@@ -1,5 +1,5 @@
 """By key: only what the inputs' changes touch is computed, from the inputs' rows of these keys, and compared with the
-rows that stand there; sums that can be subtracted are added up from the changes alone."""
+current rows; sums that can be subtracted are added up from the changes alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def few_touched(views: Views, rule: ByKey) -> pa.Table | None:
 
 
 def _touched(views: Views, rule: ByKey) -> Updates | None:
-    """Groups and join keys computed anew."""
+    """Groups and join keys, recomputed."""
     few = few_touched(views, rule)
     if few is None or few.num_rows > FEW:
         touched = _values_touched(views, rule, _changed(views))

@@ -24,14 +24,14 @@ _TIMES = (TIME, EVENT_TIME, DIFF)
 
 
 def learned(views: Views) -> DataFrame:
-    """What the input's changes since it was consumed before come to. None of it is due before the frontier that was
+    """The result of the input's changes since it was consumed before. None of it is due before the frontier that was
     promised by then."""
     rule = _rule(views)
     return _as_updates(views, _queried(views, rule, views.changes(rule.input)), not_before=views.computation.previous)
 
 
 def all_of(views: Views) -> DataFrame:
-    """What all updates of the input come to, those of the past as of u - 1."""
+    """The result of all updates of the input, those of the past as of u - 1."""
     rule = _rule(views)
     rows = _queried(views, rule, views.changes(rule.input))
     at = views.computation.upper - 1

@@ -30,8 +30,8 @@ def earliest(rule: SlidingPlan) -> str:
 
 
 def chunked(rows: DataFrame, since: str, width: int) -> DataFrame:
-    """Each row in the chunks of which windows may hold it, or be changed by it: these are at most as many instants
-    apart as a window is long."""
+    """Each row in the chunks of which windows may hold it, or be changed by it: the distance from `since` to AT is at
+    most a window's length."""
     first, last = floored(since, width), floored(f"({AT} + 1L)", width)
     chunks = F.explode(F.when(first == last, F.array(first)).otherwise(F.array(first, last)))
     return rows.withColumn(CHUNK, chunks)

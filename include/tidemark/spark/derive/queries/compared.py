@@ -1,4 +1,4 @@
-"""Whether a collection holds what its definition says: computed anew, all of it or of some keys, and compared."""
+"""Whether a collection holds what its definition says: all of it or some keys are recomputed and compared."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def differing_rows(
     computation = views.computation
     columns = stored(computation.collection)
     desired = _desired(views, keys) if whole is None else _there(views, whole)
-    desired = lateness.computed_anew(views, desired)
+    desired = lateness.recomputed(views, desired)
     ranges: Sequence[KeyRange] = ()
     if keys is not None and computation.collection.layout is None:
         ranges = ranges_of(keys, views.groups(computation.name), MOST_RANGES)
-    own = lateness.computed_anew(views, views.own(ranges).where(F.col(TIME) < computation.upper))
+    own = lateness.recomputed(views, views.own(ranges).where(F.col(TIME) < computation.upper))
     own = own.select(*map(value, columns), F.col(DIFF))
     if keys is not None:
         some = asked_keys(views, keys)

@@ -14,7 +14,7 @@ from tidemark.spark.derive.queries.queried import queried
 from tidemark.spark.derive.views import Views
 
 SHARE = 4
-"""Of so many rows that the inputs hold no more than one may have changed: else what is touched is computed anew."""
+"""At most one of so many rows that the inputs hold may have changed: else what is touched is recomputed."""
 
 
 def joined_by_changes(views: Views, select: str) -> DataFrame | None:

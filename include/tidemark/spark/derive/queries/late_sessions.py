@@ -1,10 +1,10 @@
 """Sessions that take late rows for a while only, by Spark: all updates of a key go in order of their instants through
-the kernel that tells which session each counts in (arrow/kernels/windows/late_sessions.py). What is behind it is as of
-other sessions.
+the kernel that decides which session each counts in (arrow/kernels/windows/late_sessions.py). What is behind it is as
+of other sessions.
 
-For changes, all updates of the keys are read that something changed of; of these only the stretches of time are looked
-at further in which it did, and the sessions stored there are taken back. D's own sessions are no map here, as
-elsewhere: they do not show the rows that came too late, which a row may bring in, or part from what they were late for.
+For changes, all updates of the keys are read that something changed of; of these only the ranges of time are looked at
+further in which it did, and the sessions stored there are retracted. D's own sessions are no map here, as elsewhere:
+they do not show the rows that came too late, which a row may bring in, or part from what they were late for.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def touched_sessions(views: Views, rule: SessionPlan) -> Reached | None:
 
 
 def late(views: Views) -> Lateness:
-    """How much of what is new came too late for all sessions, less what was late before and is so no more."""
+    """How much of what is new came too late for all sessions, less what was late before and no longer is."""
     if views.judged is None:
         return NOT_LATE
     found = views.judged.agg(F.sum(LATE)).first()

@@ -19,7 +19,7 @@ from tidemark.spark.derive.views import Views
 
 
 def late(views: Views) -> Lateness:
-    """How much of what is new came late for windows that took it no more; nothing where late rows count for ever."""
+    """How much of what is new came late for windows that no longer took it; nothing where late rows count for ever."""
     rule = rule_of(views)
     if rule is None or rule.assignment.frozen_after is None:
         return NOT_LATE
@@ -46,23 +46,23 @@ def _late_here(views: Views, name: str) -> Lateness | None:
     return found
 
 
-def computed_anew(views: Views, rows: DataFrame) -> DataFrame:
+def recomputed(views: Views, rows: DataFrame) -> DataFrame:
     """Of rows of windows those that are computed: without the ones that stay as they are stored."""
-    upto = standing(views)
+    upto = kept_upto(views)
     return rows if upto is None else rows.where(F.expr(micros(rows, WINDOW_END)) > upto)
 
 
 def computed_here(views: Views, rows: pa.Table) -> pa.Table:
     """The same of rows that are here."""
-    upto = standing(views)
+    upto = kept_upto(views)
     return rows if upto is None else rows.filter(pa.array(in_micros(rows, WINDOW_END) > upto))
 
 
-def standing(views: Views) -> int | None:
+def kept_upto(views: Views) -> int | None:
     """Windows that end up to here stay as they are stored; None: no window does."""
     windows = views.computation.definition.windows
     if windows is None or windows.counts_late_for is None:
         return None
     (given,) = views.computation.inputs
-    since = given.judging.standing
+    since = given.judging.frozen_at
     return None if since is None else since - closes_at(windows.kind, 0, windows.grace) - windows.counts_late_for

@@ -79,8 +79,8 @@ def _late_rows(views: Views, rule: SlidingPlan, updates: DataFrame) -> DataFrame
 
 
 def _missed(views: Views, rule: SlidingPlan, rows: DataFrame, last: int) -> int:
-    """How often windows that are there were frozen for rows that lie in them, other than those that end with these:
-    starts after _LEFT, up to _LAST, which is at most `last`."""
+    """How often current windows were frozen for rows that are in them, other than those that end with these: starts
+    after _LEFT, up to _LAST, which is at most `last`."""
     width, keys, chunk = rule.kind.size + 2, [f"k{at}" for at in range(len(rule.by))], f"k{len(rule.by)}"
     between = [floored(f"({_LEFT} + 1L)", width), floored(_LAST, width)]
     near = rows.where(F.col(_LAST) > F.col(_LEFT)).withColumn(chunk, F.explode(F.array_distinct(F.array(*between))))
@@ -101,10 +101,10 @@ def _missed(views: Views, rule: SlidingPlan, rows: DataFrame, last: int) -> int:
 
 def _there(views: Views, rule: SlidingPlan, touched: Touched, last: int) -> DataFrame:
     """The windows that start in touched chunks, by k0, k1, …, the last of which is the chunk, and their starts: those
-    that stay as they are stored, and of others, if any starts up to `last`, those that the definition tells."""
+    that stay as they are stored, and of others, if any starts up to `last`, those that the definition computes."""
     width, keys = rule.kind.size + 2, [F.col(f"`{name}`").alias(f"k{at}") for at, name in enumerate(rule.by)]
-    bands, standing = bands_of(views, rule), views.computation.input(rule.input).judging.standing
-    first = None if standing is None else bands.first(standing)
+    bands, frozen_at = bands_of(views, rule), views.computation.input(rule.input).judging.frozen_at
+    first = None if frozen_at is None else bands.first(frozen_at)
 
     def starts_of(frame: DataFrame) -> DataFrame:
         start = micros(frame, WINDOW_START)

@@ -1,5 +1,5 @@
-"""Sessions by Spark: it gives the values that aggregates are of, and brings the rows of a key together in order of
-their instants; the kernel tells sessions of them as they come (arrow/kernels/windows/sessions.py)."""
+"""Sessions by Spark: it gives the values that are aggregated, and brings the rows of a key together in order of their
+instants; the kernel computes their sessions as they come (arrow/kernels/windows/sessions.py)."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ def sessions_known(views: Views, rule: SessionPlan, rows: DataFrame) -> DataFram
 
 
 def keys_of(rule: SessionPlan) -> list[str]:
-    """What values of `by` are called where they stand beside rows."""
+    """What values of `by` are called beside rows."""
     return [f"k{at}" for at in range(len(rule.by))]

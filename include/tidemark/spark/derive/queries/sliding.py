@@ -1,9 +1,9 @@
-"""Sliding windows by Spark: it gives the values that aggregates are of, and brings rows together by chunk of time
+"""Sliding windows by Spark: it gives the values that are aggregated, and brings rows together by chunk of time
 (spark/derive/queries/chunks.py); each chunk goes as Arrow through the kernel (arrow/kernels/windows/sliding.py).
 
-For changes chunks are as narrow as can be, and those are computed anew in which a window starts that a changed instant
-can reach. Where late rows count for a while only, rows are there for each band of starts
-(spark/derive/queries/bands.py), so that a band of a chunk is what goes through the kernel.
+For changes chunks are as narrow as can be, and those are recomputed in which a window starts that a changed instant can
+reach. Where late rows count for a while only, rows are there for each band of starts (spark/derive/queries/bands.py),
+so that a band of a chunk is what goes through the kernel.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def own_in_chunks(views: Views, rule: SlidingPlan, touched: Touched) -> DataFram
 
 
 def windows_near(views: Views, rule: SlidingPlan, keys: Touched, count: int) -> DataFrame:
-    """The windows of the chunks in which those start that some keys tell of, so many as `count`: k0, k1, … are the
-    columns of `by` and where the window starts."""
+    """The windows of the chunks in which those of some keys, `count` at most, start: k0, k1, … are the columns of `by`
+    and where the window starts."""
     start = f"k{len(rule.by)}"
     chunk = floored(micros(keys.frame, start), rule.kind.size + 2).alias(start)
     chunks = keys.frame.select(*(F.col(f"k{at}") for at in range(len(rule.by))), chunk)
@@ -119,7 +119,8 @@ def _near(views: Views, rule: SlidingPlan, touched: Touched, chunk: str, width: 
 def placed(
     views: Views, rule: SlidingPlan, ranges: Sequence[KeyRange] = (), between: tuple[int, int] | None = None
 ) -> DataFrame:
-    """The rows of the input that windows are of, at their instants; where they count for a while only, its updates."""
+    """The rows of the input that windows are computed from, at their instants; where they count for a while only, its
+    updates."""
     if rule.bounded_lateness is not None:
         return asked(views, rule, views.updates(rule.input, ranges))
     return asked(views, rule, views.rows_of(rule.input, ranges, between))
@@ -132,7 +133,7 @@ def asked(views: Views, rule: SlidingPlan, rows: DataFrame) -> DataFrame:
 
 
 def valued(views: Views, rule: SlidingPlan, placed: DataFrame) -> DataFrame:
-    """The values that aggregates are of, of rows at their instants, in their bands."""
+    """The values that are aggregated, of rows at their instants, in their bands."""
     return values_of(views, rule, placed if rule.bounded_lateness is None else in_bands(views, rule, placed))
 
 

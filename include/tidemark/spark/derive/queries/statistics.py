@@ -39,13 +39,14 @@ from tidemark.spark.derive.queries.values import values_of
 from tidemark.spark.derive.views import Views
 
 _HISTORY, _STATE = "_history", "_state"
-_STANDING = f"""aggregate({_HISTORY}, named_struct('n', 0L, 'arrived', 0L, 'grew', 0L), (was, one) -> named_struct(
+_STATE_SQL = f"""aggregate({_HISTORY}, named_struct('n', 0L, 'arrived', 0L, 'grew', 0L), (was, one) -> named_struct(
     'n', was.n + one.{DIFF},
     'arrived', IF(signum(was.n) = signum(was.n + one.{DIFF}), was.arrived, one.{TIME}),
     'grew', IF(signum(was.n) = signum(was.n + one.{DIFF}) AND abs(was.n + one.{DIFF}) < abs(was.n),
                was.grew, one.{TIME})))"""
 """What became of a row by its changes in order: how often it is there, since when without a break, and since when not
-more rarely. Changes that were merged up to a time are one at that time, and tell the same from then on."""
+more rarely. Changes that were merged up to a time are one change at that time, and give the same result from then
+on."""
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Counted(Views):
         times = updates.select(*own, TIME, DIFF).repartition(*own).groupBy(*own, TIME).agg(F.sum(DIFF).alias(DIFF))
         history = F.sort_array(F.collect_list(F.struct(TIME, DIFF))).alias(_HISTORY)
         rows = times.where(F.col(DIFF) != 0).groupBy(*own).agg(F.sum(DIFF).alias(COUNT), history)
-        rows = rows.where(F.col(COUNT) != 0).withColumn(_STATE, F.expr(_STANDING))
+        rows = rows.where(F.col(COUNT) != 0).withColumn(_STATE, F.expr(_STATE_SQL))
         since = [F.col(f"{_STATE}.arrived").alias(ARRIVED), F.col(f"{_STATE}.grew").alias(GREW)]
         size = F.expr(self.statistics.size).cast("long").alias(SIZE)
         return rows.select(*own, COUNT, *since, size, F.expr(self.statistics.key).alias(KEY))
@@ -103,7 +104,7 @@ def with_statistics(
     views = Counted(computation, lambda: windows.sparkSession, statistics=statistics, among=among)
     key = [*statistics.by, WINDOW_START, WINDOW_END]
     rows, late = _of_windows(views, statistics, windows)
-    found = lateness.computed_anew(views, rows)
+    found = lateness.recomputed(views, rows)
     if late is not None:
         found = joined(found, late, key, "left").na.fill(0, list(LATE))
     same = reduce(and_, (windows[f"`{name}`"].eqNullSafe(found[f"`{name}`"]) for name in key))

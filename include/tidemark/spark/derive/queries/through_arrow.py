@@ -32,7 +32,7 @@ def through(frame: DataFrame, kernel: Callable[[Batches], Batches], schema: T.St
             nothing = [pa.nulls(1, field.type) for field in arrow]
             yield pa.RecordBatch.from_arrays([*nothing, pa.array([str(error)])], schema=with_error)
 
-    # A row that tells an error has no more than that.
+    # A row that reports an error has nothing else.
     fields = [T.StructField(field.name, field.dataType) for field in schema.fields]
     made = frame.mapInArrow(in_workers(run), T.StructType([*fields, T.StructField(_ERROR, T.StringType())]))
     error = F.col(_ERROR)

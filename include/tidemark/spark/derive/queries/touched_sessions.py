@@ -85,7 +85,7 @@ def _near_here(views: Views, rule: SessionPlan, touched: Touched) -> _Near | Non
 def _near(views: Views, rule: SessionPlan, touched: Touched) -> _Near:
     """The same found by executors."""
     own = _own(views, rule, touched)
-    found, few = _regions(_standing(own, rule), touched, changed_at(rule), rule), None
+    found, few = _regions(_stored_spans(own, rule), touched, changed_at(rule), rule), None
     if touched.few is None or views.sees_event_times:
         found = views.kept(found)
     else:
@@ -105,7 +105,7 @@ def _own_in(views: Views, rule: SessionPlan, touched: Touched, found: DataFrame)
     return within(own, found, rule, micros(own, WINDOW_START))
 
 
-def _standing(own: DataFrame, rule: SessionPlan) -> DataFrame:
+def _stored_spans(own: DataFrame, rule: SessionPlan) -> DataFrame:
     """The sessions that the collection has, from their first row to as far as they may have connected others."""
     start, end, kind = micros(own, WINDOW_START), micros(own, WINDOW_END), rule.kind
     by = [F.col(f"`{name}`").alias(key) for name, key in zip(rule.by, keys_of(rule), strict=True)]
@@ -121,8 +121,8 @@ def _reach(end: str, start: str, kind: Session) -> SparkColumn:
     return F.expr(f"IF({end} - {start} = {kind.max_length}L, {end} + {kind.gap}L, {end})")
 
 
-def _regions(standing: DataFrame, touched: Touched, at: str, rule: SessionPlan) -> DataFrame:
-    """Where the changed instants reach, with all that is connected: by key, the stretch that its rows lie in."""
+def _regions(stored_spans: DataFrame, touched: Touched, at: str, rule: SessionPlan) -> DataFrame:
+    """Where the changed instants reach, with all that is connected: by key, the range that its rows are in."""
     keys = keys_of(rule)
     instants = touched.frame.select(
         *keys, F.col(at).alias(FROM), (F.col(at) + F.lit(rule.kind.gap)).alias(UPTO), F.lit(True).alias(_CHANGED)
@@ -130,7 +130,7 @@ def _regions(standing: DataFrame, touched: Touched, at: str, rule: SessionPlan) 
     ordered = Window.partitionBy(*keys).orderBy(FROM, UPTO, _CHANGED)
     before = ordered.rowsBetween(Window.unboundedPreceding, -1)
     upto_here = ordered.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    spans = standing.unionByName(instants).withColumn(_REACHED, F.max(UPTO).over(before))
+    spans = stored_spans.unionByName(instants).withColumn(_REACHED, F.max(UPTO).over(before))
     begins = F.when(F.col(_REACHED) >= F.col(FROM), 0).otherwise(1)
     parts = spans.withColumn(_PART, begins).withColumn(_PART, F.sum(_PART).over(upto_here))
     found = parts.groupBy(*keys, _PART).agg(
@@ -141,14 +141,14 @@ def _regions(standing: DataFrame, touched: Touched, at: str, rule: SessionPlan) 
 
 
 def _reaching(regions: DataFrame) -> tuple[int, int] | None:
-    """From where to where all regions lie."""
+    """The first start and the last end of all regions."""
     found = regions.agg(F.min(FROM), F.max(UPTO)).first()
     return None if found is None or found[0] is None else (int(found[0]), int(found[1]))
 
 
 def within(rows: DataFrame, regions: DataFrame, rule: SessionPlan, at: str) -> DataFrame:
-    """The rows whose instant, an SQL expression, is in a region of their key. Regions are more than a gap apart, so
-    that no stretch of a gap's width has rows of two."""
+    """The rows whose instant, an SQL expression, is in a region of their key. There is more than a gap between regions,
+    so no range of a gap's width has rows of two."""
     gap = rule.kind.gap
     keys = keys_of(rule)
     stretches = F.sequence(floored(FROM, gap), floored(UPTO, gap))

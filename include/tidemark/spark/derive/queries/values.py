@@ -1,4 +1,4 @@
-"""The values that aggregates of windows are of, as Spark gives them, and windows as the definition shows them."""
+"""The values that are aggregated in windows, as Spark gives them, and windows as the definition shows them."""
 
 from __future__ import annotations
 

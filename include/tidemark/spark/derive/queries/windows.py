@@ -9,7 +9,7 @@ from tidemark.model.window.lateness import NOT_LATE, Lateness
 from tidemark.spark.derive.columns import check_fits, our_columns
 from tidemark.spark.derive.here.diff import Updates, compared
 from tidemark.spark.derive.queries import late_sessions, lost
-from tidemark.spark.derive.queries.lateness import computed_anew, computed_here
+from tidemark.spark.derive.queries.lateness import computed_here, recomputed
 from tidemark.spark.derive.queries.sessions import all_sessions, sessions_of
 from tidemark.spark.derive.queries.sliding import all_windows, touched_windows, windows_near
 from tidemark.spark.derive.queries.touched_sessions import touched_sessions
@@ -44,7 +44,7 @@ def some(views: Views, rule: SlidingPlan | SessionPlan, keys: Touched, count: in
 
 
 def late(views: Views, rule: SlidingPlan | SessionPlan) -> Lateness:
-    """How much of what is new came late for windows that took it no more; nothing where late rows count for ever."""
+    """How much of what is new came late for windows that no longer took it; nothing where late rows count for ever."""
     if isinstance(rule, SessionPlan):
         return late_sessions.late(views)
     return lost.late(views, rule) if rule.bounded_lateness is not None else NOT_LATE
@@ -60,5 +60,5 @@ def learned(views: Views, rule: SlidingPlan | SessionPlan) -> Updates | None:
         return None
     here = None if found.here is None else computed_here(views, found.here)
     return compared(
-        views, computed_anew(views, found.desired), rule.by, here, lambda: computed_anew(views, found.own_frame())
+        views, recomputed(views, found.desired), rule.by, here, lambda: recomputed(views, found.own_frame())
     )

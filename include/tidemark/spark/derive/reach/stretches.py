@@ -64,8 +64,8 @@ def near_here(views: Views, rule: SessionPlan, few: pa.Table | None) -> NearHere
 
 
 def _reached_by(few: pa.Table, rule: SessionPlan) -> Callable[[pa.RecordBatch], Bools]:
-    """Which stored sessions may be reached by the changed instants, of whatever key: those that are apart from all stay
-    as they are, unless one is cut for its length, and with it those that follow."""
+    """Which stored sessions may be reached by the changed instants, of whatever key: sessions at a distance from all of
+    these stay as they are, unless one is cut for its length, and with it those that follow."""
     instants, gap, cut = integers(few, changed_at(rule)), rule.kind.gap, rule.kind.max_length is not None
     first, last = (int(instants.min()), int(instants.max())) if len(instants) else (0, 0)
 

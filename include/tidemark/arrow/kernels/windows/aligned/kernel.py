@@ -13,7 +13,7 @@ from tidemark.arrow.rows.columns import Ints
 from tidemark.model.window.kinds import AlignedKind
 
 MOST_ROWS = 2**22
-"""How many rows of one batch come to at most, each once for each of its windows."""
+"""The most rows that a batch may have when each row is repeated for each of its windows."""
 _BEYOND = "a window near {} µs has a bound beyond 64 bits; leave such rows out by windows.where"
 
 KindT = TypeVar("KindT", bound=AlignedKind)
