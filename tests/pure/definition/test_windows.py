@@ -54,6 +54,21 @@ def test_nothing_of_windows_that_a_kernel_computes_is_left_to_spark() -> None:
         assert recipe.left_to_spark == ""
 
 
+def test_values_are_asked_of_rows_that_are_in_windows_alone() -> None:
+    sampling = analysed_windows(replace(HOURLY, kind=Hopping(2, 10, 3, sampling=True), where="id > 1"), FLIGHTS)
+    assert sampling.in_windows is not None
+    assert "`at` IS NOT NULL AND pmod(pmod(`flights`.`at`, 10) - 3, 10) < 2 AND (`flights`.`id` > 1)" in (
+        sampling.in_windows.rows.replace("unix_micros(CAST(`flights`.`at` AS timestamp))", "`flights`.`at`")
+    )
+    clamped = analysed_windows(replace(HOURLY, kind=Sliding(7, clamp_start_at_zero=True)), FLIGHTS)
+    assert clamped.windowed is not None
+    assert clamped.windowed.rows.endswith(">= 0")
+    for kind in (Hopping(10, 2), Tumbling(7), Cumulate(9, 3)):
+        found = analysed_windows(replace(HOURLY, kind=kind), FLIGHTS).in_windows
+        assert found is not None
+        assert found.rows.endswith("WHERE `flights`.`at` IS NOT NULL")
+
+
 def test_what_an_aggregate_is_of_is_not_evaluated_in_rows_that_its_condition_excludes() -> None:
     """Whatever Spark makes of FILTER. A column can be evaluated in all of them, which kernels know."""
     guarded = Aggregate("mean", Function.AVG, "CAST(miles AS int)", "id > 2")

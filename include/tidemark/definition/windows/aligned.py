@@ -60,7 +60,16 @@ def windowed_rows(declared: Checked) -> WindowedRows:
     used = _columns_in(select_of(declared), declared.shape)  # conditions of rows are in the other query
     columns = tuple(column.name for column in declared.shape.columns if column.name in used)
     where = declared.where.sql if declared.where else ""
-    return WindowedRows(declared.input, columns, happening(declared.input, windows.on, declared.on, where), assignment)
+    rows = happening(declared.input, windows.on, declared.on, where, _within(kind))
+    return WindowedRows(declared.input, columns, rows, assignment)
+
+
+def _within(kind: AlignedKind) -> str:
+    """At which instants rows are in a window, as a condition; empty where all are."""
+    if kind.sampled is None:
+        return ""
+    advance, offset, size = kind.sampled
+    return f"pmod(pmod({{at}}, {advance}) - {offset % advance}, {advance}) < {size}"
 
 
 def _columns_in(query: str, shape: InputShape) -> set[str]:
@@ -70,7 +79,7 @@ def _columns_in(query: str, shape: InputShape) -> set[str]:
 
 
 def _without_queries(declared: Checked, recipe: Recipe) -> Recipe:
-    """The recipe, which also says what it comes to for rows at hand: a select over rows in windows is as plain as one
+    """The recipe, which also says what it amounts to for rows at hand: a select over rows in windows is as plain as one
     over any others."""
     try:
         return _over_placed_rows(declared, recipe)

@@ -29,7 +29,8 @@ def slid(declared: Checked) -> SlidingPlan:
     windows, name = declared.windows, declared.input
     assert isinstance(windows.kind, Sliding)
     bounded = windows.counts_late_for is not None
-    rows = happening(name, windows.on, declared.on, declared.where.sql if declared.where else "")
+    within = "{at} >= 0" if windows.kind.clamp_start_at_zero else ""
+    rows = happening(name, windows.on, declared.on, declared.where.sql if declared.where else "", within)
     for one, of, _ in declared.aggregates:
         if of is not None and one.function is Function.AVG:
             _check_digits(of)

@@ -54,6 +54,10 @@ class Hopping(AlignedKind):
         return -(-self.size // self.advance)
 
     @property
+    def sampled(self) -> tuple[int, int, int] | None:
+        return (self.advance, self.offset, self.size) if self.advance > self.size else None
+
+    @property
     def crowd(self) -> tuple[int, str]:
         return self.size // self.advance, f"windows of {self._lengths}"
 

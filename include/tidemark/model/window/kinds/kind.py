@@ -112,13 +112,18 @@ class AlignedKind(Kind):
         return self.most_windows
 
     @property
+    def sampled(self) -> tuple[int, int, int] | None:
+        """The advance, offset and size of windows between which there are gaps; None where each instant is in one."""
+        return None
+
+    @property
     def crowd(self) -> tuple[int, str]:
         """How many windows a row is in, and of which, in words: 10,000 are as many as may be."""
         return self.most_windows, self.called
 
 
 class SideBySide(AlignedKind):
-    """An aligned kind whose windows lie side by side, without a gap: each instant is in exactly one."""
+    """An aligned kind whose windows are side by side, without a gap: each instant is in exactly one."""
 
     def windows_at(self, at: int) -> tuple[Window, ...]:
         return (self.earliest_after(at),)
