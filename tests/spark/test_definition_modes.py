@@ -19,7 +19,7 @@ from tests.support.budget import budget
 from tidemark.definition.analysed import analysed
 from tidemark.definition.exact_sum import EXACT_SUM, exact_sum
 from tidemark.definition.functions import AGGREGATES, GENERATORS, why_refused
-from tidemark.definition.recipe import DELTA, DIFF, EVENT_TIME, HELD, TIME, TOUCHED, ByKey, ByRow, changes_of
+from tidemark.definition.recipe import CURRENT, DELTA, DIFF, EVENT_TIME, TIME, TOUCHED, ByKey, ByRow, changes_of
 from tidemark.definition.resolve import sql_type
 from tidemark.model.derived import Mode
 
@@ -352,7 +352,7 @@ def grown(
     delta = queried(spark, changes, rule.delta or "", seen)
     assert sorted(name for name in delta.columns if not name.startswith("k")) == sorted(rule.sums)
     delta.createOrReplaceTempView(DELTA)
-    held.createOrReplaceTempView(HELD)
+    held.createOrReplaceTempView(CURRENT)
     names = [f"k{at}" for at in range(len(rule.key_columns))]
     keys = {as_row(row[name] for name in names) for row in delta.select(names).toArrow().to_pylist()}
     return keys, answer(spark.sql(rule.grown or ""))

@@ -18,7 +18,7 @@ from tests.spark.test_derived import Deriving, next_day, rows_of, select
 from tests.spark.ways import by_queries
 from tidemark.cli import app
 from tidemark.definition.analysed import analysed
-from tidemark.definition.recipe import DELTA, HELD, InputShape
+from tidemark.definition.recipe import CURRENT, DELTA, InputShape
 from tidemark.jobs.questions.definition import verify_definition
 from tidemark.jobs.questions.verify import verify
 from tidemark.model.collection import Column, ColumnType
@@ -197,7 +197,7 @@ def test_a_null_group_of_fewer_rows_than_none_is_named(spark: Any) -> None:
     grew = spark.createDataFrame([(None, -1, 0, 0)], "k0 string, n long, total long, _part0 long")
     stood = spark.createDataFrame([], "kind string, n long, total long, _part0 long")
     with (
-        called({DELTA: grew, HELD: stood}),
+        called({DELTA: grew, CURRENT: stood}),
         pytest.raises(PySparkException, match="fewer rows than none in the group null"),
     ):
         spark.sql(rule.grown).collect()
