@@ -194,8 +194,11 @@ class Oracle:
         return counted, shown(counted, windows, columns, self.close)
 
     def done(self) -> None:
-        """Nothing is kept of the input."""
+        """Nothing is kept of the input, nor of the settings: PySpark goes on with the session that made a frame last.
+        So queries of the tests that follow would be interpreted, too."""
         self.spark.table("updates").unpersist()
+        for name in AS_IT_IS:
+            self.spark.conf.unset(name)
 
 
 def _as_stored(found: pa.Table, columns: Sequence[Column]) -> pa.Table:
