@@ -55,7 +55,7 @@ def test_a_run_that_finds_nothing_new_says_so_and_starts_nothing(shell: Shell, g
     assert "waits for carriers: carriers is complete below 2024-01-02T00:00:00Z, flights below 2024-01-03" in said
     assert said.rstrip().endswith("next: tidemark ingest carriers --date 2024-01-02")
     assert shell.ok("correct", "delays", "--until", "2024-01-02").out.startswith(
-        "nothing to do: its inputs tell nothing new beyond 2024-01-02T00:00:00Z, version "
+        "nothing to do: its inputs have nothing new beyond 2024-01-02T00:00:00Z, version "
     )
     graph.land("carriers", 2)
     said = shell.ok("correct", "delays").out
@@ -139,7 +139,7 @@ def test_an_edited_file_is_explained_by_what_would_change(shell: Shell) -> None:
     assert (told["mode"], told["next"]["does"], told["next"]["mode"]) == ("by_key", "redefines", "whole")
     assert told["version"] == shell.json("status", "delays")["version"]
     kept = shell.declared("name: delays\nfrom: flights\nselect: SELECT id, amount FROM flights\nrefresh: whole\n")
-    assert "nothing to do: its inputs tell nothing new" in shell.ok("explain", kept).out
+    assert "nothing to do: its inputs have nothing new" in shell.ok("explain", kept).out
 
 
 def test_a_definition_in_python_is_explained_with_the_file_it_is_in(

@@ -124,7 +124,7 @@ def _value(drawn: Drawn, asked: str | None) -> str:
     if asked is None and own:
         return own[0]
     if asked is None or asked not in own:
-        said = f"{asked} is no number of {answer.collection}" if asked else f"{answer.collection} tells no number"
+        said = f"{asked} is no number of {answer.collection}" if asked else f"{answer.collection} has no numbers"
         raise InvalidUsage(f"{said}; a window is drawn as high as one of {listed(own) or 'its numbers'}")
     return asked
 

@@ -202,7 +202,7 @@ def _corrected(result: dict[str, Any]) -> str:
             f"corrected to {result['upper_text']}{several}, {how}: {result['rows_read']:,} rows read, {wrote}"
         )
     elif "upper_text" in result:
-        phrases.append(f"its inputs tell nothing new beyond {result['upper_text']}")
+        phrases.append(f"its inputs have nothing new beyond {result['upper_text']}")
     if "repaired" in result:
         phrases.append(f"{result['repaired']:,} rows repaired" if result["repaired"] else "nothing to repair")
     if waits := result.get("waits_for"):

@@ -41,7 +41,7 @@ def _no_event_times(collection: Collection) -> str:
     if collection.kind.facts:
         return f"an update of {name} says when a value became another; take a collection of events, envelope append"
     if not collection.kind.has_times:
-        return f"{name} is made of full snapshots, which tell no event times; take a collection of events"
+        return f"{name} is made of full snapshots, which have no event times; take a collection of events"
     if collection.landed.source.envelope is Envelope.UPDATES and (moved := _taken_back_elsewhere(collection.landed)):
         return f"a row of {name} is not taken back at the event time it has: {moved}"
     return ""

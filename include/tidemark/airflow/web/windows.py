@@ -86,7 +86,7 @@ def _masked(opened: OpenCollection) -> str:
     """What hides all windows: a masked column that they are by, or that each of their values is masked."""
     windows, masked = windows_of(opened.state.collection), opened.state.collection.masked
     by = [name for name in windows.by if name in masked]
-    return by[0] if by else "" if any(one.name not in masked for one in windows.aggregates) else "what they tell"
+    return by[0] if by else "" if any(one.name not in masked for one in windows.aggregates) else "all of their values"
 
 
 def _seen(opened: OpenCollection, choice: Choice) -> _Seen:
@@ -176,7 +176,7 @@ def _picture(seen: _Seen) -> Markup:
         drawn = svg(Drawn(found, found.windows, f"as known at {format_instant(found.time)}"), seen.value)
     except InvalidUsage as error:
         return tag("section", tag("p", f"No picture: {error}", class_="quiet"))
-    title = f"{counted(found.rows.num_rows, 'window')} of {name}, as high as {seen.value}; the table tells the same"
+    title = f"{counted(found.rows.num_rows, 'window')} of {name}, as high as {seen.value}; the table has the same"
     return tag("section", tag("div", inline(drawn, title), class_="picture scroll"))
 
 

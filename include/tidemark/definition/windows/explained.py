@@ -21,7 +21,7 @@ def _lines(windows: Windows) -> Iterator[str]:
     yield f"a row changes {kind.changes}{corrects if lateness is None else ''}"
     if lateness is not None:
         closed = f"been closed for {format_duration(lateness)}" if lateness else "closed"
-        yield f"a row that comes once a {kind.noun} has {closed} changes it no more, and is {kind.late_is_counted}"
+        yield f"a row that comes once a {kind.noun} has {closed} no longer changes it, and is {kind.late_is_counted}"
         if windows.late is Late.NEXT_WINDOW:
             yield "a row that comes late for all of its windows is in the first one that is open when it comes"
     if windows.early:

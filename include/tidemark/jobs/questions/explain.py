@@ -156,7 +156,7 @@ def _next(job: Job, state: Arrangement, inputs: tuple[InputState, ...], recipe: 
     request = planned(state, inputs)
     match request:
         case None:
-            return {"does": "nothing", "why": "its inputs tell nothing new"}
+            return {"does": "nothing", "why": "its inputs have nothing new"}
         case Waits():
             return {"does": "waits", "waits_for": request.laggard, "why": request.reason}
         case CorrectRequest():

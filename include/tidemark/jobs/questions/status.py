@@ -28,7 +28,7 @@ FRONTIERS = {
 """The frontiers and what each promises."""
 _OF_DERIVED = {
     "complete_below": "complete below: no on-time row of an input is missing",
-    "seal": "corrected up to: what its inputs tell of that is final",
+    "seal": "corrected up to: what follows from its inputs is final",
 }
 """What some promise of a derived collection."""
 

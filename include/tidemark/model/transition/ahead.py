@@ -31,7 +31,7 @@ def ahead_merged(state: Arrangement, change: AheadMerged) -> Outcome:
     if off := fenced_off(state, change.fence):
         return off
     if gone := set(change.inputs) - ids:
-        return Stale(f"batch {min(gone)}, which lay ahead, was drained or merged meanwhile")
+        return Stale(f"batch {min(gone)}, which was stored ahead, was drained or merged meanwhile")
     others = tuple(batch for batch in state.ahead if batch.id not in change.inputs)
     totals = replace(state.totals, bytes_compacted=state.totals.bytes_compacted + change.bytes_written)
     fences = unfenced(state, change.fence)

@@ -44,4 +44,4 @@ class Calendar(SideBySide):
     def wrong_of_dates(self) -> str:
         if self.zone == "UTC":
             return ""
-        return f"has no time of day that {self.zone} could tell otherwise; leave out the zone"
+        return f"has no time of day, so that {self.zone} makes no difference; leave out the zone"
