@@ -139,16 +139,16 @@ def test_a_value_that_came_back_is_left_and_its_past_is_set_apart() -> None:
     came, went, back, late = (Update((1,), ("v",), *at) for at in ((1, 1, 1), (2, 2, -1), (3, 3, 1), (9, 9, -1)))
     parts = written(SMALL, store, [[came, went, back, late]], 4)
     answer = merge_range(store, task_of(SMALL, parts, separate_upto=3))
-    held, apart = (
+    kept, cancelled = (
         as_updates(SMALL, read(store, [part])) for part in sorted(answer.parts, key=lambda part: part.cancels)
     )
-    assert (held, apart) == ([back, late], [came, went])
+    assert (kept, cancelled) == ([back, late], [came, went])
     again = merge_range(store, task_of(SMALL, parts, separate_upto=9))
     assert [(part.cancels, part.rows) for part in again.parts] == [(True, 4)]
 
 
 def test_what_cancels_is_set_apart_whole_where_a_round_ends_in_it() -> None:
-    """Each round is of a few rows; of a value that is longer than may wait, pieces are set apart."""
+    """Each round is of a few rows; of a value that is longer than may wait, pieces are separated."""
     store = MemoryStore()
     rows = [Update((key,), ("v",), at, at, 1 if at < 3 else -1) for key in range(40) for at in range(6)]
     parts = written(SMALL, store, [rows[::2], rows[1::2]], 1)
@@ -168,10 +168,10 @@ def test_sums_beyond_64_bits_cancel_exactly() -> None:
     rows = [Update((1,), ("v",), at, at, diff) for at, diff in enumerate(diffs)]
     # As 64-bit numbers the first four add up to nothing, and so would nothing and they.
     parts = written(SMALL, store, [rows[:4], rows[4:]], 4)
-    (apart,) = merge_range(store, task_of(SMALL, parts, separate_upto=9)).parts
-    assert (apart.cancels, apart.rows) == (True, 8)
-    (held,) = merge_range(store, task_of(SMALL, parts, separate_upto=3)).parts
-    assert (held.cancels, held.rows) == (False, 8)
+    (cancelled,) = merge_range(store, task_of(SMALL, parts, separate_upto=9)).parts
+    assert (cancelled.cancels, cancelled.rows) == (True, 8)
+    (kept,) = merge_range(store, task_of(SMALL, parts, separate_upto=3)).parts
+    assert (kept.cancels, kept.rows) == (False, 8)
 
 
 @laws

@@ -226,13 +226,13 @@ def assignments(windows: Windows) -> set[tuple[int | None, int | None]]:
 
 
 def test_how_long_late_rows_count_is_explained() -> None:
-    told = "a row that comes once a window has {} no longer changes it, and is counted"
+    sentence = "a row that comes once a window has {} no longer changes it, and is counted"
     hour = replace(HOURLY, max_lateness=3_600_000_000)
-    assert told.format("been closed for 1h") in explained_windows(hour)
-    assert told.format("closed") in explained_windows(replace(HOURLY, late=Late.DISCARD))
+    assert sentence.format("been closed for 1h") in explained_windows(hour)
+    assert sentence.format("closed") in explained_windows(replace(HOURLY, late=Late.DISCARD))
     assert not any("no more" in line for line in explained_windows(HOURLY))
     moving = "a row that comes late for all of its windows is in the first one that is open when it comes"
-    assert {moving, told.format("closed")} < {*explained_windows(replace(HOURLY, late=Late.NEXT_WINDOW))}
+    assert {moving, sentence.format("closed")} < {*explained_windows(replace(HOURLY, late=Late.NEXT_WINDOW))}
     session = "a row that comes once a session has closed no longer changes it, and is counted where it joins no other"
     assert session in explained_windows(replace(HOURLY, kind=Session(5), late=Late.DISCARD))
 

@@ -79,8 +79,8 @@ def test_a_small_table_is_in_the_state(count: int):
     assert parts_table.load(store, some) == some
     assert not store.objects
     if count:
-        apart = parts_table.save_separately(store, KEY, some)
-        assert (parts_table.load(store, apart), list(store.objects)) == (some, [KEY])
+        saved = parts_table.save_separately(store, KEY, some)
+        assert (parts_table.load(store, saved), list(store.objects)) == (some, [KEY])
 
 
 @pytest.mark.parametrize(("count", "objects"), [(25, 1), (35, 6), (400, 59)])

@@ -49,8 +49,8 @@ def test_many_rows_are_judged_at_once_as_each_is_by_itself(
 def test_what_was_merged_or_consumed_before_counts_wherever_it_lies() -> None:
     judging = judging_of((0, 10, 20), since=12, merged=True, consumed=25, only_new=False)
     assert [judging.learned(time) for time in (5, 12, 13, 20)] == [None, None, 10, 20]
-    stands = [judging.stays(frozen) for frozen in (10, 11, 12, None)]
-    assert stands == [True, True, False, False], "as all that counts at 11 is known, but not who came just at 10"
+    stays = [judging.stays(frozen) for frozen in (10, 11, 12, None)]
+    assert stays == [True, True, False, False], "as all that counts at 11 is known, but not who came just at 10"
 
 
 def test_for_what_is_new_windows_stand_that_took_nothing_more_by_then() -> None:
