@@ -87,7 +87,7 @@ def test_values_of_masked_columns_are_on_no_page(corrected: Any, orders: Path) -
         assert not re.search(r"\|(10|11|90)\|", page)
 
 
-def test_a_masked_time_is_masked_wherever_it_is_told(client: Any, orders: Path) -> None:  # noqa: F811
+def test_a_masked_time_is_masked_wherever_it_is_shown(client: Any, orders: Path) -> None:  # noqa: F811
     """Tidemark keeps a row's times in columns of its own, too."""
     file = orders.parent / "collections" / "orders.yaml"
     masked = "happened_at: {type: timestamp, masked: true}"
@@ -190,5 +190,7 @@ def test_a_derived_collection_has_a_calendar_of_its_days(client: Any, hours: Win
     assert "|-1|EWR|2024-01-01T00:00:00Z|2024-01-01T01:00:00Z|0|" in rows
     assert "|1|EWR|2024-01-01T00:00:00Z|2024-01-01T01:00:00Z|40|" in rows
     assert "Rows added and retracted by each run" in client.get("/collections/hours/history").text
-    assert "|computed from|" in text_of(client.get("/collections/hours/about"))
+    about = text_of(client.get("/collections/hours/about"))
+    assert "|computed from|" in about
+    assert "`" not in about, "names of columns are set as code"
     assert client.get("/collections/hours/intervals/1").status_code == 404

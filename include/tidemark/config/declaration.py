@@ -175,7 +175,7 @@ class Common(_Section):
     timelines: list[ColumnName] = []
     """Columns of the value, times or whole numbers, by which rows are asked for: `range`, `latest_at`, and conditions
     on them. The record of every part has their bounds, so parts outside are not opened; of other columns of these types
-    the part's own footer tells. What was written before a column was named here has no record of it."""
+    the part's own footer says it. What was written before a column was named here has no record of it."""
     layout: LayoutSection | None = None
     """By which time rows are laid out, `{by: scheduled_at, every: 6h}`, where rows are asked for by time more than by
     key. Fixed at `init`; not for collections that keep one value per key."""

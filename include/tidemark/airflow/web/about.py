@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tidemark.airflow.collection_files import collection_named
 from tidemark.airflow.documentation import facts_of, facts_of_derived
@@ -48,7 +48,7 @@ def descriptions_of(name: str) -> Mapping[str, str]:
 def _columns(of: Collection, described: Mapping[str, str]) -> Markup:
     lines = list(_lines(of, described))
     more = [tag("p", f"and {len(lines) - MOST_COLUMNS:,} more", class_="quiet")] if len(lines) > MOST_COLUMNS else []
-    header = ("column", "type", "of the", "", "what it holds") if described else ("column", "type", "of the", "")
+    header = ("column", "type", "of the", "", "description") if described else ("column", "type", "of the", "")
     shown = [line[: len(header)] for line in lines[:MOST_COLUMNS]]
     return tag("div", table(header, shown), *more)
 
@@ -64,11 +64,14 @@ def _lines(of: Collection, described: Mapping[str, str]) -> Iterator[tuple[objec
 
 def _definition(of: Collection) -> list[Markup]:
     if not of.is_derived:
-        return [table(("", ""), [(what, with_commands(said)) for what, said in facts_of(of)])]
+        return [_facts(facts_of(of))]
     derived = of.derived
-    facts = [(what, with_commands(said)) for what, said in facts_of_derived(of.name, derived, of)]
     query = [tag("pre", derived.definition.select)] if derived.definition.select else []
-    return [table(("", ""), facts), *query]
+    return [_facts(facts_of_derived(of.name, derived, of)), *query]
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> Markup:
+    return table(("", ""), [(with_commands(what), with_commands(said)) for what, said in facts])
 
 
 def _sample(opened: OpenCollection) -> Markup:

@@ -71,7 +71,7 @@ def standings(
     lines = [entry for entry in entries if "error" not in entry]
     if sort in COLUMNS:
         lines.sort(key=lambda entry: (-COLUMNS[sort].weighs(entry, now), entry["collection"]))
-    headings = [_heading("collection", "", sort, after), tag("th", "stands")]
+    headings = [_heading("collection", "", sort, after), tag("th", "status")]
     headings += [_heading(column.heading, name, sort, after, number=True) for name, column in COLUMNS.items()]
     rows = [_line(entry, now, verdict) for entry in lines] + [_broken(entry) for entry in entries if "error" in entry]
     table = tag("table", tag("thead", tag("tr", *headings)), tag("tbody", *rows))

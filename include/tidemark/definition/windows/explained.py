@@ -17,7 +17,7 @@ def _lines(windows: Windows) -> Iterator[str]:
     by = f", for each {', '.join(windows.by)}" if windows.by else ", of all rows"
     kind, lateness = windows.kind, windows.counts_late_for
     yield f"{kind.called} on {windows.on}{by}"
-    corrects = "; one that comes late takes back the row of each, and adds the right one"
+    corrects = "; where one comes late, the row of each is retracted and the right one added"
     yield f"a row changes {kind.changes}{corrects if lateness is None else ''}"
     if lateness is not None:
         closed = f"been closed for {format_duration(lateness)}" if lateness else "closed"
