@@ -30,7 +30,7 @@ POLL_SECONDS = 1.0
 @contextmanager
 def own_airflow(folder: Path) -> Iterator[AirflowApi]:
     """A running Airflow whose every file is below `folder`; this process's environment is set to it meanwhile."""
-    held = dict(os.environ)
+    before = dict(os.environ)
     os.environ.update(_environment(folder))
     try:
         _local_airflow("init")
@@ -41,7 +41,7 @@ def own_airflow(folder: Path) -> Iterator[AirflowApi]:
             _local_airflow("down")
     finally:
         os.environ.clear()
-        os.environ.update(held)
+        os.environ.update(before)
 
 
 def _free_port() -> int:
@@ -62,8 +62,8 @@ def _environment(folder: Path) -> dict[str, str]:
         "TIDEMARK_ROOT": str(folder / "root"),
         "TIDEMARK_LANDING": str(folder / "landing"),
     }
-    told = subprocess.run([HOME / "tools/run", "env", "-0"], env=os.environ | asked, capture_output=True, check=True)
-    variables = dict(line.split("=", 1) for line in told.stdout.decode().split("\0") if line)
+    printed = subprocess.run([HOME / "tools/run", "env", "-0"], env=os.environ | asked, capture_output=True, check=True)
+    variables = dict(line.split("=", 1) for line in printed.stdout.decode().split("\0") if line)
     return variables | {
         "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "benchmarks" / "dags"),
         "TIDEMARK_COLLECTIONS": str(folder / "collections"),

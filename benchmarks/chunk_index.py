@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks.figures import Figures
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.peers.engines import missing
 from tidemark.model.chunk.forest import Forest
 from tidemark.model.chunk.index import IntervalIndex
@@ -49,7 +49,7 @@ def chunk_index(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
         say(f"chunk_index: without {PEER}, which is not installed (make bench PEERS=1)")
     count = 1_000_000 if full else 100_000
     say(f"chunk_index: {count:,} intervals")
-    return {"intervals": count, "runs": [apart(run, name, count) for name in shapes(1)]}
+    return {"intervals": count, "runs": [in_fresh_process(run, name, count) for name in shapes(1)]}
 
 
 def run(shape: str, count: int, queries: int = QUERIES) -> dict[str, Any]:

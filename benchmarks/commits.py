@@ -4,7 +4,7 @@ The commits are those of ordinary days: a few rows are ingested, certified, seal
 the state holds what an old collection's holds (trace batches of all levels, runs of the ledger, certificates,
 fences). Jobs and kernels run in this process on local files, through a log that notes for each load and each commit
 what it asked of the store, its milliseconds and CPU. A *point* is the mean over the commits around a version: eight
-checkpoint periods, because what a load folds depends on where in its period a version lies.
+checkpoint periods, because what a load folds depends on where in its period a version is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.counting import CountingStore
 from benchmarks.feed import Feed, fingerprint_of, write_day
-from benchmarks.measure import apart, timed
+from benchmarks.measure import in_fresh_process, timed
 from benchmarks.steps import Bench, silent
 from tests.support.reading import as_of
 from tidemark.model.change import Change
@@ -69,7 +69,7 @@ class NotingLog(StateLog):
 
 def commits(upto: int, seed: int) -> dict[str, Any]:
     """Points up to a version. AssertionError if the collection holds wrong rows at the end."""
-    answer: dict[str, Any] = apart(_commits, upto, seed)
+    answer: dict[str, Any] = in_fresh_process(_commits, upto, seed)
     return answer
 
 

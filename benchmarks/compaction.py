@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.feed import Feed, fingerprint_of
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.optimum import optimum, pairwise
 from benchmarks.steps import Bench, stored
 from tests.support.reading import as_of
@@ -23,7 +23,7 @@ ROWS = 5_000
 
 def compaction(seed: int, days: int = DAYS, rows: int = ROWS) -> dict[str, Any]:
     """Bytes written and batches alive after each of the days. AssertionError if the answer at the end is wrong."""
-    answer: dict[str, Any] = apart(_compaction, seed, days, rows)
+    answer: dict[str, Any] = in_fresh_process(_compaction, seed, days, rows)
     return answer
 
 
@@ -65,6 +65,6 @@ def _compaction(seed: int, days: int, rows: int) -> dict[str, Any]:
             "tidemark": round(days + merged / rows, 2),
             "pairwise cascade": pairs,
             "optimum for as many runs": optimum(days, runs),
-            "optimum, drain and compaction in one write": optimum(days, runs, flushed_apart=False),
+            "optimum, drain and compaction in one write": optimum(days, runs, flushed_separately=False),
         },
     }

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.derived.refresh import Kept, kept
 from benchmarks.figures import Figures
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.shipped import COLLECTIONS, Flights, warmed
 from benchmarks.steps import Bench, silent
 from benchmarks.throughput import same, wake_workers
@@ -37,7 +37,7 @@ def conditions(full: bool, say: Callable[[str], None]) -> Result:
     flights = Flights(2_000_000 if full else 200_000)
     say(f"windows with a condition that always holds, over {flights.total:,} flights")
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
-        return {"flights": flights.total, "collections": apart(warmed, _measured, flights, Path(folder))}
+        return {"flights": flights.total, "collections": in_fresh_process(warmed, _measured, flights, Path(folder))}
 
 
 def _measured(spark: SparkSession, flights: Flights, folder: Path) -> Result:

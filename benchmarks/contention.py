@@ -83,7 +83,7 @@ def figures(results: list[dict[str, Any]]) -> Figures:
     return Figures(
         "Sixteen processes that commit at once",
         "Rounds of as many changes as there are writers, all against one head. A retry is a conditional create that "
-        "lost its race. No acknowledged change was lost, none is told twice. S3 is a server of one process on the "
+        "lost its race. No acknowledged change was lost, none is logged twice. S3 is a server of one process on the "
         "same machine.",
         ("store", "writers", "rounds", "commits", "commits/s", "retries", "retries/commit", "round ms", "p99"),
         tuple(

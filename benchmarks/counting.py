@@ -29,7 +29,7 @@ class Traffic:
         return counts
 
     def taken(self) -> dict[str, Any]:
-        """The counts as a JSON object; counting starts anew."""
+        """The counts as a JSON object; counting starts again from zero."""
         counts = {
             "calls": sum(self.calls.values()),
             "calls_by_name": dict(sorted(self.calls.items())),

@@ -1,4 +1,4 @@
-"""The change files every benchmark reads, and what must come out, calculated apart from Tidemark.
+"""The change files every benchmark reads, and what must come out, calculated without Tidemark.
 
 A feed is `days` intervals of `rows` rows each, drawn from a fixed seed. A row has a key (`id` int64, `code` string),
 a value (`amount` int64, `ratio` double, `label` string of 1,000) and two times. All happened in their own interval,
@@ -136,26 +136,28 @@ def code_of(number: int) -> str:
     return f"code-{number:02d}"
 
 
-def fingerprint(ids: Ints, amount: Ints, ratio: npt.NDArray[np.float64], label: Ints, held: Ints) -> Fingerprint:
-    """Count, sums and sums of products, each row weighted by how often it is held."""
+def fingerprint(
+    ids: Ints, amount: Ints, ratio: npt.NDArray[np.float64], label: Ints, multiplicity: Ints
+) -> Fingerprint:
+    """Count, sums and sums of products, each row weighted by its multiplicity."""
     return {
-        "rows": int(held.sum()),
-        "ids": int((held * ids).sum()),
-        "amounts": int((held * amount).sum()),
-        "ratios": float((held * ratio).sum()),
-        "amount_by_id": int((held * amount * (ids % 1009)).sum()),
-        "label_by_id": int((held * label * (ids % 1013)).sum()),
+        "rows": int(multiplicity.sum()),
+        "ids": int((multiplicity * ids).sum()),
+        "amounts": int((multiplicity * amount).sum()),
+        "ratios": float((multiplicity * ratio).sum()),
+        "amount_by_id": int((multiplicity * amount * (ids % 1009)).sum()),
+        "label_by_id": int((multiplicity * label * (ids % 1013)).sum()),
     }
 
 
-def fingerprint_of(table: pa.Table, held: str = "_multiplicity") -> Fingerprint:
-    """That of an as-of answer of the Arrow reader, or of other rows that count as often as `held` says."""
+def fingerprint_of(table: pa.Table, multiplicity: str = "_multiplicity") -> Fingerprint:
+    """That of an as-of answer of the Arrow reader, or of other rows that count as often as `multiplicity` says."""
     number = table["label"].combine_chunks()
     number = pa.compute.cast(pa.compute.utf8_slice_codeunits(number, len("label-")), pa.int64())
     codes = set(pa.compute.unique(pa.compute.utf8_slice_codeunits(table["code"], len("code-"))).to_pylist())
     if not codes <= {f"{number:02d}" for number in range(CODES)}:
         raise AssertionError(f"codes that were never written: {sorted(codes)[:5]}")
-    ids, amount, ratio, often = (table[name].to_numpy() for name in ("id", "amount", "ratio", held))
+    ids, amount, ratio, often = (table[name].to_numpy() for name in ("id", "amount", "ratio", multiplicity))
     return fingerprint(ids, amount, ratio, number.to_numpy(zero_copy_only=False), often)
 
 

@@ -24,25 +24,25 @@ class Figures:
 
 def show(console: Console, figures: Iterable[Figures]) -> None:
     """Print the tables."""
-    for held in figures:
-        table = Table(title=held.title, title_justify="left", caption=held.note, caption_justify="left", box=None)
-        for number, heading in enumerate(held.headings):
+    for one in figures:
+        table = Table(title=one.title, title_justify="left", caption=one.note, caption_justify="left", box=None)
+        for number, heading in enumerate(one.headings):
             table.add_column(heading, justify="left" if number == 0 else "right")
-        for row in held.rows:
+        for row in one.rows:
             table.add_row(*row)
         console.print(table, "")
 
 
-def as_markdown(held: Figures) -> list[str]:
+def as_markdown(figures: Figures) -> list[str]:
     """The lines of the table in RESULTS.md."""
     return [
-        f"## {held.title}",
+        f"## {figures.title}",
         "",
-        held.note,
+        figures.note,
         "",
-        "| " + " | ".join(held.headings) + " |",
-        "|---" + "|---:" * (len(held.headings) - 1) + "|",
-        *("| " + " | ".join(row) + " |" for row in held.rows),
+        "| " + " | ".join(figures.headings) + " |",
+        "|---" + "|---:" * (len(figures.headings) - 1) + "|",
+        *("| " + " | ".join(row) + " |" for row in figures.rows),
         "",
     ]
 

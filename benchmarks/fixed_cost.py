@@ -139,7 +139,7 @@ def _summary(name: str, launcher: str, runs: list[Run], *, plan: str | None = No
 
 def _check(folder: Path, feed: Feed, launcher: str) -> None:
     store = collection_store(str(folder / "root"), f"changes_{launcher}")
-    held = fingerprint_of(as_of(store, StateLog(store, fresh_id).load().state))
+    found = fingerprint_of(as_of(store, StateLog(store, fresh_id).load().state))
     days = feed.days if launcher == "resident" else 1  # submit ran over the first day only
-    if held != feed.expected(days):
-        raise AssertionError(f"{launcher}: the collection holds {held}, calculated were {feed.expected(days)}")
+    if found != feed.expected(days):
+        raise AssertionError(f"{launcher}: the collection holds {found}, calculated were {feed.expected(days)}")

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.feed import Feed, write_day
-from benchmarks.measure import apart, timed
+from benchmarks.measure import in_fresh_process, timed
 from benchmarks.steps import Bench, silent
 from tidemark.errors import GateFailed
 from tidemark.jobs.job import Job
@@ -62,7 +62,7 @@ class Looked:
 
 def gates(seed: int, days: int = DAYS, forked: int = FORKED_DAYS) -> dict[str, Any]:
     """The CPU seconds of each gate."""
-    answer: dict[str, Any] = apart(_gates, seed, days, forked)
+    answer: dict[str, Any] = in_fresh_process(_gates, seed, days, forked)
     return answer
 
 
@@ -128,16 +128,16 @@ def _looked(job: Job, gate: Gate) -> Looked:
 
 def _judged(looked: Looked) -> dict[str, float]:
     """What judging alone costs, both ways."""
-    spent, told = {}, {}
+    spent, verdicts = {}, {}
     for name, judge in {"great_expectations": _by_great_expectations, "plain": _plainly}.items():
         costs = []
         for _ in range(REPEATED):
             with timed() as cost:
-                told[name] = judge(looked)
+                verdicts[name] = judge(looked)
             costs.append(cost.cpu["driver"])
         spent[name] = median(costs)
-    if told["plain"] != told["great_expectations"]:
-        raise AssertionError(f"{looked.evidence.gate} gate: the two judges disagree: {told}")
+    if verdicts["plain"] != verdicts["great_expectations"]:
+        raise AssertionError(f"{looked.evidence.gate} gate: the two judges disagree: {verdicts}")
     return spent
 
 
@@ -150,10 +150,10 @@ def _by_great_expectations(looked: Looked) -> list[bool]:
 def _plainly(looked: Looked) -> list[bool]:
     rules = [(rule.expectation, rule.arguments) for rule in GATES[looked.evidence.gate].rules]
     owners = [(owner.name, owner.judged) for owner in looked.owners]
-    told = [all(_holds(name, of, row) for row in looked.evidence.rows) for name, of in rules]
+    verdicts = [all(_holds(name, of, row) for row in looked.evidence.rows) for name, of in rules]
     for name, of in owners:
-        told.append(all(_holds(name, of, {of["column"]: value}) for value in looked.frame[of["column"]].tolist()))
-    return told
+        verdicts.append(all(_holds(name, of, {of["column"]: value}) for value in looked.frame[of["column"]].tolist()))
+    return verdicts
 
 
 def _holds(name: str, of: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
@@ -181,8 +181,8 @@ def _refused_alike(bench: Bench, feed: Feed, day: int) -> None:
     gate = next(steps)
     looked = _looked(bench.job, gate)
     _judged(looked)
-    if (told := _plainly(looked)) != [True] * (len(told) - 1) + [False]:
-        raise AssertionError(f"with one label too long the checks say {told}")
+    if (verdicts := _plainly(looked)) != [True] * (len(verdicts) - 1) + [False]:
+        raise AssertionError(f"with one label too long the checks say {verdicts}")
     try:
         gate_job.gate(bench.job, gate)
     except GateFailed:

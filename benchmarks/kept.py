@@ -18,27 +18,27 @@ def as_json(report: dict[str, Any]) -> str:
     return _written(report, "\n") + "\n"
 
 
-def _written(held: Any, below: str) -> str:
+def _written(data: Any, below: str) -> str:
     """JSON whose further lines begin with `below`, a line's end and its indent."""
-    line = json.dumps(held)
-    if not isinstance(held, dict | list) or len(line) <= SHORT or _is_of_numbers(held):
+    line = json.dumps(data)
+    if not isinstance(data, dict | list) or len(line) <= SHORT or _is_of_numbers(data):
         return line
     inner = below + " "
-    if isinstance(held, dict):
+    if isinstance(data, dict):
         return (
-            f"{{{inner}{(',' + inner).join(f'{json.dumps(k)}: {_written(v, inner)}' for k, v in held.items())}{below}}}"
+            f"{{{inner}{(',' + inner).join(f'{json.dumps(k)}: {_written(v, inner)}' for k, v in data.items())}{below}}}"
         )
-    return f"[{inner}{(',' + inner).join(_written(one, inner) for one in held)}{below}]"
+    return f"[{inner}{(',' + inner).join(_written(one, inner) for one in data)}{below}]"
 
 
-def _is_of_numbers(held: Any) -> bool:
-    return isinstance(held, list) and all(isinstance(one, int | float) for one in held)
+def _is_of_numbers(data: Any) -> bool:
+    return isinstance(data, list) and all(isinstance(one, int | float) for one in data)
 
 
 def tell(home: Path) -> None:
-    """Write RESULTS.md anew, and the picture of the longest life."""
+    """Write RESULTS.md again, and the picture of the longest life."""
     reports = sorted((json.loads(path.read_text()) for path in (home / "results").glob("*.json")), key=_date)
-    lives = [held for report in reports for held in report["results"].get("longevity", [])[:1]]
+    lives = [life for report in reports for life in report["results"].get("longevity", [])[:1]]
     pictures = {}
     if lives:
         (home / "results" / "longevity.svg").write_text(picture(lives[-1]))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 import tidemark
 from benchmarks.figures import Figures
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.peers.timelines import PEERS_HAVE, Peers, peers_of, without_peers
 from benchmarks.timelines import (
     HEADINGS,
@@ -47,7 +47,7 @@ def layouts(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
         say("layouts: without its peers, which are not all installed (make bench PEERS=1)")
     rows = 10_000_000 if full else 1_000_000
     say(f"layouts: {rows:,} rows, {len(LAYOUTS)} layouts")
-    return {"rows": rows, "runs": [apart(run, every, rows) for every in LAYOUTS]}
+    return {"rows": rows, "runs": [in_fresh_process(run, every, rows) for every in LAYOUTS]}
 
 
 def run(every: str, count: int) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def figures(found: dict[str, Any]) -> Figures:
     return Figures(
         "Layouts by time",
         f"{found['rows']:,} rows of {SENSORS} sensors over {DAYS} days, laid out in buckets; CPU ms, the least of "
-        f"{TRIES}: asked again, and without the cache. {PEERS_HAVE} Chunks and MiB are what ours reads of what there "
-        "is when it is asked first.",
+        f"{TRIES}: asked again, and without the cache. {PEERS_HAVE} Chunks and MiB are what ours reads of what it "
+        "has stored when it is asked first.",
         ("every", *HEADINGS),
         tuple((run["every"], *cells(one)) for run in found["runs"] for one in run["questions"]),
     )

@@ -5,13 +5,13 @@ least anyone can write who takes in as many batches and never holds more (benchm
 there from the start). *As-of*: what a read of all costs after the ingests, beside the same read of the same rows
 merged into one batch. *Changes*: the bytes of the batches that a read of the last w ingests must open, after every
 ingest, for w and for 2w, in the first and in the last half of the history; and what such reads fetch and cost, at some
-places. The worst place is right after a large merge, where the last ingests lie in a large batch.
+places. The worst place is right after a large merge, where the last ingests are in a large batch.
 
 Besides, by age: the CPU of a batch, the bytes its jobs read, and the objects they leave, by kind.
 
 Jobs and kernels run in this process, so CPU seconds are the kernels' and the jobs' own. The gates' certificates are
-committed without looking: what gates cost is in the throughput tables. Every answer is held against one calculated
-apart (benchmarks/workload.py).
+committed without looking: what gates cost is in the throughput tables. Every answer is compared with one calculated
+separately (benchmarks/workload.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.counting import Traffic
 from benchmarks.feed import Feed, Fingerprint
-from benchmarks.measure import apart, timed
+from benchmarks.measure import in_fresh_process, timed
 from benchmarks.optimum import curve
 from benchmarks.reading import checked_read
 from benchmarks.steps import Bench, InProcess, silent, stored
@@ -54,7 +54,7 @@ REPEATS = 3
 
 def longevity(workload: Workload) -> dict[str, Any]:
     """The figures of one workload. AssertionError if any answer is wrong."""
-    answer: dict[str, Any] = apart(_longevity, workload)
+    answer: dict[str, Any] = in_fresh_process(_longevity, workload)
     return answer
 
 
@@ -144,12 +144,12 @@ class _Old:
         return {step: cost.cpu_total for step, cost in self.bench.costs.items()}
 
     def _base_done(self) -> None:
-        """What the base cost is told apart."""
+        """What the base cost is reported separately."""
         self.base_seconds = {name: round(cost.cpu_total, 2) for name, cost in self.bench.costs.items()}
         self.bench.costs.clear()
         self.bench.results.clear()
-        held = self.state.trace
-        self.base_rows, self.base_bytes = sum(batch.rows for batch in held), sum(batch.bytes for batch in held)
+        trace = self.state.trace
+        self.base_rows, self.base_bytes = sum(batch.rows for batch in trace), sum(batch.bytes for batch in trace)
 
     def _plan_looks(self, day: int) -> None:
         """Bytes of the batches that reads of the last ingests would open now, as far as there are as many."""

@@ -41,7 +41,7 @@ def commit() -> str:
 
 def sources() -> str:
     """A fingerprint of what is measured. If it is another one at the end, the figures are of no one commit, and the
-    resident Spark was started anew in between."""
+    resident Spark was started again in between."""
     sha = hashlib.sha256()
     for folder in ("include", "spark_apps", "benchmarks"):
         for path in sorted((HOME / folder).rglob("*.py")):

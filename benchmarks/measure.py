@@ -171,7 +171,7 @@ class _Sampler:
         self.peak_total = max(self.peak_total, sum(now.values()))
 
 
-def apart(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def in_fresh_process(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """The function's answer from a fresh process, so that no case inherits another's memory, imports or JVM."""
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments, **options).result()

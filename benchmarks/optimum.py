@@ -26,30 +26,30 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
-def optimum(batches: int, runs: int, *, base: float = 0, flushed_apart: bool = True) -> float:
+def optimum(batches: int, runs: int, *, base: float = 0, flushed_separately: bool = True) -> float:
     """Batch sizes written in all, the base's own not counted; infinite if there are batches and no runs."""
     if base and runs:
-        return float(_with_base(batches, runs, base, flushed_apart)[batches])
-    return float(_from_nothing(batches, runs, flushed_apart)[batches])
+        return float(_with_base(batches, runs, base, flushed_separately)[batches])
+    return float(_from_nothing(batches, runs, flushed_separately)[batches])
 
 
 @cache
-def _from_nothing(batches: int, runs: int, flushed_apart: bool) -> Floats:
+def _from_nothing(batches: int, runs: int, flushed_separately: bool) -> Floats:
     """D(0 … batches, runs)."""
     if runs == 0:
         return np.array([0.0] + [np.inf] * batches)
-    younger = _from_nothing(batches, runs - 1, flushed_apart)
-    merge = np.arange(1, batches + 1) + (np.arange(1, batches + 1) > 1) * float(flushed_apart)
+    younger = _from_nothing(batches, runs - 1, flushed_separately)
+    merge = np.arange(1, batches + 1) + (np.arange(1, batches + 1) > 1) * float(flushed_separately)
     least = np.zeros(batches + 1)
     for n in range(1, batches + 1):
         least[n] = (least[:n] + merge[:n] + younger[n - 1 :: -1]).min()
     return least
 
 
-def _with_base(batches: int, runs: int, base: float, flushed_apart: bool) -> Floats:
+def _with_base(batches: int, runs: int, base: float, flushed_separately: bool) -> Floats:
     """E(0 … batches, runs)."""
-    younger = _from_nothing(batches, runs - 1, flushed_apart)
-    merge = base + np.arange(1, batches + 1) + float(flushed_apart)
+    younger = _from_nothing(batches, runs - 1, flushed_separately)
+    merge = base + np.arange(1, batches + 1) + float(flushed_separately)
     least = np.zeros(batches + 1)
     for n in range(1, batches + 1):
         least[n] = min(younger[n], (least[:n] + merge[:n] + younger[n - 1 :: -1]).min())
@@ -70,6 +70,6 @@ def pairwise(batches: int) -> tuple[int, list[int]]:
 
 
 def curve(batches: int, runs: int, *, base: float = 0) -> list[float]:
-    """The optimum after 1 … `batches`, flushes apart: at each of them for itself, not of one schedule."""
+    """The optimum after 1 … `batches`, flushes by themselves: at each of them for itself, not of one schedule."""
     least: Any = _with_base(batches, runs, base, True) if base else _from_nothing(batches, runs, True)
     return [float(found) for found in least[1:]]

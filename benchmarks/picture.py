@@ -65,7 +65,7 @@ def _panel(top: int, title: str, series: Sequence[tuple[str, str, Sequence[float
         parts.append(_label(LEFT - 8, y(tick) + 4, f"{tick:g}", "end"))
     for tick in (0, ingests // 4, ingests // 2, 3 * ingests // 4, ingests):
         parts.append(_label(x(tick), bottom + 16, f"{tick:,}", "middle"))
-    names = _apart([y(values[-1]) for _, _, values in series])
+    names = _spread([y(values[-1]) for _, _, values in series])
     for (name, colour, values), at in zip(series, names, strict=True):
         points = " ".join(f"{x(day):.1f},{y(value):.1f}" for day, value in enumerate(values, start=1))
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.2"/>')
@@ -82,8 +82,8 @@ def _ticks(most: float) -> list[float]:
     return [step * number for number in range(int(most / step) + 1)]
 
 
-def _apart(heights: Sequence[float], least: float = 15) -> list[float]:
-    """The heights, those that would lie on one another moved down."""
+def _spread(heights: Sequence[float], least: float = 15) -> list[float]:
+    """The heights, those that would overlap moved down."""
     moved = dict.fromkeys(range(len(heights)), 0.0)
     free = float("-inf")
     for number in sorted(moved, key=lambda number: heights[number]):

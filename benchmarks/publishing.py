@@ -1,7 +1,7 @@
 """What a seal costs to publish: by reference and by copy, beside the same rows written with the table's own library.
 
 A collection of a million rows (ten if `full`) is sealed, and then so many days, of a hundredth of that each. After each
-day the table is brought up to the seal, by a process that has its libraries imported and opens table and state anew.
+day the table is brought up to the seal, by a process that has its libraries imported and opens table and state again.
 CPU seconds are of the whole process. Objects and bytes are what is new below the root: versions of ours, metadata and
 files of the table. The peer appends the arrow table of a day's rows to a table of its own, in the same folder: it has
 no frontier to keep and reads nothing of ours.
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from benchmarks.feed import Feed, declared, fingerprint_of, write_day
 from benchmarks.figures import Figures
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.steps import Bench, silent
 from tidemark.jobs.app import open_job
 from tidemark.jobs.steps.publish import publish
@@ -42,7 +42,7 @@ def publishing(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """Each way, with a base of a million rows, or of ten million if `full`."""
     rows = 10_000_000 if full else 1_000_000
     say(f"publishing: {rows:,} rows, then {DAYS} days of {rows // 100:,}")
-    return {"rows": rows, "days": DAYS, "runs": [apart(run, way, rows) for way in WAYS]}
+    return {"rows": rows, "days": DAYS, "runs": [in_fresh_process(run, way, rows) for way in WAYS]}
 
 
 def run(way: str, rows: int) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def check(root: Path, destination: Destination, bench: Bench) -> None:
     """Hold the table against what the collection holds."""
     import tidemark
 
-    held = tidemark.open(str(root), bench.collection.name).as_of().to_arrow()
+    current = tidemark.open(str(root), bench.collection.name).as_of().to_arrow()
     if destination.format is TableFormat.DELTA:
         from deltalake import DeltaTable
 
@@ -123,7 +123,7 @@ def check(root: Path, destination: Destination, bench: Bench) -> None:
         places = {"uri": f"sqlite:///{at}/catalog.db", "warehouse": f"file://{at}/iceberg"}
         found = load_catalog("tidemark", type="sql", **places).load_table("db.rows").scan().to_arrow()
     found = found.append_column("_multiplicity", pa.array([1] * found.num_rows, pa.int64()))
-    if (said := fingerprint_of(_plain(found))) != (expected := fingerprint_of(held)):
+    if (said := fingerprint_of(_plain(found))) != (expected := fingerprint_of(current)):
         raise AssertionError(f"the table holds {said}, the collection {expected}")
 
 

@@ -1,4 +1,4 @@
-"""A read to its end, on the clock, and its answer held against one calculated apart, off the clock."""
+"""A read to its end, on the clock, and its answer compared with one calculated separately, off the clock."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from benchmarks.workload import plus
 
 
 def checked_read(
-    traffic: Traffic, batches: Iterator[pa.RecordBatch], held: str, what: str, expected: Fingerprint
+    traffic: Traffic, batches: Iterator[pa.RecordBatch], multiplicity: str, what: str, expected: Fingerprint
 ) -> dict[str, Any]:
-    """CPU seconds, rows, bytes and calls of a read whose rows count as often as `held` says.
+    """CPU seconds, rows, bytes and calls of a read whose rows count as often as `multiplicity` says.
 
     AssertionError, naming `what` was read, if the rows do not add up to what is expected.
     """
@@ -30,7 +30,7 @@ def checked_read(
         if batch is None:
             break
         rows += batch.num_rows
-        total = plus(total, fingerprint_of(pa.Table.from_batches([batch]), held))
+        total = plus(total, fingerprint_of(pa.Table.from_batches([batch]), multiplicity))
     if total != expected:
         raise AssertionError(f"{what} gave {total}, calculated were {expected}")
     counts = traffic.taken()

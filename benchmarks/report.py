@@ -45,13 +45,13 @@ def markdown(reports: Sequence[dict[str, Any]], pictures: Mapping[str, str]) -> 
         "",
     ]
     for report in reports:
-        if names := [name for name, held in newest.items() if held is report]:
+        if names := [name for name, one in newest.items() if one is report]:
             lines += [*_where(report, names), ""]
     if summary := targets({name: report["results"][name] for name, report in newest.items()}):
         lines += as_markdown(summary)
     for name, report in newest.items():
-        for held in tables(report, name):
-            lines += as_markdown(held)
+        for figures in tables(report, name):
+            lines += as_markdown(figures)
         if name in pictures:
             lines += [f"![{name}]({pictures[name]})", ""]
     return "\n".join(lines)
@@ -170,7 +170,7 @@ def _gates(result: dict[str, Any]) -> Figures:
         f"CPU seconds, medians of {result['days']} days of {result['rows_per_day']:,} upserts, seed {result['seed']}; "
         f"{result['forked_days']} more days in a fork each, as the resident launcher has them. The first gate of a "
         "kind in a process prepares its expectations. Importing Great Expectations, once in a process, takes "
-        f"{result['import_cpu_seconds']:.1f} s. Judging is the part that plain Python is held against, over the same "
+        f"{result['import_cpu_seconds']:.1f} s. Judging is the part that plain Python is compared with, over the same "
         "figures and rows; the rest reads the batch and the state, commits the certificate and keeps the result. "
         "Target: 0.2 a gate.",
         ("gate", "checks", "first", "later", "in a fork", "of it judging", "judged by plain Python"),
@@ -215,8 +215,8 @@ def _selectivity(results: Sequence[dict[str, Any]]) -> Figures:
 def _compaction(result: dict[str, Any]) -> Figures:
     alive, pairs = result["live_batches"], result["live_batches_pairwise"]
     most = (max(alive), max(pairs), max(alive), max(alive))
-    held = result["bytes"]
-    parts = ", ".join(f"{name.replace('_', ' ')} {amount / MIB:.1f}" for name, amount in held.items())
+    sizes = result["bytes"]
+    parts = ", ".join(f"{name.replace('_', ' ')} {amount / MIB:.1f}" for name, amount in sizes.items())
     return Figures(
         f"What compaction writes: {result['days']} days of {result['rows_per_day']:,} rows",
         f"In days' rows, the drain's own write included. MiB: {parts}; {result['objects']} objects. "

@@ -52,10 +52,10 @@ def longevity(results: Sequence[Result]) -> Iterator[Figures]:
         "Many small ingests into a large base: what is written, what a read costs",
         "Compaction after every ingest, all history kept, answers checked against calculated ones. Rows written by "
         "drains and compactions per row drained, beside the optimum for as many live batches (benchmarks/optimum.py, "
-        "the base as it is, flushes apart): target at most 1.3 of it. At its worst moment, right after a merge and "
-        "mostly the first, it is held against an optimum that ends there. As-of after all ingests beside the same rows "
-        "merged into one batch: target at most 2, the least of three reads each. CPU seconds are those of all jobs of "
-        "all ingests in one process, gates left out; RSS is that process's peak.",
+        "the base as it is, flushes by themselves): target at most 1.3 of it. At its worst moment, right after a merge "
+        "and mostly the first, it is compared with an optimum that ends there. As-of after all ingests beside the same "
+        "rows merged into one batch: target at most 2, the least of three reads each. CPU seconds are those of all "
+        "jobs of all ingests in one process, gates left out; RSS is that process's peak.",
         (
             "ingests", "live batches, most (mean)", "written per row", "optimum", "of optimum", "at its worst",
             "in bytes", "largest merge, rows", "as-of CPU s", "in one batch", "ratio", "ratio of bytes",
@@ -115,8 +115,8 @@ def _by_age(result: Result) -> Figures:
         spent = [1000 * sum(day["cpu_seconds"][step] for day in ten) / len(ten) for step in steps]
         left = [sum(day["created"].get(kind, 0) for day in ten) / len(ten) for kind in KINDS]
         read = sum(day["bytes_read"] for day in ten) / len(ten) / MIB
-        told = (*(f"{each:.0f}" for each in spent), f"**{sum(spent):.0f}**", f"{read:.1f}")
-        return (f"{start}-{start + 9}", *told, *(f"{each:.1f}" for each in left), f"**{sum(left):.1f}**")
+        costs = (*(f"{each:.0f}" for each in spent), f"**{sum(spent):.0f}**", f"{read:.1f}")
+        return (f"{start}-{start + 9}", *costs, *(f"{each:.1f}" for each in left), f"**{sum(left):.1f}**")
 
     return Figures(
         f"Batches by age: {name_of(result)}",
@@ -174,11 +174,11 @@ def _rounds(result: Result) -> Figures:
     return Figures(
         f"As-of on the way: {name_of(result)}",
         f"CPU a row, read by read: mean change from one to the next {decay:+.3f} (0 is none; LST-Bench's degradation "
-        "rate, here per row held).",
+        "rate, here per row stored).",
         ("after ingests", *(f"{read['ingests']:,}" for read in rounds)),
         (
             ("live batches", *(str(read["live_batches"]) for read in rounds)),
-            ("rows held", *(f"{read['trace_rows']:,}" for read in rounds)),
+            ("rows stored", *(f"{read['trace_rows']:,}" for read in rounds)),
             ("CPU s", *(f"{read['cpu_seconds']:.2f}" for read in rounds)),
             ("ns a row", *(f"{rate:.0f}" for rate in rates)),
         ),
@@ -197,9 +197,9 @@ def peers(result: Result) -> Iterator[Figures]:
     headings = tuple(result["cases"][0]) if result["cases"] else ("case",)
     yield Figures(
         "Cases of late rows, deletes and repeats, and changes after compactions",
-        "Right is what was true by event time. Peers' MERGE with their documented guard (`s.ts > t.ts`), told the rows "
-        "as they came, and with each batch's rows reduced to the newest of each key before. Changes are asked for at "
-        f"the end of a short life.{' Note: ' + result['note'] + '.' if 'note' in result else ''}",
+        "Right is what was true by event time. Peers' MERGE with their documented guard (`s.ts > t.ts`), given the "
+        "rows as they came, and with each batch's rows reduced to the newest of each key before. Changes are asked for "
+        f"at the end of a short life.{' Note: ' + result['note'] + '.' if 'note' in result else ''}",
         headings,
         tuple(tuple(row[name] for name in headings) for row in result["cases"]),
     )
@@ -248,7 +248,7 @@ def _answers(title: str, engines: dict[str, list[Result]]) -> Figures:
 
     return Figures(
         f"Peers, reads: {title}",
-        "CPU of a read, the least of three, median over seeds; its answer held against one calculated apart.",
+        "CPU of a read, the least of three, median over seeds; its answer compared with one calculated separately.",
         ("engine", *asked),
         tuple((name, *(cell(found, what) for what in asked)) for name, found in engines.items()),
     )

@@ -10,7 +10,7 @@ from benchmarks.peers.spark import PEERS
 
 Result = dict[str, Any]
 OURS = {"Tidemark in one process": "", "Tidemark on Spark, without gates": ", on Spark without gates"}
-"""What is held against others: all of them, or those that run on Spark, as it does."""
+"""What is compared with others: all of them, or those that run on Spark, as it does."""
 SHAPE = ("envelope", "days", "rows_a_day")
 """What two lives must share to be compared."""
 RERUN = 1.2
@@ -40,8 +40,8 @@ def targets(result: Result | None) -> Iterator[tuple[str, str, str, bool]]:
             what = f"a day of {found['rows_a_day']:,} rows run again, {case}, {found['envelope']}"
             yield f"{what}: CPU", f"≤ {RERUN:g} × reading its files", f"{ratio:.2f}", ratio <= RERUN
             if "each_anew" in cost:
-                anew = cost["each_anew"] / cost["reading"]
-                yield f"{what}, each step by itself: CPU", f"≤ {RERUN:g} × reading", f"{anew:.2f}", anew <= RERUN
+                alone = cost["each_anew"] / cost["reading"]
+                yield f"{what}, each step by itself: CPU", f"≤ {RERUN:g} × reading", f"{alone:.2f}", alone <= RERUN
             yield f"{what}: objects of data", "0", f"{data:g}", data == 0
     for found in (result or {"reprocess": []})["reprocess"]:
         what = f"{found['days']} days of {found['rows_a_day']:,} rows with reprocess_for, {found['envelope']}: CPU"
@@ -103,8 +103,8 @@ def _rerun(result: Result) -> Figures:
 
 
 def _one_file(lives: list[Result]) -> Figures:
-    told = [life for life in lives if "ways" in life]
-    first = told[0]
+    done = [life for life in lives if "ways" in life]
+    first = done[0]
     rows = []
     for life in lives:
         if "error" in life:
@@ -126,7 +126,7 @@ def _one_file(lives: list[Result]) -> Figures:
                     f"{answers['cpu_seconds']:.1f}",
                 )
             )
-    settings = "; ".join(f"{life['engine']}: {life['settings']}" for life in told)
+    settings = "; ".join(f"{life['engine']}: {life['settings']}" for life in done)
     return Figures(
         f"One file of {first['days']} days of {first['rows_a_day']:,} rows corrected, {first['envelope']}",
         f"Each day has {first['files_a_day']} files, {first['bytes_of_a_day'] / MIB:.1f} MiB; in the corrected one ten "

@@ -28,7 +28,7 @@ def targets(result: Result | None) -> Iterator[tuple[str, str, str, bool]]:
             ratio = _bytes_of(whole, changes) / _bytes_of(own, changes)
             if own["aim"] is None:
                 yield (
-                    f"{what}: bytes read, of groups that lie everywhere",
+                    f"{what}: bytes read, of groups that are everywhere",
                     "≤ 1.5 × all",
                     f"{1 / ratio:.2f}",
                     ratio > 1 / 1.5,
@@ -54,7 +54,7 @@ def _pairs(refresh: Result) -> Iterator[tuple[str, Result, Result]]:
     """Of each case the collection that is refreshed, and the one that is computed whole."""
     for own in refresh["cases"]:
         if own["refresh"] != "whole":
-            both = (held for held in refresh["cases"] if held["case"] == own["case"] and held["refresh"] == "whole")
+            both = (other for other in refresh["cases"] if other["case"] == own["case"] and other["refresh"] == "whole")
             yield own["case"], own, next(both)
 
 
@@ -70,16 +70,16 @@ def _refresh(refresh: Result) -> Figures:
     rows = []
     for case, own, whole in _pairs(refresh):
         for changes in own["refreshed"]:
-            for held in (own, whole):
-                found = held["refreshed"][changes]
+            for one in (own, whole):
+                found = one["refreshed"][changes]
                 result = found["result"]
                 rows.append(
                     (
-                        f"{case}, {changes}" if held is own else "",
+                        f"{case}, {changes}" if one is own else "",
                         str(result["mode"]).replace("_", " "),
-                        f"{held['built']['cpu_seconds_total']:.1f}",
+                        f"{one['built']['cpu_seconds_total']:.1f}",
                         f"{found['cpu_seconds_total']:.2f}",
-                        f"{_cpu(whole, changes) / _cpu(held, changes):.1f}",
+                        f"{_cpu(whole, changes) / _cpu(one, changes):.1f}",
                         f"{found['seconds']:.1f}",
                         f"{result['rows_read']:,}",
                         f"{result['bytes_read'] / MIB:,.1f}",
@@ -91,7 +91,7 @@ def _refresh(refresh: Result) -> Figures:
         f"{refresh['shops']:,} shops, of which a hundredth changes all its sales: neighbours, or every hundredth one. "
         "CPU of driver, JVM and executors in a session that has done the same for few rows before; up to the commit of "
         "`correct`. Rows and bytes are those of the row groups that were opened; KiB stored are all that was written "
-        "until the collection was compacted. All answers were held against those calculated apart.",
+        "until the collection was compacted. All answers were compared with those calculated separately.",
         (
             *("definition", "mode", "CPU s first build", "CPU s after the change", "times cheaper than whole"),
             *("seconds", "rows opened", "MiB opened", "KiB stored"),
@@ -101,7 +101,7 @@ def _refresh(refresh: Result) -> Figures:
 
 
 def _beside(lives: list[Result]) -> Figures:
-    told = [life for life in lives if "cpu_seconds" in life]
+    done = [life for life in lives if "cpu_seconds" in life]
     rows = tuple(
         (
             life["engine"],
@@ -110,12 +110,12 @@ def _beside(lives: list[Result]) -> Figures:
             f"{life['bytes'] / 1024:,.1f}",
             f"{life['right']:,} of {life['totals']:,}",
         )
-        for life in told
+        for life in done
     )
-    first = told[0]
-    settings = "; ".join(f"{life['engine']}: {life['settings']}" for life in told)
+    first = done[0]
+    settings = "; ".join(f"{life['engine']}: {life['settings']}" for life in done)
     return Figures(
-        f"Daily totals of {first['days']} days of {first['rows']:,} flights, one in 50 told up to nine days late",
+        f"Daily totals of {first['days']} days of {first['rows']:,} flights, one in 50 comes up to nine days late",
         "What a day's totals cost once its flights are there, up to when they can be read: CPU of the whole process "
         f"tree and bytes that were not there before, medians of the last half of the days. {settings}.",
         ("engine", "CPU s a day", "seconds", "KiB written", "totals that are right in the end"),

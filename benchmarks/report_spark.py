@@ -34,7 +34,7 @@ def spark_peers(result: Result) -> Iterator[Figures]:
         yield Figures(
             f"Beside peers on Spark, reads: {title}",
             "CPU seconds, in brackets without the JVM's compilers: the least of three, all columns read and summed up, "
-            "the sums held against ones calculated apart.",
+            "the sums compared with ones calculated separately.",
             ("engine", "maintained", *asked),
             tuple((run["engine"], _often(run), *(_reading(run["reads"][what]) for what in asked)) for run in done),
         )

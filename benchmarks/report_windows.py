@@ -64,12 +64,12 @@ def _targets_of_refresh(refresh: Result) -> Iterator[Line]:
                 yield f"{what}: CPU of whole ÷ refresh", f"≥ {CHEAPER}", f"{cheaper:.1f}", cheaper >= CHEAPER
                 yield f"{what}: bytes read by whole ÷ refresh", f"≥ {CHEAPER}", f"{ratio:.1f}", ratio >= CHEAPER
             else:
-                what = f"{what}: bytes read, of groups that lie everywhere"
+                what = f"{what}: bytes read, of groups that are everywhere"
                 yield what, f"≤ {MOST_BYTES:g} × all", f"{1 / ratio:.2f}", 1 / ratio <= MOST_BYTES
 
 
 def _targets_beside_spark(built: list[Result], refresh: Result) -> Iterator[Line]:
-    """What is refreshed beside what is built anew by who cannot refresh."""
+    """What is refreshed beside what is built again by who cannot refresh."""
     theirs = {one["kind"]: _cpu(one["engines"]["Spark"]) for one in built if one["rows"] == refresh["rows"]}
     for own, _ in _pairs(refresh):
         if own["kind"] in theirs:
@@ -125,9 +125,9 @@ def _built(built: list[Result]) -> Figures:
         "session that has done the same before, twice for few rows and once for all, Spark's frames of 1,000 records "
         "and more for few only; with what is written; DuckDB's of its process. Spark and "
         "DuckDB read the landed files and write Parquet, and tell of sliding windows those that end with a row "
-        "(`RANGE BETWEEN`); Tidemark tells those that begin just after one, too. All answers were held against those "
-        "calculated apart.",
-        ("windows", "rows", "keys", "windows told", "CPU s", "× ours", "seconds", "CPU µs a row", "MiB written"),
+        "(`RANGE BETWEEN`); Tidemark tells those that begin just after one, too. All answers were compared with "
+        "those calculated separately.",
+        ("windows", "rows", "keys", "windows emitted", "CPU s", "× ours", "seconds", "CPU µs a row", "MiB written"),
         tuple(rows),
     )
 
@@ -156,8 +156,8 @@ def _refreshed(refresh: Result) -> Figures:
         f"A hundredth of {refresh['rows']:,} readings changed: windows refreshed, and computed whole",
         f"{refresh['sensors']:,} sensors. Readings that changed: {changed}. CPU of driver, JVM and executors in a "
         "session that has done the same for few rows before; up to the commit of `correct`. Rows and bytes are those "
-        "of the row groups that were opened, of the readings and of the windows held. All answers were held against "
-        "those calculated apart.",
+        "of the row groups that were opened, of the readings and of the windows stored. All answers were compared "
+        "with those calculated separately.",
         (
             *("windows", "mode", "CPU s first build", "CPU s after the change", "times cheaper than whole", "seconds"),
             *("rows opened", "MiB opened", "of whole", "KiB stored"),
@@ -169,7 +169,7 @@ def _refreshed(refresh: Result) -> Figures:
 def _streamed(lives: list[Result]) -> Figures:
     first = lives[0]
     return Figures(
-        f"Windows day by day: {first['days']} days of {first['rows']:,} flights, one in 50 told up to nine days late",
+        f"Windows day by day: {first['days']} days of {first['rows']:,} flights, one in 50 comes up to nine days late",
         "By carrier, count and sum. What a day takes from its landed file to its windows, medians of the last half of "
         "the days: CPU of the whole process tree; Tidemark's with the steps of the flights, without what gates read. "
         "The watermark of streams is a day. State is what a stream must keep to go on; Tidemark keeps the flights' "

@@ -1,4 +1,4 @@
-"""What a reader could skip by the parts' sparse indexes alone, beside which is held what it really reads."""
+"""What a reader could skip by the parts' sparse indexes alone, to be compared with what it really reads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tidemark.model.update import Row
 def groups_holding(part: Part, touched: Sequence[Row]) -> list[int]:
     """The row groups of a part that can hold any of the `touched` keys (ascending)."""
     firsts = [first_key for first_key, _ in part.groups]
-    held: set[int] = set()
+    found: set[int] = set()
     for key in touched:
         if part.first_key <= key <= part.last_key:
             last = bisect_right(firsts, key) - 1
-            held.add(last)
+            found.add(last)
             while last > 0 and firsts[last] == key:
                 last -= 1
-                held.add(last)
-    return sorted(held)
+                found.add(last)
+    return sorted(found)

@@ -1,7 +1,7 @@
 """What the drain of a few upserts reads of a large trace: 100 keys touched, at random and next to each other.
 
 The trace holds one row for each of `rows` keys. A day then changes 100 keys, and its drain must find the values they
-had. Nothing else of the trace is needed; rows lie in groups of 16,384, so that a key costs one group at most.
+had. Nothing else of the trace is needed; rows are in groups of 16,384, so that a key costs one group at most.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.feed import CODES, DAY, LABELS, START, Ints, Rows, code_of, declared, fingerprint_of, write_day
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.row_groups import groups_holding
 from benchmarks.steps import Bench
 from tests.support.reading import as_of
@@ -32,7 +32,7 @@ WAYS = ("random", "clustered")
 
 def selectivity(rows: int, seed: int) -> dict[str, Any]:
     """Bytes and rows the drain reads, and seconds, for each way of touching. AssertionError if an answer is wrong."""
-    answer: dict[str, Any] = apart(_selectivity, rows, seed)
+    answer: dict[str, Any] = in_fresh_process(_selectivity, rows, seed)
     return answer
 
 
@@ -45,14 +45,14 @@ def _selectivity(rows: int, seed: int) -> dict[str, Any]:
             Path(folder, "landing"),
             lambda store: SparkRunner(spark, store.url),
         )
-        held = _rows(np.arange(rows), 0, seed)
-        write_day(bench.landing, _interval(0), held.table(Envelope.UPSERT))
+        current = _rows(np.arange(rows), 0, seed)
+        write_day(bench.landing, _interval(0), current.table(Envelope.UPSERT))
         bench.day(_interval(0))
         trace = bench.job.log.load().state.trace
         drains = {}
         for day, way in enumerate(WAYS, start=1):
             # Nothing is compacted in between, so that both find the same large batch.
-            drains[way] = _touch(bench, held, _touched(way, rows, seed), day, seed)
+            drains[way] = _touch(bench, current, _touched(way, rows, seed), day, seed)
         spark.stop()
     return {
         "trace_rows": sum(batch.rows for batch in trace),
@@ -70,8 +70,8 @@ def _touched(way: str, rows: int, seed: int) -> Ints:
     return np.arange(TOUCHED) + int(chance.integers(0, rows - TOUCHED))
 
 
-def _touch(bench: Bench, held: Rows, ids: Ints, day: int, seed: int) -> dict[str, Any]:
-    """Change the keys `ids` on a day, in `held` too, and hold the collection against it."""
+def _touch(bench: Bench, current: Rows, ids: Ints, day: int, seed: int) -> dict[str, Any]:
+    """Change the keys `ids` on a day, in `current` too, and compare the collection with it."""
     changed = _rows(ids, day, seed)
     write_day(bench.landing, _interval(day), changed.table(Envelope.UPSERT))
     state = bench.job.log.load().state
@@ -80,8 +80,8 @@ def _touch(bench: Bench, held: Rows, ids: Ints, day: int, seed: int) -> dict[str
     bench.costs.pop("drain")
     bench.day(_interval(day))
     for column in fields(Rows):
-        getattr(held, column.name)[ids] = getattr(changed, column.name)
-    found, expected = fingerprint_of(as_of(bench.job.store, bench.job.log.load().state)), held.fingerprint()
+        getattr(current, column.name)[ids] = getattr(changed, column.name)
+    found, expected = fingerprint_of(as_of(bench.job.store, bench.job.log.load().state)), current.fingerprint()
     if found != expected:
         raise AssertionError(f"after touching {TOUCHED} keys the collection holds {found}, calculated were {expected}")
     drained = bench.results["drain"][-1]

@@ -4,8 +4,8 @@ flights changed, beside Spark's own queries and DuckDB's over the same files.
 They are read from include/collections as users have them, with their conditions, means and expressions: a fast path
 that these do not take is none. Flights are drawn from a fixed seed: `days` days of flights of carriers between
 airports, with aircraft that fly some legs a day; one in fifty is cancelled. What changes are all flights of some days
-that follow each other: they are delayed by a minute more. Answers are held against Spark's; sliding windows, of which
-Spark gives half, against those that numpy calculated.
+that follow each other: they are delayed by a minute more. Answers are compared with Spark's; sliding windows, of which
+Spark gives half, with those that numpy calculated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.derived.refresh import Kept, kept
 from benchmarks.feed import DAY, START, Ints, write_day
 from benchmarks.figures import Figures
-from benchmarks.measure import apart, measured
+from benchmarks.measure import in_fresh_process, measured
 from benchmarks.peers.engines import missing
 from benchmarks.steps import Bench, silent, stored
 from benchmarks.throughput import same, wake_workers, warm_spark
@@ -104,7 +104,7 @@ class Flights:
             "delay_min": ColumnType.INT,
         }
         columns = [Column(name, types.get(name, ColumnType.STRING)) for name in COLUMNS]
-        landed = Landed(source, START, time="told_at", inputs=(Column("told_at", ColumnType.TIMESTAMP),))
+        landed = Landed(source, START, time="reported_at", inputs=(Column("reported_at", ColumnType.TIMESTAMP),))
         return Collection("flights", tuple(columns[:3]), tuple(columns[3:]), landed)
 
     def interval(self, day: int) -> Interval:
@@ -148,8 +148,8 @@ class Flights:
         rows = self.known(day)
         if day:
             rows = {name: column[self.changes()] for name, column in rows.items()}
-        told = np.full(len(rows["flight"]), START + day * DAY + DAY // 2)
-        instants = {"time_hour": rows["time_hour"], "scheduled_at": rows["scheduled_at"], "told_at": told}
+        reported_at = np.full(len(rows["flight"]), START + day * DAY + DAY // 2)
+        instants = {"time_hour": rows["time_hour"], "scheduled_at": rows["scheduled_at"], "reported_at": reported_at}
         texts = {
             "carrier": [f"C{number:02d}" for number in range(CARRIERS)],
             "status": ["arrived", "cancelled"],
@@ -169,9 +169,9 @@ class Flights:
         arrived = np.flatnonzero(rows["status"] == 0)
         order = arrived[np.lexsort((rows["scheduled_at"][arrived], rows["origin"][arrived]))]
         columns = [rows[name][order] for name in ("origin", "flight", "scheduled_at", "delay_min")]
-        told = slid(Rows(*columns), HALF_HOUR, has_most=False, frames=frames)
-        means = np.floor(told.total / told.readings * 1000).astype(np.int64)
-        return {"r": len(told.start), "n": int(told.readings.sum()), "d": int(means.sum())}
+        windows = slid(Rows(*columns), HALF_HOUR, has_most=False, frames=frames)
+        means = np.floor(windows.total / windows.readings * 1000).astype(np.int64)
+        return {"r": len(windows.start), "n": int(windows.readings.sum()), "d": int(means.sum())}
 
 
 COLUMNS = ("time_hour", "carrier", "flight", "status", "origin", "dest", "tailnum", "scheduled_at", "delay_min")
@@ -183,9 +183,9 @@ def shipped(full: bool, say: Callable[[str], None]) -> Result:
     has_duckdb = not missing("duckdb")
     say(f"the five that ship, over {flights.total:,} flights")
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
-        found: Result = apart(warmed, _measured, flights, Path(folder))
+        found: Result = in_fresh_process(warmed, _measured, flights, Path(folder))
         if has_duckdb:
-            for name, cost in apart(_by_duckdb, flights, Path(folder)).items():
+            for name, cost in in_fresh_process(_by_duckdb, flights, Path(folder)).items():
                 found[name]["DuckDB"] = cost
                 same(f"{name} by DuckDB", {"r": cost["rows"]}, {"r": found[name]["Spark"]["sums"]["r"]})
     return {"flights": flights.total, "collections": found}
@@ -234,15 +234,15 @@ def _check(name: str, found: Result, flights: Flights) -> None:
 
 def _carriers() -> Collection:
     source = Source("{{ landing }}/carriers/{{ ds }}/*.parquet", Format.PARQUET, Envelope.UPSERT)
-    landed = Landed(source, START, time="told_at", inputs=(Column("told_at", ColumnType.TIMESTAMP),))
+    landed = Landed(source, START, time="reported_at", inputs=(Column("reported_at", ColumnType.TIMESTAMP),))
     key, name = Column("carrier", ColumnType.STRING), Column("name", ColumnType.STRING)
     return Collection("carriers", (key,), (name,), landed)
 
 
 def _land_carriers(landing: Path, day: int = 0) -> None:
-    told = pa.array([START + day * DAY + 1] * CARRIERS, pa.timestamp("us", "UTC"))
+    reported_at = pa.array([START + day * DAY + 1] * CARRIERS, pa.timestamp("us", "UTC"))
     names = [f"C{number:02d}" for number in range(CARRIERS)]
-    table = pa.table({"carrier": names, "name": [f"Carrier {name}" for name in names], "told_at": told})
+    table = pa.table({"carrier": names, "name": [f"Carrier {name}" for name in names], "reported_at": reported_at})
     write_day(landing / "carriers", Flights(1).interval(day), table)
 
 
@@ -289,9 +289,9 @@ def _by_duckdb(flights: Flights, folder: Path) -> dict[str, Result]:
     for name, sql in DUCKDB.items():
         connection = duckdb.connect()
         with measured() as cost:
-            for of, told in (("flights", _IN_UTC), ("carriers", "")):
+            for of, clause in (("flights", _IN_UTC), ("carriers", "")):
                 files = f"read_parquet('{folder}/landing/{of}/{format_instant(START)[:10]}/*.parquet')"
-                connection.execute(f"create view {of} as select * {told} from {files}")
+                connection.execute(f"create view {of} as select * {clause} from {files}")
             out = folder / f"duckdb-{name}.parquet"
             connection.execute(f"copy ({sql}) to '{out}' (format parquet, compression zstd)")
         found[name] = cost.as_dict() | {"rows": connection.execute(f"select count(*) from '{out}'").fetchone()[0]}

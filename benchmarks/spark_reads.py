@@ -1,11 +1,11 @@
 """What reads through Spark cost: as-of, net changes, one key and a tenth by a condition, beside the Arrow reader in one
 process and beside Spark reading the same answer from a plain Parquet file, which no table can beat. As-of and one key
-also by the data source `tidemark`, each query loading anew, and by a view of `register`.
+also by the data source `tidemark`, each query loading again, and by a view of `register`.
 
 Three collections of as many updates each: `append` and `upsert` are those of `throughput`, four days, each drained and
 compacted; `loaded` holds each key once, said in order of keys, and a last day changed the last hundredth of them. Every
-answer is added up (feed.py) and held against what was calculated apart. A figure is the least of `TRIES` in a session
-that has answered the same before: CPU seconds of driver, JVM and executors together.
+answer is added up (feed.py) and compared with what was calculated separately. A figure is the least of `TRIES` in a
+session that has answered the same before: CPU seconds of driver, JVM and executors together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 
 import tidemark
 from benchmarks.feed import DAY, Feed, Fingerprint, Rows, fingerprint_of, write_day
-from benchmarks.measure import apart, measured
+from benchmarks.measure import in_fresh_process, measured
 from benchmarks.steps import Bench
 from benchmarks.throughput import DAYS, KEYS_SHARE, fingerprint_of_frame, same, warm_spark
 from tests.support import reading
@@ -39,7 +39,7 @@ TENTH = 100_000
 
 def spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
     """The figures of one collection, from a process of its own. AssertionError if an answer is wrong."""
-    answer: dict[str, Any] = apart(_spark_reads, case, updates, seed)
+    answer: dict[str, Any] = in_fresh_process(_spark_reads, case, updates, seed)
     return answer
 
 
@@ -68,10 +68,10 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
         sums = fingerprint_of_frame
 
         def changed() -> DataFrame:
-            told = changes_frame(spark, store, state, after=last, net=True)
-            return told.withColumnRenamed("diff", "_multiplicity")
+            frame = changes_frame(spark, store, state, after=last, net=True)
+            return frame.withColumnRenamed("diff", "_multiplicity")
 
-        held = f"id = {key[0]} and code = '{key[1]}'"
+        by_key = f"id = {key[0]} and code = '{key[1]}'"
         address = store.url
         tidemark.register(spark, address.rpartition("/")[0])
 
@@ -82,8 +82,8 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
             return tidemark.open(address).as_of(where=where).to_spark(spark)
 
         def view(where: str = "TRUE") -> DataFrame:
-            told = spark.sql(f"SELECT *, 1 AS _multiplicity FROM {feed.collection.name} WHERE {where}")
-            return told.withColumn("_multiplicity", told._multiplicity.cast("long"))
+            frame = spark.sql(f"SELECT *, 1 AS _multiplicity FROM {feed.collection.name} WHERE {where}")
+            return frame.withColumn("_multiplicity", frame._multiplicity.cast("long"))
 
         reads: dict[str, tuple[Callable[[], Fingerprint], Fingerprint]] = {
             "as-of, Spark": (lambda: sums(as_of_frame(spark, store, state)), expected),
@@ -95,13 +95,13 @@ def _spark_reads(case: str, updates: int, seed: int) -> dict[str, Any]:
                 learned,
             ),
             "one key, Spark": (lambda: sums(as_of_frame(spark, store, state, keys=keys)), one),
-            "one key, plain Parquet on Spark": (lambda: sums(spark.read.parquet(f"file://{table}").where(held)), one),
+            "one key, plain Parquet on Spark": (lambda: sums(spark.read.parquet(f"file://{table}").where(by_key)), one),
             "as-of, to_spark": (lambda: sums(to_spark()), expected),
             "as-of, data source": (lambda: sums(source()), expected),
             "as-of, view": (lambda: sums(view()), expected),
-            "one key, to_spark": (lambda: sums(to_spark(held)), one),
-            "one key, data source": (lambda: sums(source(where=held)), one),
-            "one key, view": (lambda: sums(view(held)), one),
+            "one key, to_spark": (lambda: sums(to_spark(by_key)), one),
+            "one key, data source": (lambda: sums(source(where=by_key)), one),
+            "one key, view": (lambda: sums(view(by_key)), one),
             "a tenth, Spark": (
                 lambda: sums(as_of_frame(spark, store, state, keep=_of_small_amounts)),
                 tenth,
@@ -134,22 +134,22 @@ def _feed(case: str, updates: int, seed: int) -> Feed:
 
 
 def _filled(bench: Bench, feed: Feed, case: str) -> Fingerprint:
-    """Land the case's days and keep them; the fingerprint of what is held then."""
+    """Land the case's days and keep them; the fingerprint of the rows then."""
     if case != "loaded":
         feed.write(bench.landing)
         for day in range(DAYS):
             bench.certified_day(feed.interval(day))
         return feed.expected(DAYS)
-    held = _in_order(np.arange(feed.total), feed, 0)
+    current = _in_order(np.arange(feed.total), feed, 0)
     changed = np.arange(feed.total - feed.total // 100, feed.total)
-    write_day(bench.landing, feed.interval(0), held.table(feed.envelope))
+    write_day(bench.landing, feed.interval(0), current.table(feed.envelope))
     bench.certified_drain(feed.interval(0))
     later = _in_order(changed, feed, 1)
     write_day(bench.landing, feed.interval(1), later.table(feed.envelope))
     bench.certified_drain(feed.interval(1))
     for column in ("amount", "ratio", "label"):
-        getattr(held, column)[changed] = getattr(later, column)
-    return held.fingerprint()
+        getattr(current, column)[changed] = getattr(later, column)
+    return current.fingerprint()
 
 
 def _in_order(ids: Any, feed: Feed, day: int) -> Rows:

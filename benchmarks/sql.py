@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 import tidemark
 from benchmarks.figures import Figures
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.steps import Bench, silent
 from benchmarks.timelines import START, STEP, least, measurements, without_cache
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
@@ -43,7 +43,7 @@ def sql(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """Both ways of holding a million rows, or ten million if `full`."""
     rows = 10_000_000 if full else 1_000_000
     say(f"sql: {rows:,} rows in {' and in '.join(map(str, BATCHES))} batches")
-    return {"rows": rows, "runs": [apart(run, batches, rows) for batches in BATCHES]}
+    return {"rows": rows, "runs": [in_fresh_process(run, batches, rows) for batches in BATCHES]}
 
 
 def run(batches: int, count: int) -> dict[str, Any]:

@@ -49,14 +49,14 @@ class InProcess:
 @dataclass
 class Bench:
     """One collection below `root`, fed from `landing`; `costs` and `results` by step. All steps are of one process,
-    which knows the state from the step before, unless `each_anew`: then each loads it, as a task of a DAG does."""
+    which knows the state from the step before, unless `each_loads`: then each loads it, as a task of a DAG does."""
 
     collection: Collection
     root: Path
     landing: Path
     runner_for: Callable[[ObjectStore], Runner] = InProcess
     measure: Callable[[], AbstractContextManager[Cost]] = measured
-    each_anew: bool = False
+    each_loads: bool = False
     note: Callable[[str], None] = field(default=lambda text: print(text, file=sys.stderr, flush=True))
     costs: dict[str, Cost] = field(default_factory=lambda: defaultdict(Cost))
     results: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
@@ -144,7 +144,7 @@ class Bench:
 
     def _measured(self, step: str, work: Callable[[], dict[str, Any]]) -> None:
         with self.measure() as cost:
-            if self.each_anew:
+            if self.each_loads:
                 self.job.log = replace(self.job.log)
             result = work()
         self.costs[step] += cost
@@ -152,7 +152,7 @@ class Bench:
 
 
 def silent(text: str) -> None:
-    """For a thousand days, whose progress is told otherwise."""
+    """For a thousand days, whose progress is reported otherwise."""
 
 
 def stored(folder: Path) -> tuple[int, int]:

@@ -14,7 +14,7 @@ Line = tuple[str, str, str, bool]
 
 
 def targets(results: dict[str, Any]) -> Figures | None:
-    """The targets that the newest results of all benchmarks can be held against; None if there are none."""
+    """The targets that the newest results of all benchmarks can be compared with; None if there are none."""
     lines = [
         *_commits(results.get("commits")),
         *(line for life in results.get("longevity", []) for line in _life(life)),

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from benchmarks import feed as feeds
 from benchmarks.feed import Feed, Fingerprint
-from benchmarks.measure import Cost, apart, measured
+from benchmarks.measure import Cost, in_fresh_process, measured
 from benchmarks.steps import Bench, stored
 from tidemark.model.collection import Envelope
 from tidemark.spark.runner import SparkRunner
@@ -38,7 +38,7 @@ METADATA_ONLY = ("seal", "gate frontier")
 
 def throughput(envelope: Envelope, updates: int, seed: int) -> dict[str, Any]:
     """The figures of one envelope and size, from a process of its own. AssertionError if an answer is wrong."""
-    answer: dict[str, Any] = apart(_throughput, envelope, updates, seed)
+    answer: dict[str, Any] = in_fresh_process(_throughput, envelope, updates, seed)
     return answer
 
 
@@ -142,14 +142,14 @@ def same(what: str, found: Fingerprint, expected: Fingerprint) -> None:
 
 
 def fingerprint_of_frame(frame: DataFrame) -> Fingerprint:
-    held, number = F.col("_multiplicity"), F.substring("label", len("label-") + 1, 9).cast("long")
+    multiplicity, number = F.col("_multiplicity"), F.substring("label", len("label-") + 1, 9).cast("long")
     sums = frame.agg(
-        F.sum(held).alias("rows"),
-        F.sum(held * F.col("id")).alias("ids"),
-        F.sum(held * F.col("amount")).alias("amounts"),
-        F.sum(held * F.col("ratio")).alias("ratios"),
-        F.sum(held * F.col("amount") * (F.col("id") % 1009)).alias("amount_by_id"),
-        F.sum(held * number * (F.col("id") % 1013)).alias("label_by_id"),
+        F.sum(multiplicity).alias("rows"),
+        F.sum(multiplicity * F.col("id")).alias("ids"),
+        F.sum(multiplicity * F.col("amount")).alias("amounts"),
+        F.sum(multiplicity * F.col("ratio")).alias("ratios"),
+        F.sum(multiplicity * F.col("amount") * (F.col("id") % 1009)).alias("amount_by_id"),
+        F.sum(multiplicity * number * (F.col("id") % 1013)).alias("label_by_id"),
     )
     return sums.collect()[0].asDict()
 
@@ -177,5 +177,5 @@ def _grouped(changes: DataFrame, envelope: Envelope) -> DataFrame:
     if envelope is Envelope.APPEND:
         return changes.groupBy("id", "code", *value).agg(F.count("*").alias("_multiplicity"))
     last = F.max_by(F.struct(*value, "deleted"), "happened_at").alias("last")
-    held = changes.groupBy("id", "code").agg(last).where(~F.col("last.deleted"))
-    return held.select("id", "code", *(f"last.{name}" for name in value), F.lit(1).cast("long").alias("_multiplicity"))
+    rows = changes.groupBy("id", "code").agg(last).where(~F.col("last.deleted"))
+    return rows.select("id", "code", *(f"last.{name}" for name in value), F.lit(1).cast("long").alias("_multiplicity"))

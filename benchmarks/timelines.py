@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 import tidemark
 from benchmarks.figures import MIB, Figures
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.peers.timelines import PEERS, PEERS_HAVE, Peers, instant, peers_of, without_peers
 from benchmarks.steps import Bench
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Layout, Source
@@ -52,7 +52,7 @@ def timelines(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
         say("timelines: without its peers, which are not all installed (make bench PEERS=1)")
     rows = 10_000_000 if full else 1_000_000
     say(f"timelines: {rows:,} rows in {len(ORDERS)} orders")
-    return {"rows": rows, "runs": [apart(run, order, rows) for order in ORDERS]}
+    return {"rows": rows, "runs": [in_fresh_process(run, order, rows) for order in ORDERS]}
 
 
 def measurements(count: int, step: int = STEP) -> pa.Table:
@@ -98,7 +98,7 @@ def collected(
     landing.mkdir(parents=True)
     pq.write_table(rows, landing / "a.parquet")
     types = {"sensor": ColumnType.INT, "id": ColumnType.INT, "at": ColumnType.TIMESTAMP, "value": ColumnType.FLOAT}
-    # What is asked for is the latest row of a key: of a sensor, whose rows a number tells apart.
+    # What is asked for is the latest row of a key: of a sensor, whose rows a number distinguishes.
     named = ("sensor",) if key[0] == "sensor" else key
     source = Source("{{ landing }}/ticks/first/*.parquet", Format.PARQUET, Envelope.APPEND, ready="always")
     collection = Collection(
@@ -317,7 +317,7 @@ def least(work: Callable[[], Any]) -> float:
     return min(spent)
 
 
-def _told_cold(found: dict[str, Any]) -> str:
+def _cold_start(found: dict[str, Any]) -> str:
     cold = [run["cold"] for run in found["runs"] if "cold" in run]
     return f" A process that is started to read one key takes {min(cold):.2f} CPU s." if cold else ""
 
@@ -327,8 +327,8 @@ def figures(found: dict[str, Any]) -> Figures:
     return Figures(
         "Questions about time",
         f"{found['rows']:,} rows, {SENSORS} sensors, in order of the time or of the sensor; CPU ms, the least of "
-        f"{TRIES}: asked again, and without the cache. {PEERS_HAVE} Chunks and MiB are what ours reads of what there "
-        "is when it is asked first." + _told_cold(found),
+        f"{TRIES}: asked again, and without the cache. {PEERS_HAVE} Chunks and MiB are what ours reads of what it "
+        "has stored when it is asked first." + _cold_start(found),
         ("in order of", *HEADINGS),
         tuple((run["order"], *cells(one)) for run in found["runs"] for one in run["questions"]),
     )
@@ -341,7 +341,7 @@ HEADINGS = (
 
 
 def cells(one: dict[str, Any]) -> tuple[str, ...]:
-    """What a question came to, below the headings."""
+    """The figures of a question, below the headings."""
     cpu = (f"{one['cpu'][of] * 1e3:,.1f}" if of in one["cpu"] else "-" for of in ("tidemark", "without", *PEERS))
     return (
         one["question"],

@@ -1,7 +1,7 @@
 """What drains and reads cost while updates wait whose time is still to come, and how often these are rewritten.
 
 Two collections live the same days; in one of them the first day also brought `undue` updates of the next 30 to 300
-days. From the second day on each drain, and a read of each day before its drain, is held against the other
+days. From the second day on each drain, and a read of each day before its drain, is compared with the other
 collection's: CPU seconds and bytes asked of the store. Then a year of bookings: each day brings rows of the next 1 to
 300 days, and what is written is counted, by step, for each row.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.feed import DAY, LABELS, START, Ints, Rows, declared, fingerprint_of, write_day
 from benchmarks.figures import MIB, Figures
-from benchmarks.measure import TICKS, apart, measured
+from benchmarks.measure import TICKS, in_fresh_process, measured
 from benchmarks.steps import Bench, silent
 from tests.support.reading import as_of
 from tidemark.model.change import AheadMerged
@@ -36,9 +36,9 @@ def undue(full: bool, say: Callable[[str], None]) -> Result:
     """Both parts; 10 million updates wait if `full`, else a million."""
     waiting = 10_000_000 if full else 1_000_000
     say(f"undue: 100,000 rows a day beside 0 and {waiting:,} that wait")
-    cases = apart(days_beside, (0, waiting), 100_000, 10, 1)
+    cases = in_fresh_process(days_beside, (0, waiting), 100_000, 10, 1)
     say("undue: bookings of a year, 1 to 300 days ahead")
-    return {"beside": cases, "bookings": [apart(bookings, rows, 365, 1) for rows in (1_000, 10_000)]}
+    return {"beside": cases, "bookings": [in_fresh_process(bookings, rows, 365, 1) for rows in (1_000, 10_000)]}
 
 
 def days_beside(waiting: Sequence[int], rows: int, days: int, seed: int) -> list[Result]:
@@ -81,7 +81,7 @@ class _Life:
         return reading.cpu_total
 
     def drain(self, day: int) -> None:
-        """Drain and compact, and look whether what is held is right."""
+        """Drain and compact, and look whether the current rows are right."""
         self.traffic.taken()
         self.bench.costs.pop("drain", None)
         self.bench.drained(_interval(day))
@@ -187,7 +187,7 @@ def targets(found: Result | None) -> Iterator[tuple[str, str, str, bool]]:
     none, *others = found["beside"]
     for case in others:
         for name in ("drain_cpu", "drain_bytes", "read_cpu", "read_bytes"):
-            least = 1 / TICKS if name.endswith("cpu") else 1  # less cannot be told from nothing
+            least = 1 / TICKS if name.endswith("cpu") else 1  # less cannot be distinguished from nothing
             ratio = max(case[name], least) / max(none[name], least)
             what = f"a {name.replace('_', ', ')}, beside {case['undue']:,} undue updates"
             yield what, f"≤ {SAME:g} × beside none", f"{ratio:.2f}", ratio <= SAME
@@ -202,7 +202,7 @@ def _check(bench: Bench, came: list[Rows], day: int) -> None:
 
 
 def _settled(bench: Bench) -> int:
-    """Bytes written to sort what lies ahead, over all versions."""
+    """Bytes written to sort what is stored ahead, over all versions."""
     changes = (entry.change for entry in bench.job.log.history())
     return sum(change.bytes_written for change in changes if isinstance(change, AheadMerged))
 

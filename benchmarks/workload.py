@@ -1,8 +1,8 @@
-"""Years of a collection in minutes: a large base, then many small ingests, and what must be held after each of them.
+"""Years of a collection in minutes: a large base, then many small ingests, and what it must contain after each of them.
 
 Every engine gets the same rows (benchmarks/feed.py draws them): day 0 is the base, each later day one ingest. Of an
 `append` workload all rows are new; of an `upsert` workload ids are drawn from those of the base and a tenth more, and
-2 % are tombstones. What must be held is calculated here with numpy and plain arrays, as *fingerprints* that add up:
+2 % are tombstones. What it must contain is calculated here with numpy and plain arrays, as *fingerprints* that add up:
 what changed between two days is the difference of theirs.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.feed import DAY, Feed, Fingerprint, Ints, Rows, drawn_day, write_day
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from tidemark.model.collection import Collection, Envelope, Late
 
 NEW_SHARE = 0.1
@@ -57,8 +57,8 @@ class Workload:
         return replace(base, id=np.arange(self.base), deleted=np.zeros(self.base, bool))
 
 
-class Held:
-    """The rows held, told day by day: of an upsert workload the last value of each id, in arrays by id."""
+class CurrentRows:
+    """The current rows, updated day by day: of an upsert workload the last value of each id, in arrays by id."""
 
     def __init__(self, feed: Feed) -> None:
         self._upsert = feed.envelope is Envelope.UPSERT
@@ -75,7 +75,7 @@ class Held:
         )
 
     def after(self, rows: Rows) -> Fingerprint:
-        """The fingerprint of what is held once these rows have come."""
+        """The fingerprint of the current rows once these rows have come."""
         if not self._upsert:
             self._total = plus(self._total, rows.fingerprint())
             return self._total
@@ -92,12 +92,12 @@ class Held:
         return self._total
 
     def of(self, id: int) -> Fingerprint:
-        """The fingerprint of what is held of one id of an upsert workload."""
+        """The fingerprint of the current rows of one id of an upsert workload."""
         return self._last.fingerprint(np.array([id] if not self._last.deleted[id] else [], np.int64))
 
     def late(self, workload: Workload, day: int) -> Rows:
-        """Rows reported on a day that happened at any time before it, none of them a deletion, of ids that are held or
-        were never: what becomes of a deleted key is a case of its own (benchmarks/peers/semantics.py)."""
+        """Rows reported on a day that happened at any time before it, none of them a deletion, of ids that have a row
+        or never had one: what becomes of a deleted key is a case of its own (benchmarks/peers/semantics.py)."""
         rows = drawn_day(workload.feed, day)
         lower = workload.feed.interval(day).lower
         chance = np.random.default_rng([workload.seed, day, 1])
@@ -127,16 +127,16 @@ def windows(ingests: int, widths: tuple[int, ...], samples: int, seed: int) -> l
 
 
 def land(workload: Workload, landing: Path) -> tuple[list[Fingerprint], list[int]]:
-    """Write every day's files, in a process of its own: what must be held after each day, and the bytes of each."""
-    answer: tuple[list[Fingerprint], list[int]] = apart(_land, workload, landing)
+    """Write every day's files, in a process of its own: the fingerprint after each day, and the bytes of each."""
+    answer: tuple[list[Fingerprint], list[int]] = in_fresh_process(_land, workload, landing)
     return answer
 
 
 def _land(workload: Workload, landing: Path) -> tuple[list[Fingerprint], list[int]]:
-    held, fingerprints, sizes = Held(workload.feed), [], []
+    current, fingerprints, sizes = CurrentRows(workload.feed), [], []
     for day in range(workload.ingests + 1):
         rows = workload.day(day)
-        fingerprints.append(held.after(rows))
+        fingerprints.append(current.after(rows))
         sizes.append(write_day(landing, workload.feed.interval(day), rows.table(workload.envelope)))
     return fingerprints, sizes
 

@@ -98,26 +98,26 @@ class AirflowApi:
             "dag_run_conf": {},
         }
         deadline = time.monotonic() + OTHER_BACKFILL_SECONDS
-        while (held := self._running_backfill(dag)) is not None and not _is_of(held, asked):
+        while (running := self._running_backfill(dag)) is not None and not _is_of(running, asked):
             if time.monotonic() > deadline:
                 raise RuntimeError(
-                    f"a backfill of {dag} from {held['from_date']} to {held['to_date']} is still running"
+                    f"a backfill of {dag} from {running['from_date']} to {running['to_date']} is still running"
                 )
             time.sleep(1)
-        if held is not None:
-            return int(held["id"])
+        if running is not None:
+            return int(running["id"])
         try:
             return int(self.call("POST", "/api/v2/backfills", asked)["id"])
         except RuntimeError:
             # Asked again after an answer that was lost, it is refused: there is one.
-            held = self._running_backfill(dag)
-            if held is not None and _is_of(held, asked):
-                return int(held["id"])
+            running = self._running_backfill(dag)
+            if running is not None and _is_of(running, asked):
+                return int(running["id"])
             raise
 
     def _running_backfill(self, dag: str) -> dict[str, Any] | None:
         backfills: list[dict[str, Any]] = self.call("GET", f"/api/v2/backfills?dag_id={dag}&limit=100")["backfills"]
-        return next((held for held in backfills if held["completed_at"] is None), None)
+        return next((backfill for backfill in backfills if backfill["completed_at"] is None), None)
 
     def runs(self, dag: str) -> list[dict[str, Any]]:
         """The DAG's runs, oldest interval first."""

@@ -65,15 +65,15 @@ def times_mended(flights: tidemark.OpenCollection) -> int:
     return sum(isinstance(change, Ingested) and change.corrected > 0 for change in changed)
 
 
-def summary(held: pa.Table) -> dict[str, Any]:
-    """How many flights are held, by status, and their delays: sum of minutes, flights with one, mean."""
-    counted = held.group_by("status").aggregate([("_multiplicity", "sum")])
+def summary(current: pa.Table) -> dict[str, Any]:
+    """How many flights there are, by status, and their delays: sum of minutes, flights with one, mean."""
+    counted = current.group_by("status").aggregate([("_multiplicity", "sum")])
     by_status = dict(zip(counted["status"].to_pylist(), counted["_multiplicity_sum"].to_pylist(), strict=True))
-    known = held.filter(pc.is_valid(held["delay_min"]))
+    known = current.filter(pc.is_valid(current["delay_min"]))
     count = pc.sum(known["_multiplicity"]).as_py() or 0
     total = pc.sum(pc.multiply(known["delay_min"], known["_multiplicity"])).as_py() or 0
     return {
-        "flights": pc.sum(held["_multiplicity"]).as_py() or 0,
+        "flights": pc.sum(current["_multiplicity"]).as_py() or 0,
         "statuses": {status: by_status.get(status, 0) for status in STATUSES},
         "delay_sum": total,
         "delay_count": count,
@@ -93,6 +93,6 @@ def corrections(flights: tidemark.OpenCollection, after: int) -> Counter[tuple[A
     key, value = learned.select(KEY).to_pylist(), learned.select(VALUE).to_pylist()
     happened = learned["_event_time"].cast(pa.timestamp("us", "UTC")).to_pylist()
     found: Counter[tuple[Any, ...]] = Counter()
-    for of, held, at, diff in zip(key, value, happened, learned["diff"].to_pylist(), strict=True):
-        found[(*of.values(),), (*held.values(),), at, 1 if diff > 0 else -1] += abs(diff)
+    for of, cells, at, diff in zip(key, value, happened, learned["diff"].to_pylist(), strict=True):
+        found[(*of.values(),), (*cells.values(),), at, 1 if diff > 0 else -1] += abs(diff)
     return found

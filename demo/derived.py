@@ -1,4 +1,4 @@
-"""The demo's derived collections: brought up through Airflow, every row held against the independent calculation."""
+"""The demo's derived collections: brought up through Airflow, every row compared with the independent calculation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SETTLE_SECONDS = 3600
 
 
 class Compared(NamedTuple):
-    """What a collection should have held at some time, and how many rows differ from that."""
+    """The rows a collection should have had at some time: how many, and how many rows differ from that."""
 
     name: str
     when: str
@@ -106,9 +106,9 @@ def compared(known: independent.Known, first: date, days: int) -> Iterator[Compa
     """Each derived collection as known at the end of each day, and now. `known` is what the CSV makes known by now."""
     before: dict[str, Counter[tuple[Any, ...]]] = {name: Counter() for name in DERIVED}
     for when, at, known_at in [*day_ends(first, days), ("now", None, None)]:
-        held = independent.as_of(known, time=known_at)
+        flights = independent.as_of(known, time=known_at)
         for name in DERIVED:
-            ours, theirs = rows(opened(name), at), calculated(name, held, at)
+            ours, theirs = rows(opened(name), at), calculated(name, flights, at)
             differing = (ours - theirs).total() + (theirs - ours).total()
             yield Compared(name, when, theirs.total(), differing, (before[name] - theirs).total())
             before[name] = theirs
@@ -123,14 +123,14 @@ def day_ends(first: date, days: int) -> list[tuple[str, int | None, datetime | N
     ]
 
 
-def calculated(name: str, held: Counter[Any], at: int | None) -> Counter[tuple[Any, ...]]:
-    """The rows a collection should have, by the flights that are held; windows by how far all is complete as known `at`
+def calculated(name: str, flights: Counter[Any], at: int | None) -> Counter[tuple[Any, ...]]:
+    """The rows a collection should have, by the current flights; windows by how far all is complete as known `at`
     a time (None: now)."""
     if name in WINDOWED:
-        return WINDOWED[name](held, instant(opened(name).state.seal if at is None else at + 1))
+        return WINDOWED[name](flights, instant(opened(name).state.seal if at is None else at + 1))
     if name == NAMED:
-        return independent.named_flights(held)
-    return Counter((*group, *found) for group, found in independent.delays_by_carrier(held).items())
+        return independent.named_flights(flights)
+    return Counter((*group, *found) for group, found in independent.delays_by_carrier(flights).items())
 
 
 def instant(micros: int) -> datetime:
@@ -138,7 +138,7 @@ def instant(micros: int) -> datetime:
 
 
 def rows(collection: tidemark.OpenCollection, at: int | None) -> Counter[tuple[Any, ...]]:
-    """What a collection held, as known at a time (None: now)."""
+    """The rows of a collection, as known at a time (None: now)."""
     found: Counter[tuple[Any, ...]] = Counter()
     for row in collection.as_of(at).to_arrow().to_pylist():
         multiplicity = row.pop("_multiplicity")
@@ -148,10 +148,10 @@ def rows(collection: tidemark.OpenCollection, at: int | None) -> Counter[tuple[A
 
 def learned(name: str, after: int) -> Counter[tuple[tuple[Any, ...], int]]:
     """The rows a collection learned after a time, each with +1 or -1."""
-    told = opened(name).changes(after=after).to_arrow()
+    changes = opened(name).changes(after=after).to_arrow()
     names = [column.name for column in opened(name).state.collection.columns]
     found: Counter[tuple[tuple[Any, ...], int]] = Counter()
-    for row, diff in zip(told.select(names).to_pylist(), told["diff"].to_pylist(), strict=True):
+    for row, diff in zip(changes.select(names).to_pylist(), changes["diff"].to_pylist(), strict=True):
         found[tuple(row.values()), 1 if diff > 0 else -1] += abs(diff)
     return found
 
@@ -181,8 +181,8 @@ def revised(
     times = [(independent.as_of(before, time=known_at), at) for _, at, known_at in day_ends(first, days)]
     was, now = independent.as_of(before), independent.as_of(after)
     for name in WINDOWED:
-        days_of = [calculated(name, held, at) for held, at in times]
-        turns = [calculated(name, held, None) for held in (now, was)]
+        days_of = [calculated(name, flights, at) for flights, at in times]
+        turns = [calculated(name, flights, None) for flights in (now, was)]
         theirs = windows.revisions([*days_of, *(turns[turn % 2] for turn in range(mended))])
         ours = {
             tuple(row.values())[: windows.KEY_COLUMNS]: row["_revision"]

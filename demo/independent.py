@@ -97,8 +97,8 @@ def reports(flight: Mapping[str, str]) -> Iterator[Row]:
     def report(status: str, happened_at: datetime, delay: str | None = None) -> Row:
         minutes = None if delay is None else number(flight[delay])
         value = Value(status, flight["origin"], flight["dest"], tailnum, scheduled_at, minutes)
-        held_back = timedelta(hours=4) if status == "arrived" and happened_at.hour in (22, 23) else timedelta(0)
-        return Row(key, value, happened_at + held_back, happened_at)
+        lag = timedelta(hours=4) if status == "arrived" and happened_at.hour in (22, 23) else timedelta(0)
+        return Row(key, value, happened_at + lag, happened_at)
 
     yield report("scheduled", start_of(scheduled_at.date()) - DAY)
     if number(flight["dep_time"]) is None:
@@ -164,8 +164,8 @@ def in_order(row: Row) -> tuple[datetime, int]:
 def as_of(
     known: Known, *, time: datetime | None = None, event_time: datetime | None = None
 ) -> Counter[tuple[Key, Value]]:
-    """What the collection held: keys with their values. None stands for the end of time."""
-    held: Counter[tuple[Key, Value]] = Counter()
+    """The rows of the collection: keys with their values. None stands for the end of time."""
+    current: Counter[tuple[Key, Value]] = Counter()
     for key, history in known.histories.items():
         seen = [
             row
@@ -173,8 +173,8 @@ def as_of(
             if (time is None or row.time <= time) and (event_time is None or row.event_time <= event_time)
         ]
         if seen:
-            held[key, seen[-1].value] += 1
-    return held
+            current[key, seen[-1].value] += 1
+    return current
 
 
 def changes(known: Known, *, after: datetime, upto: datetime) -> list[Change]:
@@ -211,16 +211,16 @@ def steps(history: Iterable[Row]) -> Counter[tuple[datetime, Value]]:
     return changed
 
 
-def summary(held: Counter[tuple[Key, Value]]) -> dict[str, Any]:
-    """How many flights are held, by status, and their delays: sum of minutes, flights with one, mean."""
+def summary(current: Counter[tuple[Key, Value]]) -> dict[str, Any]:
+    """How many flights there are, by status, and their delays: sum of minutes, flights with one, mean."""
     statuses: Counter[str] = Counter()
     delays: list[int] = []
-    for (_, value), multiplicity in held.items():
+    for (_, value), multiplicity in current.items():
         statuses[value.status] += multiplicity
         delays += [value.delay_min] * multiplicity if value.delay_min is not None else []
     mean = sum(delays) / len(delays) if delays else None
     return {
-        "flights": held.total(),
+        "flights": current.total(),
         "statuses": {status: statuses[status] for status in STATUSES},
         "delay_sum": sum(delays),
         "delay_count": len(delays),
@@ -235,10 +235,12 @@ def airlines() -> dict[str, str]:
         return {row["carrier"]: row["name"] for row in csv.DictReader(stream)}
 
 
-def delays_by_carrier(held: Counter[tuple[Key, Value]]) -> dict[tuple[str, date], tuple[int, int | None, float | None]]:
+def delays_by_carrier(
+    current: Counter[tuple[Key, Value]],
+) -> dict[tuple[str, date], tuple[int, int | None, float | None]]:
     """Of flights that arrived, by carrier and day of schedule: how many, the sum of their delays, and the mean."""
     delays: defaultdict[tuple[str, date], list[int | None]] = defaultdict(list)
-    for ((_, carrier, _), value), multiplicity in held.items():
+    for ((_, carrier, _), value), multiplicity in current.items():
         if value.status == "arrived":
             delays[carrier, value.scheduled_at.date()] += [value.delay_min] * multiplicity
     found: dict[tuple[str, date], tuple[int, int | None, float | None]] = {}
@@ -248,11 +250,11 @@ def delays_by_carrier(held: Counter[tuple[Key, Value]]) -> dict[tuple[str, date]
     return found
 
 
-def named_flights(held: Counter[tuple[Key, Value]]) -> Counter[tuple[Any, ...]]:
+def named_flights(current: Counter[tuple[Key, Value]]) -> Counter[tuple[Any, ...]]:
     """The flights with their carriers' names: key, name, status, delay."""
     names = airlines()
     found: Counter[tuple[Any, ...]] = Counter()
-    for (key, value), multiplicity in held.items():
+    for (key, value), multiplicity in current.items():
         if key[1] in names:
             found[*key, names[key[1]], value.status, value.delay_min] += multiplicity
     return found
@@ -291,9 +293,9 @@ def table(found: Iterable[dict[str, Any]]) -> Iterator[str]:
         late = sum(day["late"].values())
         head = f"{day['day']:10} {day['rows']:6} {late:6} {day['inserts']:8} {day['deletes']:8}"
         for when, start in (("at_seal", head), ("now", "")):
-            held = day[when]
-            counts = f"{held['flights']:8}" + "".join(f"{n:10}" for n in held["statuses"].values())
-            mean = "-" if held["delay_mean"] is None else f"{held['delay_mean']:.3f}"
+            entry = day[when]
+            counts = f"{entry['flights']:8}" + "".join(f"{n:10}" for n in entry["statuses"].values())
+            mean = "-" if entry["delay_mean"] is None else f"{entry['delay_mean']:.3f}"
             yield f"{start:42}  {when.replace('_', ' '):8}{counts}  {mean:>10}"
 
 

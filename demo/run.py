@@ -7,7 +7,7 @@ It lays out the change files of the days up to 2013-01-07, brings the local Airf
 `flights` for them and waits, showing each task; then it reads the collection and holds every figure against a
 calculation straight from the CSV (demo/independent.py, which shares no code with Tidemark), and every row of what is
 computed from it, windows among them (demo/independent_windows.py). Then a file of an early day is mended and its run
-cleared, and every row that changes, and every figure before and after, is held against the same calculation. Exit
+cleared, and every row that changes, and every figure before and after, is compared with the same calculation. Exit
 code 1 if any differs. It ends with the seconds of each part, those that `make` spent on set-up first.
 """
 
@@ -100,8 +100,8 @@ class Parts:
 
 def seconds_of_setup() -> float:
     """What `make` spent on set-up before it came here."""
-    told = HOME / "build" / "setup.seconds"
-    return float(told.read_text()) if told.exists() else 0.0
+    file = HOME / "build" / "setup.seconds"
+    return float(file.read_text()) if file.exists() else 0.0
 
 
 def step(text: str) -> None:
@@ -182,10 +182,10 @@ def report() -> int:
     console.print(table_of(ours, ("rows", "late", "inserts", "deletes"), ("at_seal", "now")))
     wrong = sum(differences(day, expected, f"{day['day']} ") for day, expected in zip(ours, theirs, strict=True))
     wrong += state.trace_upper != state.seal
-    return told(wrong, sum(leaves(day) for day in theirs) + 1, "figures")
+    return print_agreement(wrong, sum(leaves(day) for day in theirs) + 1, "figures")
 
 
-def told(wrong: int, total: int, what: str) -> int:
+def print_agreement(wrong: int, total: int, what: str) -> int:
     """Say how many agree; return how many do not."""
     style = "red" if wrong else "green"
     console.print(f"[{style}]{total - wrong:,} of {total:,} {what} agree with the independent calculation.[/]")
@@ -214,19 +214,19 @@ def correct(api: AirflowApi) -> int:
         ours.append({"day": str(day), **{when: answers.known_at(flights, at, day) for when, at in knowns.items()}})
         asked = {"at_seal": (before, end), "before": (before, None), "now": (after, None)}
         found = {when: independent.as_of(known, time=at, event_time=end) for when, (known, at) in asked.items()}
-        theirs.append({"day": str(day), **{when: independent.summary(held) for when, held in found.items()}})
+        theirs.append({"day": str(day), **{when: independent.summary(current) for when, current in found.items()}})
     console.print(table_of(ours, (), ("before", "now")))
     wrong = sum(differences(day, expected, f"{day['day']} ") for day, expected in zip(ours, theirs, strict=True))
     rows = (learned - expected).total() + (expected - learned).total()
     if rows:
         console.print(f"[red]  {rows} rows are not as calculated[/]")
-    wrong = told(wrong + rows, sum(map(leaves, theirs)) + expected.total(), "figures and rows")
+    wrong = print_agreement(wrong + rows, sum(map(leaves, theirs)) + expected.total(), "figures and rows")
     return wrong + follow(api, before, after, derived_before)
 
 
 def compute(api: AirflowApi) -> int:
     """Bring the derived collections up and check every row of theirs, as known at each day's end and now; return how
-    many differ. Of windows it is told how many were there the day before and are others now."""
+    many differ. Of windows, print how many were there the day before and are others now."""
     derived.bring_up(api)
     wrong = total = 0
     cells: dict[str, list[str]] = {}
@@ -244,7 +244,7 @@ def compute(api: AirflowApi) -> int:
     console.print(table)
     for origin, start, end, flights in derived.busiest():
         console.print(f"  busiest half hour of {origin}: {start:%Y-%m-%d %H:%M} to {end:%H:%M}, {flights} flights")
-    return told(wrong, total, "rows of derived collections")
+    return print_agreement(wrong, total, "rows of derived collections")
 
 
 def follow(api: AirflowApi, before: independent.Known, after: independent.Known, known_before: dict[str, int]) -> int:
@@ -255,7 +255,7 @@ def follow(api: AirflowApi, before: independent.Known, after: independent.Known,
     for name, taken, added, rows, differing in derived.followed(before, after, known_before):
         console.print(f"  {name} followed by itself: {taken:,} rows retracted and {added:,} added")
         wrong, total = wrong + differing, total + rows
-    wrong = told(wrong, total, "rows by which they followed")
+    wrong = print_agreement(wrong, total, "rows by which they followed")
     return wrong + revised(before, after)
 
 
@@ -267,7 +267,7 @@ def revised(before: independent.Known, after: independent.Known) -> int:
     for name, count, corrected, differing in derived.revised(before, after, FIRST, (LAST - FIRST).days + 1, mended):
         console.print(f"  {name}: {corrected:,} of {count:,} windows were corrected after they were there")
         wrong, total = wrong + differing, total + count
-    return told(wrong, total, "counts of how often a window was corrected")
+    return print_agreement(wrong, total, "counts of how often a window was corrected")
 
 
 def run_again(api: AirflowApi) -> str:
@@ -307,9 +307,9 @@ def table_of(days: list[dict[str, Any]], counts: Sequence[str], known: Sequence[
     for day in days:
         head = [day["day"], *(sum(day[name].values()) if name == "late" else day[name] for name in counts)]
         for when, cells in zip(known, (head, *([""] * len(head) for _ in known[1:])), strict=True):
-            held = day[when]
-            mean = "-" if held["delay_mean"] is None else f"{held['delay_mean']:.3f}"
-            row = [*cells, when.replace("_", " "), held["flights"], *held["statuses"].values(), mean]
+            entry = day[when]
+            mean = "-" if entry["delay_mean"] is None else f"{entry['delay_mean']:.3f}"
+            row = [*cells, when.replace("_", " "), entry["flights"], *entry["statuses"].values(), mean]
             table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
     return table
 

@@ -1,5 +1,5 @@
 """Build build/tidemark.zip, what Spark ships to its executors: include/tidemark, the module by which Spark finds the
-format `tidemark`, and the definitions of derived collections in Python that lie in include/definitions, reproducibly.
+format `tidemark`, and the definitions of derived collections in Python that are in include/definitions, reproducibly.
 
 Equal sources give equal bytes (sorted names, one fixed date and mode); an unchanged zip is not written again.
 """

@@ -40,7 +40,7 @@ PORT = int(os.environ["AIRFLOW__API__PORT"])
 PASSWORDS = Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
 RUNNING = HOME / "running.json"
 
-# A machine whose cores are busy with something else takes its time; what fails is told at once, however long this is.
+# A machine whose cores are busy with something else takes its time; failures are reported at once, however long it is.
 HEALTHY_WITHIN_SECONDS = 900
 # So long may the components and their tasks take to end, and then whatever was left, before they are killed.
 GRACE_SECONDS = 40
@@ -90,7 +90,7 @@ def up() -> None:
         raise Refused("the Airflow home is not made yet: make setup")
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
-    supervisor.TOLD.unlink(missing_ok=True)
+    supervisor.ACCOUNT.unlink(missing_ok=True)
     began = time.time()
     environment = os.environ | {INSTANCE: f"{HOME}#{secrets.token_hex(8)}", "SPT_NOENV": "1"}  # see supervisor.marked()
     process = subprocess.Popen(
@@ -147,9 +147,9 @@ def healthy_components(*, since: float, port: int = PORT) -> set[str]:
     healthy.add("api-server")
     for name in set(COMPONENTS) - healthy:
         key = name.replace("-", "_")
-        told = health.get(key, {})
-        beat = told.get(f"latest_{key}_heartbeat")
-        if told.get("status") == "healthy" and beat and datetime.fromisoformat(beat).timestamp() > since:
+        entry = health.get(key, {})
+        beat = entry.get(f"latest_{key}_heartbeat")
+        if entry.get("status") == "healthy" and beat and datetime.fromisoformat(beat).timestamp() > since:
             healthy.add(name)
     return healthy
 
@@ -157,15 +157,15 @@ def healthy_components(*, since: float, port: int = PORT) -> set[str]:
 def ends_of_components() -> dict[str, str]:
     """How each component that was started again has last ended."""
     return {
-        name: f"{told['last_end']}, started again ({told['restarts']} of {len(supervisor.PAUSES)} times)"
-        for name, told in supervisor.told()["components"].items()
-        if told["restarts"]
+        name: f"{component['last_end']}, started again ({component['restarts']} of {len(supervisor.PAUSES)} times)"
+        for name, component in supervisor.read_account()["components"].items()
+        if component["restarts"]
     }
 
 
 def why_down() -> str:
     """Which component stayed down, with the last lines of its log; empty if none did."""
-    reason = str(supervisor.told()["stayed_down"])
+    reason = str(supervisor.read_account()["stayed_down"])
     return f"{reason}\n{log_end(reason.split()[0])}" if reason else ""
 
 
@@ -271,7 +271,7 @@ def status() -> None:
         say(f"  {name}: {'healthy' if name in healthy else 'NOT healthy'}{'; ' + ends[name] if name in ends else ''}")
     say(where(running["port"]))
     if ill := ", ".join(name for name in COMPONENTS if name not in healthy):
-        raise Refused(f"not healthy: {ill}; {LOGS} says why, `make down` and `make up` start all anew")
+        raise Refused(f"not healthy: {ill}; {LOGS} says why, `make down` and `make up` start all again")
 
 
 @contextmanager

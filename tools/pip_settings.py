@@ -1,4 +1,4 @@
-"""What pip is told on this machine - which index, through which proxy, trusting which certificates - said to uv.
+"""What pip is set to on this machine - which index, through which proxy, trusting which certificates - said to uv.
 
 uv reads none of pip's files and variables. Where a mirror was set for pip alone, uv would go past it.
 """
@@ -39,7 +39,7 @@ def uv_environment(settings: Mapping[str, str], environ: Mapping[str, str]) -> d
         ("SSL_CLIENT_CERT",): settings.get("client-cert", ""),
         ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy"): settings.get("proxy", ""),
         ("UV_HTTP_TIMEOUT",): settings.get("timeout", settings.get("default-timeout", "")),
-        # pip takes the best version of all indexes; every file is held to its hash, so it may come from any.
+        # pip takes the best version of all indexes; every file is checked against its hash, so it may come from any.
         ("UV_INDEX_STRATEGY",): "unsafe-best-match",
         # pip trusts what the system trusts.
         ("UV_SYSTEM_CERTS",): "true",

@@ -85,7 +85,7 @@ class Postgres:
         """
         if (self.data / "PG_VERSION").exists():
             return self._check_version()
-        partial = self.data.with_name(f"{self.data.name}.making")  # so that what was interrupted is made anew
+        partial = self.data.with_name(f"{self.data.name}.making")  # so that what was interrupted is made again
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True, mode=0o700)
         if os.geteuid() == 0:
@@ -95,10 +95,10 @@ class Postgres:
         partial.rename(self.data)
 
     def _check_version(self) -> None:
-        held = (self.data / "PG_VERSION").read_text().strip()
-        if held != str(VERSION):
+        found = (self.data / "PG_VERSION").read_text().strip()
+        if found != str(VERSION):
             raise PostgresFailed(
-                f"{self.data} was made by PostgreSQL {held}, {VERSION} is installed: remove the folder to start anew"
+                f"{self.data} was made by PostgreSQL {found}, {VERSION} is installed: remove the folder to start again"
                 " (Airflow's history goes with it, no collection does)"
             )
 
@@ -172,7 +172,7 @@ class Postgres:
         steps = ((signal.SIGINT, STOP_SECONDS), (signal.SIGQUIT, 5), (signal.SIGKILL, 5))
         for number, seconds in steps:  # fast shutdown, immediate shutdown, the end
             found = self.processes()
-            # A child told to end by others takes its server through a recovery; without a server it is to end.
+            # A child that others ask to end takes its server through a recovery; without a server it is to end.
             asked = found[:1] if found and self._is_first(_words(found[0])) else found
             for process in found if number == signal.SIGKILL else asked:
                 with suppress(psutil.NoSuchProcess):

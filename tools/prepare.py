@@ -128,7 +128,7 @@ def pins() -> str:
 
 
 def prepare_packages() -> None:
-    """A virtual environment with exactly the pinned packages, made anew if its Python is gone or another."""
+    """A virtual environment with exactly the pinned packages, made again if its Python is gone or another."""
     if PYTHON.exists() and INSTALLED.exists() and INSTALLED.read_text() == pins():
         return
     LOG.unlink(missing_ok=True)
@@ -149,7 +149,7 @@ HASHED = ("--require-hashes", *(word for path in REQUIREMENTS for word in ("-r",
 
 
 def install_by_uv() -> None:
-    """Install the packages with uv, fetched by pip, told what pip is told. Raises SetupFailed if that cannot be."""
+    """Install the packages with uv, fetched by pip, with pip's settings. Raises SetupFailed if that cannot be."""
     run("fetching uv", [*PIP, "install", "--quiet", "--require-hashes", "-r", SETUP_REQUIREMENTS])
     listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout
     settings = pip_settings(listed)
@@ -210,7 +210,7 @@ def write_if_changed(path: Path, text: str) -> None:
 
 
 def prepare_class_archive() -> None:
-    """Spark's classes in one file, made anew for other packages or another Java. Spark starts without it, too."""
+    """Spark's classes in one file, made again for other packages or another Java. Spark starts without it, too."""
     home = os.environ.get("JAVA_HOME")  # where Spark looks first
     java = Path(home, "bin", "java") if home else "java"
     version = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr

@@ -1,4 +1,4 @@
-"""Writes docs/reference from the code it describes: `make reference`. A test finds what was not written anew.
+"""Writes docs/reference from the code it describes: `make reference`. A test finds what was not written again.
 
 collection-file.md   the fields of config/declaration.py and its sections, with the strings below them
 cli.md               the commands, arguments and options that `tidemark --help` knows

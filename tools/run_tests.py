@@ -4,7 +4,7 @@
     tools/run python -m tools.run_tests --changed main    # make test-changed: rings that a change since main touches
     tools/run python -m tools.run_tests --measured        # make test-measured: what measures, and nothing else
 
-The rings lie in one row. The first lane takes them from its head, where tests wait most of the time for Airflow, Spark
+The rings are in one row. The first lane takes them from its head, where tests wait most of the time for Airflow, Spark
 and the processes they have started; the others from its end, where tests wait for nothing but the processor. They
 meet in the middle, where the short ones are, so that none is done long before the others, whatever the machine. What
 the others say is in build/test-lane-2.log and build/test-lane-3.log, and shown at the end.
@@ -161,14 +161,14 @@ def touched(base: str) -> list[str]:
 def summary(lanes: Sequence[Lane], began: float) -> int:
     """Say what took how long, and what failed; the exit code."""
     for lane in lanes:
-        told = [f"{one.name} {one.minutes:.1f} ({one.cpu_minutes:.1f})" for one in lane.ran]
-        print(f"a lane's minutes (of the processor): {', '.join(told)}")
+        minutes = [f"{one.name} {one.minutes:.1f} ({one.cpu_minutes:.1f})" for one in lane.ran]
+        print(f"a lane's minutes (of the processor): {', '.join(minutes)}")
     print(f"the slowest {SLOWEST} tests, in seconds:")
     for seconds, test in slowest(sorted(REPORTS.glob("*.xml")), SLOWEST):
         print(f"{seconds:8.1f}  {test}")
     failed = [one.name for lane in lanes for one in lane.ran if one.failed]
-    told = f"some tests failed, in {', '.join(failed)}," if failed else "all tests passed"
-    print(f"{told} in {(time.monotonic() - began) / 60:.0f} min")
+    verdict = f"some tests failed, in {', '.join(failed)}," if failed else "all tests passed"
+    print(f"{verdict} in {(time.monotonic() - began) / 60:.0f} min")
     return int(bool(failed))
 
 

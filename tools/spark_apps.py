@@ -1,6 +1,6 @@
 """The files of spark_apps, written from the declaration of the steps (docs/decisions/0036): `make reference`.
 
-A file that is there already is written anew; a step that should be submitted by a file of its own gets an empty one
+A file that is there already is written again; a step that should be submitted by a file of its own gets an empty one
 first. Every other step runs by spark_apps/step.py.
 """
 

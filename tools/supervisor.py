@@ -25,7 +25,7 @@ from tools.postgres import Postgres, PostgresFailed
 
 HOME = Path(os.environ["AIRFLOW_HOME"])
 LOGS = HOME / "logs" / "components"
-TOLD = HOME / "components.json"
+ACCOUNT = HOME / "components.json"
 
 DATABASE = Postgres(HOME / "postgres", Path(os.environ["TIDEMARK_AIRFLOW_SOCKETS"]))
 COMPONENTS = {
@@ -89,7 +89,7 @@ class Component:
     def has_lost_a_worker(self, living: frozenset[int]) -> bool:
         """Whether a worker of the scheduler is gone, which only a signal can bring about.
 
-        It may have held the lock of the queue that all of them read (LocalExecutor's is a multiprocessing.SimpleQueue),
+        It may have had the lock of the queue that all of them read (LocalExecutor's is a multiprocessing.SimpleQueue),
         or a task it had just taken from it: then no task starts any more, or that one never does, and Airflow does not
         notice, as LocalExecutor cannot revoke what stays queued. A new scheduler takes up what the old one had queued.
         """
@@ -195,15 +195,15 @@ def tell(components: dict[str, Component], *, stayed_down: str = "") -> None:
             for c in components.values()
         },
     }
-    partial = TOLD.with_suffix(".partial")
+    partial = ACCOUNT.with_suffix(".partial")
     partial.write_text(json.dumps(account))
-    partial.replace(TOLD)
+    partial.replace(ACCOUNT)
 
 
-def told() -> dict[str, Any]:
-    """What the supervisor has last told; empty before its first word."""
+def read_account() -> dict[str, Any]:
+    """What the supervisor has last written; empty before it first did."""
     try:
-        account: dict[str, Any] = json.loads(TOLD.read_text())
+        account: dict[str, Any] = json.loads(ACCOUNT.read_text())
     except FileNotFoundError:
         return {"stayed_down": "", "components": {}}
     return account

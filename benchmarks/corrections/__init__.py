@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.corrections.history import History
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.peers.engines import missing
 from benchmarks.peers.spark import PEERS
 from benchmarks.peers.spark.run import lived
@@ -60,7 +60,7 @@ def corrections(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
     for envelope in ENVELOPES:
         for history in again(envelope, full):
             say(f"a day of {history.rows:,} rows run again, {envelope}")
-            found["reruns"].append(apart(rerun, history))
+            found["reruns"].append(in_fresh_process(rerun, history))
         say(f"a collection with reprocess_for beside one without, {envelope}")
         found["reprocess"] += reprocess(envelope, full)
         small, *large = histories(envelope, full)
@@ -87,7 +87,7 @@ def _in_process(history: History, say: Callable[[str], None]) -> list[dict[str, 
             say(f"{name} is left out, as these are not installed: {', '.join(packages)} (make bench PEERS=1)")
             continue
         say(f"one file of {history.days} days of {history.rows:,} rows corrected, {history.envelope}: {name}")
-        found.append({"engine": name, **apart(one_life, name, history)})
+        found.append({"engine": name, **in_fresh_process(one_life, name, history)})
     return found
 
 
@@ -102,7 +102,7 @@ def _on_spark(history: History, say: Callable[[str], None]) -> list[dict[str, An
             say(f"one file of {history.days} days of {history.rows:,} rows corrected, {history.envelope}: {name}")
             python = PEERS[name].python if name in PEERS else Path(sys.executable)
             found.append(
-                {"engine": name, **history.told, **lived(name, python, asdict(history), "benchmarks.corrections")}
+                {"engine": name, **history.parameters, **lived(name, python, asdict(history), "benchmarks.corrections")}
             )
     return found
 
@@ -120,7 +120,7 @@ def one_life(name: str, history: History) -> dict[str, Any]:
             table.close()
 
 
-def as_told(case: str) -> History:
+def history_from(case: str) -> History:
     """A history from the JSON of its fields."""
-    told = json.loads(case)
-    return History(**{**told, "envelope": Envelope(told["envelope"])})
+    fields = json.loads(case)
+    return History(**{**fields, "envelope": Envelope(fields["envelope"])})

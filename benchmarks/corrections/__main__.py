@@ -9,8 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.corrections import as_told, one_life
+from benchmarks.corrections import history_from, one_life
 
 if __name__ == "__main__":
     name, case, out = sys.argv[1:]
-    Path(out).write_text(json.dumps(one_life(name, as_told(case))))
+    Path(out).write_text(json.dumps(one_life(name, history_from(case))))

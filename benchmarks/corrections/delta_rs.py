@@ -1,5 +1,5 @@
-"""delta-rs in this process: all rows that were told, a partition a day; a corrected file by MERGE, or its day written
-anew."""
+"""delta-rs in this process: all rows that were reported, a partition a day; a corrected file by MERGE, or its day
+written again."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ class DeltaRs:
 
     def _file(self, number: int, file: int, landing: Path) -> pa.Table:
         rows = pq.read_table(self._history.path(landing, number, file))
-        told = [pa.array([value] * rows.num_rows, pa.int32()) for value in (number, file)]
-        return rows.append_column("day", told[0]).append_column("file", told[1])
+        added = [pa.array([value] * rows.num_rows, pa.int32()) for value in (number, file)]
+        return rows.append_column("day", added[0]).append_column("file", added[1])

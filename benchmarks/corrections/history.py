@@ -1,4 +1,4 @@
-"""Days of files, what the corrected ones say, and what is right after each day, calculated apart.
+"""Days of files, what the corrected ones say, and what is right after each day, calculated separately.
 
 A corrected file has another amount in CHANGED of its rows, lacks its last row, and has a new one at its end: what a
 source does that mends a bug. A row is known by its id and the microsecond it happened at, which no two rows share.
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.feed import DAY, START, Feed, Fingerprint, Ints, Rows, drawn_day, fingerprint_of
-from benchmarks.workload import Held, plus
+from benchmarks.workload import CurrentRows, plus
 from tidemark.model.collection import Envelope
 from tidemark.model.instant import format_instant
 
@@ -40,7 +40,7 @@ class History:
         return Feed(self.envelope, self.days, self.rows, self.rows * 5, self.seed)
 
     @property
-    def told(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """What figures say of it."""
         shape = {"days": self.days, "rows_a_day": self.rows, "files_a_day": self.files}
         return {"envelope": str(self.envelope), **shape, "seed": self.seed}
@@ -93,14 +93,14 @@ class History:
             self._write(landing, number, file, rows, "snappy")
 
     def expected(self, corrected: Sequence[int] = ()) -> list[Fingerprint]:
-        """The fingerprint of what is held as of the end of each day, once the files of some days are corrected."""
-        held = Held(self.feed)
-        return [held.after(Rows.concat(self.day(number, corrected))) for number in range(self.days)]
+        """The fingerprint of the rows as of the end of each day, once the files of some days are corrected."""
+        current = CurrentRows(self.feed)
+        return [current.after(Rows.concat(self.day(number, corrected))) for number in range(self.days)]
 
 
 def by_day(happened: Ints, rows: pa.Table, days: int) -> list[Fingerprint]:
-    """What is held as of the end of each day, by updates: rows with columns of key and value and `held`, and the
-    microsecond each happened at."""
+    """The fingerprint as of the end of each day, by updates: rows with columns of key and value and `multiplicity`,
+    and the microsecond each happened at."""
     number = (happened - START) // DAY
     order = np.argsort(number, kind="stable")
     ends = np.searchsorted(number[order], np.arange(days + 1))
@@ -108,25 +108,25 @@ def by_day(happened: Ints, rows: pa.Table, days: int) -> list[Fingerprint]:
     total: Fingerprint = {}
     found = []
     for start, end in pairwise(ends.tolist()):
-        total = plus(total, fingerprint_of(ordered.slice(start, end - start), "held"))
+        total = plus(total, fingerprint_of(ordered.slice(start, end - start), "multiplicity"))
         found.append(total)
     return found
 
 
 def as_updates(rows: pa.Table, envelope: Envelope) -> tuple[Ints, pa.Table]:
-    """What `by_day` takes, of a table of all rows that were ever told: of an upsert history each row holds until the
-    next of its key."""
+    """What `by_day` takes, of a table of all rows that were ever reported: of an upsert history each row holds until
+    the next of its key."""
     happened = rows["happened_at"].cast(pa.int64()).to_numpy()
     if envelope is not Envelope.UPSERT:
-        return happened, _held(rows, np.ones(rows.num_rows, np.int64))
+        return happened, _updates(rows, np.ones(rows.num_rows, np.int64))
     order = np.lexsort((happened, rows["id"].to_numpy()))
     rows, happened = rows.take(pa.array(order)), happened[order]
     ids, there = rows["id"].to_numpy(), ~rows["deleted"].to_numpy()
     replaced = np.append(ids[1:] == ids[:-1], False)
     comes, goes = np.flatnonzero(there), np.flatnonzero(there & replaced)
-    held = np.repeat(np.array([1, -1]), [len(comes), len(goes)])
-    return np.append(happened[comes], happened[goes + 1]), _held(rows.take(pa.array(np.append(comes, goes))), held)
+    diffs = np.repeat(np.array([1, -1]), [len(comes), len(goes)])
+    return np.append(happened[comes], happened[goes + 1]), _updates(rows.take(pa.array(np.append(comes, goes))), diffs)
 
 
-def _held(rows: pa.Table, held: Any) -> pa.Table:
-    return rows.select(["id", "code", "amount", "ratio", "label"]).append_column("held", pa.array(held))
+def _updates(rows: pa.Table, diffs: Any) -> pa.Table:
+    return rows.select(["id", "code", "amount", "ratio", "label"]).append_column("multiplicity", pa.array(diffs))

@@ -2,7 +2,7 @@
 
 What a correction costs is the CPU of the process and all below it, and the bytes and objects that were not there
 before: of the last half of the corrections, by when an engine on Spark is warm, the median. After them the answers of
-all days are asked for, in one read, and held against those calculated apart.
+all days are asked for, in one read, and compared with those calculated separately.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Table(Protocol):
         """What runs after it and is no part of it: compaction."""
 
     def by_day(self) -> list[Fingerprint]:
-        """What is held as of the end of each day, by what is known now."""
+        """The fingerprint as of the end of each day, by what is known now."""
 
     def close(self) -> None: ...
 
@@ -60,10 +60,10 @@ def life(table: Table, folder: Path, history: History) -> dict[str, Any]:
         costs = [_corrected(table, way, number, landing, stored, history) for number in chosen]
         corrected += chosen
         answered = _answered(table, history.expected(corrected))
-        ways.append({"way": way, **_told(costs), "answers": answered, "each": costs})
+        ways.append({"way": way, **_medians(costs), "answers": answered, "each": costs})
     return {
         "settings": table.settings,
-        **history.told,
+        **history.parameters,
         "bytes_of_a_day": round(sum(landed) / len(landed)),
         "bytes_loaded": sum(size for size, _ in _files(stored).values()),
         "load": load,
@@ -82,7 +82,7 @@ def _corrected(table: Table, way: str, number: int, landing: Path, stored: Path,
     return {"day": number, **cost, "bytes": sum(new), "objects": len(new), "settled": settled["cpu_seconds"]}
 
 
-def _told(costs: list[dict[str, Any]]) -> dict[str, Any]:
+def _medians(costs: list[dict[str, Any]]) -> dict[str, Any]:
     last = costs[len(costs) // 2 :]
     middle = {name: round(median(cost[name] for cost in last), 4) for name in last[0] if name != "day"}
     return {**middle, "first_cpu_seconds": costs[0]["cpu_seconds"]}

@@ -16,7 +16,7 @@ from tidemark.model.collection import Collection
 
 
 def correctable(history: History, reprocess_for: int | None = None) -> Collection:
-    """The declaration of a history's collection: all of it may be run again, unless told otherwise."""
+    """The declaration of a history's collection: all of it may be run again, unless `reprocess_for` says otherwise."""
     collection = declared(history.envelope)
     kept = (history.days + 1) * DAY if reprocess_for is None else reprocess_for
     return replace(collection, origin=replace(collection.landed, reprocess_for=kept))
@@ -53,7 +53,7 @@ class InOneProcess:
         job, feed = self.bench.job, self._history.feed
         found = changes(job.store, job.log.load().state, after=feed.interval(0).lower - 1)
         happened = found["_event_time"].to_numpy()
-        return by_day(happened, found.rename_columns({"diff": "held"}), self._history.days)
+        return by_day(happened, found.rename_columns({"diff": "multiplicity"}), self._history.days)
 
     def close(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""No table at all: a folder of Parquet a day, written anew from the day's files. What knows nothing of rows, keeps no
+"""No table at all: a folder of Parquet a day, written again from the day's files. What knows nothing of rows, keeps no
 history and no changes, and what any overwriting of a partition must do at least."""
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.corrections.history import History
 from benchmarks.corrections.ours import correctable
 from benchmarks.feed import DAY, fingerprint_of
-from benchmarks.measure import apart, timed
+from benchmarks.measure import in_fresh_process, timed
 from benchmarks.steps import Bench, silent, stored
 from tests.support.reading import as_of
 from tidemark.model.collection import Envelope
@@ -27,7 +27,7 @@ WAYS = {"without": 0, "with": REPROCESS_FOR}
 def reprocess(envelope: Envelope, full: bool) -> list[dict[str, Any]]:
     """The figures of both shapes."""
     shapes = ((100, 1_000), (10, 250_000)) if full else ((40, 500), (4, 20_000))
-    return [apart(_reprocess, History(envelope, days, rows)) for days, rows in shapes]
+    return [in_fresh_process(_reprocess, History(envelope, days, rows)) for days, rows in shapes]
 
 
 def _reprocess(history: History) -> dict[str, Any]:
@@ -50,11 +50,11 @@ def _reprocess(history: History) -> dict[str, Any]:
         for way, bench in benches.items():
             found = fingerprint_of(as_of(bench.job.store, bench.job.log.load().state))
             if found != expected:
-                raise AssertionError(f"{way} reprocess_for {found} is held, calculated was {expected}")
+                raise AssertionError(f"{way} reprocess_for {found} is stored, calculated was {expected}")
         return {
-            **history.told,
+            **history.parameters,
             "ratio_of_days": round(median(ratios), 3),
-            **{way: _told(bench) for way, bench in benches.items()},
+            **{way: _costs(bench) for way, bench in benches.items()},
         }
 
 
@@ -62,7 +62,7 @@ def _spent(bench: Bench) -> float:
     return sum(cost.cpu_total for cost in bench.costs.values())
 
 
-def _told(bench: Bench) -> dict[str, Any]:
+def _costs(bench: Bench) -> dict[str, Any]:
     written, objects = stored(bench.folder)
     steps = {name: round(cost.cpu_total, 4) for name, cost in bench.costs.items()}
     return {"cpu_seconds": steps, "bytes": written, "objects": objects}

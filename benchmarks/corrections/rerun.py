@@ -1,7 +1,7 @@
 """A finished day run again, though nothing of it changed: beside reading that day's files once.
 
 Three kinds of nothing: the files as they were; files that were touched, so that their bytes must be read to know them;
-files written anew, with other bytes and the same rows, which must be decoded and compared with what they contributed.
+files written again, with other bytes and the same rows, which must be decoded and compared with what they contributed.
 And one file corrected, for comparison. All steps of the run count, those of its gates but for what gates look at.
 
 What is compared with is pyarrow reading the same files, on one core as the steps do. Medians of some days. The steps
@@ -53,13 +53,13 @@ def rerun(history: History) -> dict[str, Any]:
                 changed[case](number)
                 costs[case].append(_again(table, traffic, history, landing, number))
                 if case in UNCHANGED:
-                    costs[case][-1]["each_anew"] = _each_anew(table, history, landing, number)
+                    costs[case][-1]["each_anew"] = _each_loads(table, history, landing, number)
                 if costs[case][-1]["objects_of_data"] and case != CASES[-1]:
                     raise AssertionError(f"a day run again {case} wrote data: {costs[case][-1]}")
         if table.by_day() != history.expected(chosen):
             raise AssertionError("days that were run again are answered wrong")
     return {
-        **history.told,
+        **history.parameters,
         "cases": {case: _middle(some) for case, some in costs.items()},
     }
 
@@ -84,12 +84,12 @@ def _again(table: InOneProcess, traffic: Traffic, history: History, landing: Pat
     }
 
 
-def _each_anew(table: InOneProcess, history: History, landing: Path, number: int) -> float:
+def _each_loads(table: InOneProcess, history: History, landing: Path, number: int) -> float:
     """The CPU of a day run again by steps of which each loads the state."""
     table.bench.costs.clear()
-    table.bench.each_anew = True
+    table.bench.each_loads = True
     table.correct("", number, landing)
-    table.bench.each_anew = False
+    table.bench.each_loads = False
     return sum(cost.cpu_total for cost in table.bench.costs.values())
 
 

@@ -1,5 +1,5 @@
-"""Delta and Iceberg on Spark: all rows that were told, a partition a day; a corrected file by MERGE, or its day written
-anew."""
+"""Delta and Iceberg on Spark: all rows that were reported, a partition a day; a corrected file by MERGE, or its day
+written again."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class _Peer:
         file = self._history.corrected_file(number)
         self._arrived([self._history.path(landing, number, file)])
         inside = f"t.day = {number} and t.file = {file}"
-        names, told = ", ".join(self._columns), ", ".join(f"s.{name}" for name in self._columns)
+        names, values = ", ".join(self._columns), ", ".join(f"s.{name}" for name in self._columns)
         changed = ", ".join(f"t.{name} = s.{name}" for name in self._columns)
         self.spark.sql(
             f"merge into {self.table} t using arrived s "
             f"on {inside} and t.id = s.id and t.happened_at = s.happened_at "
             f"when matched and ({DIFFERS}) then update set {changed} "
-            f"when not matched then insert ({names}) values ({told}) "
+            f"when not matched then insert ({names}) values ({values}) "
             f"when not matched by source and {inside} then delete"
         )
 
@@ -72,16 +72,16 @@ class _Peer:
         """Nothing: maintenance is left to its owner's schedule."""
 
     def by_day(self) -> list[Fingerprint]:
-        told = f"select {COLUMNS}, day, 1 as held from {self.table}"
+        updates = f"select {COLUMNS}, day, 1 as multiplicity from {self.table}"
         if self._history.envelope is Envelope.UPSERT:
-            told = (
-                f"select {COLUMNS}, explode(if(next is null, array(struct(day, 1 as held)), "
-                "array(struct(day, 1 as held), struct(next as day, -1 as held)))) as at from "
+            updates = (
+                f"select {COLUMNS}, explode(if(next is null, array(struct(day, 1 as multiplicity)), "
+                "array(struct(day, 1 as multiplicity), struct(next as day, -1 as multiplicity)))) as at from "
                 "(select *, lead(day) over (partition by id, code order by happened_at) as next "
                 f"from {self.table}) where not deleted"
             )
-            told = f"select {COLUMNS}, at.day, at.held from ({told})"
-        found = self.spark.sql(f"select day, {', '.join(SUMS)} from ({told}) group by day order by day").collect()
+            updates = f"select {COLUMNS}, at.day, at.multiplicity from ({updates})"
+        found = self.spark.sql(f"select day, {', '.join(SUMS)} from ({updates}) group by day order by day").collect()
         sums = {row["day"]: {name: row[name] for name in row.asDict() if name not in ("day", "odd")} for row in found}
         total: Fingerprint = {}
         answer = []

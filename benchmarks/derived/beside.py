@@ -1,9 +1,9 @@
-"""Daily totals of flights, some of which are told late: kept by Tidemark, and as dbt's incremental models keep them, by
-MERGE of the last days, in Delta and Iceberg.
+"""Daily totals of flights, some of which are reported late: kept by Tidemark, and as dbt's incremental models keep
+them, by MERGE of the last days, in Delta and Iceberg.
 
 What a day's refresh costs is the CPU of the process and all below it, and the bytes that were not there before, the
-median of the last half of the days; taking the day's flights in is no part of it. In the end the totals are held
-against those calculated apart: how many are right is the answer, for a look-back window cannot have them all.
+median of the last half of the days; taking the day's flights in is no part of it. In the end the totals are compared
+with those calculated separately: how many are right is the answer, for a look-back window cannot have them all.
 """
 
 from __future__ import annotations
@@ -85,6 +85,6 @@ def _answered(found: Totals, right: Totals) -> dict[str, int]:
     return {"totals": len(right), "right": same, "none_of_ours": len(found.keys() - right.keys())}
 
 
-def as_told(case: str) -> Days:
+def days_from(case: str) -> Days:
     """Days from the JSON of their fields."""
     return Days(**json.loads(case))

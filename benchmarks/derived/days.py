@@ -1,7 +1,8 @@
-"""Days of flights, some told late, and their daily figures by carrier: what a model that merges its last days forgets.
+"""Days of flights, some reported late, and their daily figures by carrier: what a model that merges its last days
+forgets.
 
-Each day as many flights are told; one in LATE_SHARE of them happened one to LATE_DAYS days before. `totals` are right:
-all flights told so far, by carrier and the day they happened on.
+Each day as many flights are reported; one in LATE_SHARE of them happened one to LATE_DAYS days before. `totals` are
+right: all flights reported so far, by carrier and the day they happened on.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Days:
         groups, at = np.unique(group, return_inverse=True)
         flights = np.bincount(at)
         sums = np.bincount(at, weights=delay.astype(float)).astype(np.int64)
-        told = zip(groups.tolist(), flights.tolist(), sums.tolist(), strict=True)
-        return {(carrier_of(one // 100_000), one % 100_000): (n, total) for one, n, total in told}
+        rows = zip(groups.tolist(), flights.tolist(), sums.tolist(), strict=True)
+        return {(carrier_of(one // 100_000), one % 100_000): (n, total) for one, n, total in rows}
 
     def path(self, landing: Path, day: int) -> Path:
         return landing / format_instant(START + day * DAY)[:10] / "flights.parquet"

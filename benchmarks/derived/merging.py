@@ -1,4 +1,4 @@
-"""Delta and Iceberg as dbt keeps an incremental model: each day the totals of the last days are computed anew from the
+"""Delta and Iceberg as dbt keeps an incremental model: each day the totals of the last days are computed again from the
 flights and merged into the table of totals."""
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What it costs to keep a derived collection right after a hundredth of its input changed, beside computing it whole.
 
 Each definition is kept twice over the same input: as it is refreshed of itself, and with `refresh: whole`. Both are
-built from the first day of sales, then corrected for each day after it; the answers of both are held against those
-calculated apart. CPU seconds are of driver, JVM and executors together, in a session that has done the same for another
-collection before; bytes are those of what was read of the input and written.
+built from the first day of sales, then corrected for each day after it; the answers of both are compared with those
+calculated separately. CPU seconds are of driver, JVM and executors together, in a session that has done the same for
+another collection before; bytes are those of what was read of the input and written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from benchmarks.derived.sales import CASES, CHANGES, FOUND, NAME, Case, Rows, Sales
-from benchmarks.measure import Cost, apart, measured
+from benchmarks.measure import Cost, in_fresh_process, measured
 from benchmarks.steps import Bench, stored
 from benchmarks.throughput import same, wake_workers, warm_spark
 from tests.support.reading_frames import as_of_frame as as_of
@@ -29,7 +29,7 @@ from tidemark.spark.runner import SparkRunner
 
 def refresh(sales: Sales) -> dict[str, Any]:
     """The figures of all cases, from a process of its own. AssertionError if an answer is wrong."""
-    answer: dict[str, Any] = apart(_refresh, sales)
+    answer: dict[str, Any] = in_fresh_process(_refresh, sales)
     return answer
 
 

@@ -1,4 +1,4 @@
-"""Sales of shops: what is derived from, and what must come out of each definition, calculated with numpy apart.
+"""Sales of shops: what is derived from, and what must come out of each definition, calculated by numpy.
 
 A sale has a key (`shop`, `id`), both int64, and a value: `amount` (int64), `ratio` (double), `label` (a string, one of
 LABELS). Every shop has as many sales. On the last day all sales of a hundredth of the shops change, by an upsert each.
@@ -135,8 +135,8 @@ CASES = (
     ),
     Case("most by label", f"SELECT label, max(amount) AS most FROM {NAME} GROUP BY label", "by_key", None),
 )
-"""One by row, one of sums that can be subtracted, one of groups that lie together in the input, and one of groups that
-lie everywhere in it."""
+"""One by row, one of sums that can be subtracted, one of groups that are together in the input, and one of groups that
+are everywhere in it."""
 
 
 def _by_row(rows: Rows) -> Fingerprint:
@@ -189,4 +189,4 @@ FOUND = {
         "sum(most * cast(right(label, 4) AS bigint)) AS most_by_label",
     ),
 }
-"""The same sums, asked of what is held."""
+"""The same sums, asked of the current rows."""

@@ -1,7 +1,7 @@
 """The same days through Tidemark, DuckLake and delta-rs: bytes, CPU seconds, objects, and whether answers are right.
 
 Each engine runs in a process of its own on local files, takes in the same base and the same upserts, and is maintained
-after the same number of ingests. Nothing is deleted, so every day stays readable and what lies on disk is what was
+after the same number of ingests. Nothing is deleted, so every day stays readable and what is on disk is what was
 written, but for what an engine overwrites: bytes handed to the kernel are counted too. Bytes are compared with those
 of each day's rows written once, alone, as zstd Parquet.
 
@@ -24,10 +24,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.feed import Fingerprint, code_of, fingerprint_of
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.peers.engines import ENGINES, Engine, missing, opened
 from benchmarks.peers.semantics import cases
-from benchmarks.workload import Held, Workload, minus
+from benchmarks.workload import CurrentRows, Workload, minus
 from tests.support.memory import peak_bytes
 
 REPEATS = 3
@@ -46,8 +46,8 @@ def peers(workloads: list[tuple[Workload, int]], say: Callable[[str], None]) -> 
     for workload, every in workloads:
         for name in installed:
             say(f"peers: {workload.ingests} x {workload.rows:,} rows into {workload.base:,}, {name}")
-            runs.append(apart(_run, name, workload, every))
-    return {"versions": versions(), "runs": runs, "cases": apart(cases, installed)}
+            runs.append(in_fresh_process(_run, name, workload, every))
+    return {"versions": versions(), "runs": runs, "cases": in_fresh_process(cases, installed)}
 
 
 def _run(name: str, workload: Workload, every: int) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def _run(name: str, workload: Workload, every: int) -> dict[str, Any]:
 
 
 def _expected(workload: Workload) -> list[Fingerprint]:
-    held = Held(workload.feed)
-    return [held.after(workload.day(day)) for day in range(workload.ingests + 1)]
+    current = CurrentRows(workload.feed)
+    return [current.after(workload.day(day)) for day in range(workload.ingests + 1)]
 
 
 def _reads(engine: Engine, workload: Workload, expected: list[Fingerprint]) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _read(read: Callable[[], pa.Table], expected: Fingerprint | None) -> dict[st
     answers: list[pa.Table] = []
     try:
         costs = [_clocked(lambda: answers.append(read())) for _ in range(REPEATS)]
-        right = answers[0].num_rows == 1 if expected is None else fingerprint_of(answers[0], "held") == expected
+        right = answers[0].num_rows == 1 if expected is None else fingerprint_of(answers[0], "multiplicity") == expected
     except Exception as error:  # an engine that cannot answer is a result
         return {"answer": f"error: {str(error).splitlines()[0][:160]}"}
     least = min(costs, key=lambda cost: float(cost["cpu_seconds"]))

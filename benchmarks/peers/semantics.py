@@ -1,9 +1,9 @@
-"""Eight small stories about late rows, deletes and repeats, told to every engine (what each should answer is known);
+"""Eight small stories about late rows, deletes and repeats, given to every engine (what each should answer is known);
 and the changes of each ingest of a short life, asked for after its compactions.
 
 A story is a list of days of rows `(value, event time, deleted)` of one key. Right is what was true by event time: the
-newest row that happened decides, whenever it arrived; a row that repeats what is held changes nothing. Peers are told
-twice: rows as they came, and with each day's rows of a key reduced to the newest before.
+newest row that happened decides, whenever it arrived; a row that repeats the current value changes nothing. Peers get
+them twice: rows as they came, and with each day's rows of a key reduced to the newest before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from benchmarks.feed import DAY, START, code_of, fingerprint_of
 from benchmarks.peers.engines import opened
-from benchmarks.workload import Held, Workload, minus
+from benchmarks.workload import CurrentRows, Workload, minus
 from tidemark.model.collection import Envelope
 
 Row = tuple[int, int, bool]
@@ -29,7 +29,7 @@ FEED = f"changes of each of {LIFE.ingests} ingests, compacted every {COMPACTED_E
 
 @dataclass(frozen=True)
 class Story:
-    """`days` after a base that holds another key; `value` is what must be held (None: nothing), and if `quiet`, the
+    """`days` after a base that holds another key; `value` is what must be current (None: nothing), and if `quiet`, the
     last day changes nothing."""
 
     name: str
@@ -60,42 +60,42 @@ STORIES = (
 
 def cases(engines: list[str]) -> list[dict[str, str]]:
     """For each story, what each engine makes of it: right, or what is wrong."""
-    told = []
+    verdicts = []
     for story in STORIES:
         row = {"case": story.name}
         for name in engines:
             if name == "tidemark":
-                row[name] = _told(name, story)
+                row[name] = _verdict(name, story)
             else:
-                row[f"{name}, rows as they came"] = _told(name, story, deduplicate=False)
-                row[f"{name}, newest of each key"] = _told(name, story, deduplicate=True)
-        told.append(row)
+                row[f"{name}, rows as they came"] = _verdict(name, story, deduplicate=False)
+                row[f"{name}, newest of each key"] = _verdict(name, story, deduplicate=True)
+        verdicts.append(row)
     every = {name: _every_change(name) for name in engines}
-    columns = [column for column in told[0] if column != "case"]
-    # Days repeat keys, so no peer is told these rows as they came.
-    told.append({"case": FEED} | {c: "-" if c.endswith("came") else every[c.partition(",")[0]] for c in columns})
-    return told
+    columns = [column for column in verdicts[0] if column != "case"]
+    # Days repeat keys, so no peer gets these rows as they came.
+    verdicts.append({"case": FEED} | {c: "-" if c.endswith("came") else every[c.partition(",")[0]] for c in columns})
+    return verdicts
 
 
 def _every_change(name: str) -> str:
     """The changes of each ingest of a short life with compactions, asked for at its end."""
-    held = Held(LIFE.feed)
+    current = CurrentRows(LIFE.feed)
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
         engine, expected = opened(name, Path(folder, "table")), []
         for day in range(LIFE.ingests + 1):
             rows = LIFE.day(day)
-            expected.append(held.after(rows))
+            expected.append(current.after(rows))
             engine.ingest(day, rows.table(LIFE.envelope))
             if day and day % COMPACTED_EVERY == 0:
                 engine.maintain(day)
         wrong = sum(
-            fingerprint_of(engine.changes(day - 1, day), "held") != minus(expected[day], expected[day - 1])
+            fingerprint_of(engine.changes(day - 1, day), "multiplicity") != minus(expected[day], expected[day - 1])
             for day in range(1, LIFE.ingests + 1)
         )
     return f"**wrong** for {wrong} of {LIFE.ingests}" if wrong else "right"
 
 
-def _told(name: str, story: Story, **options: bool) -> str:
+def _verdict(name: str, story: Story, **options: bool) -> str:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
         engine = opened(name, Path(folder, "table"), **options)
         engine.ingest(0, _rows(0, BASE_ID, (up(0, 0),)))
@@ -103,15 +103,15 @@ def _told(name: str, story: Story, **options: bool) -> str:
             for day, rows in enumerate(story.days, start=1):
                 engine.ingest(day, _rows(day, ID, rows))
             last = len(story.days)
-            held = engine.point(ID, code_of(ID)).to_pylist()
+            current = engine.point(ID, code_of(ID)).to_pylist()
             noise = _noise(engine.changes(last - 1, last).to_pylist()) if story.quiet else ""
         except Exception as error:  # an engine that refuses is a result
             return f"error: {str(error).splitlines()[0].rpartition('error: ')[2][:60]}"
-    return _wrong(story, held) or noise or "right"
+    return _wrong(story, current) or noise or "right"
 
 
-def _wrong(story: Story, held: list[dict[str, Any]]) -> str:
-    values = sorted(row["amount"] for row in held for _ in range(row["held"]))
+def _wrong(story: Story, current: list[dict[str, Any]]) -> str:
+    values = sorted(row["amount"] for row in current for _ in range(row["multiplicity"]))
     wanted = [] if story.value is None else [story.value]
     if values == wanted:
         return ""

@@ -3,7 +3,7 @@
 Tidemark reads its collection and commits the windows' updates; Spark and DuckDB read the landed Parquet files and write
 Parquet. Whichever comes first compiles what both run, so each on Spark has done the same twice for few readings and
 once for all of them before, but for Spark's frames of many records, which take minutes. CPU seconds are of driver, JVM
-and executors together, DuckDB's of its process. All answers are held against those that numpy calculated.
+and executors together, DuckDB's of its process. All answers are compared with those that numpy calculated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from benchmarks.derived.refresh import Kept, kept
-from benchmarks.measure import Cost, apart, measured
+from benchmarks.measure import Cost, in_fresh_process, measured
 from benchmarks.peers.engines import missing
 from benchmarks.steps import Bench, silent, stored
 from benchmarks.throughput import same, wake_workers, warm_spark
@@ -43,7 +43,7 @@ class Build:
 
 
 def builds(full: bool) -> list[Build]:
-    """Windows that lie apart, with a condition too, sessions, and sliding ones that hold ever more."""
+    """Windows that do not overlap, with a condition too, sessions, and sliding ones that hold ever more."""
     many = Readings(1_000, 2_000 if full else 200)
     times = 5 if full else 1
     sliding = [
@@ -55,9 +55,9 @@ def builds(full: bool) -> list[Build]:
     if full:
         sliding.append((100_000, Readings(1, 120_000)))  # the time of frames grows with the square of a key's rows
     tumbling = kinds.tumbling()
-    told = (tumbling, kinds.conditioned(tumbling), kinds.tumbling(kinds.ALL), kinds.sessions())
-    apart = [Build(kind, many) for kind in told]
-    return [*apart, *(Build(kinds.sliding(records), readings, records) for records, readings in sliding)]
+    disjoint = (tumbling, kinds.conditioned(tumbling), kinds.tumbling(kinds.ALL), kinds.sessions())
+    once = [Build(kind, many) for kind in disjoint]
+    return [*once, *(Build(kinds.sliding(records), readings, records) for records, readings in sliding)]
 
 
 def build(full: bool, say: Callable[[str], None]) -> list[Result]:
@@ -69,9 +69,9 @@ def build(full: bool, say: Callable[[str], None]) -> list[Result]:
     for one in builds(full):
         say(f"windows: {one.kind.name}, over {one.readings.total:,} readings of {one.readings.sensors:,} sensors")
         with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
-            costs = apart(_on_spark, one, Path(folder))
+            costs = in_fresh_process(_on_spark, one, Path(folder))
             if has_duckdb:
-                costs["DuckDB"] = apart(_by_duckdb, one, Path(folder))
+                costs["DuckDB"] = in_fresh_process(_by_duckdb, one, Path(folder))
         found.append(
             {
                 "kind": one.kind.name,

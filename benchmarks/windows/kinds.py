@@ -1,4 +1,4 @@
-"""What is told of readings by windows of each kind: by Tidemark, by Spark, by DuckDB; and what must come out, by numpy.
+"""Windows of each kind over readings: by Tidemark, by Spark, by DuckDB; and what must come out, by numpy.
 
 Sliding windows are named by how many readings one holds on average. Spark and DuckDB tell a sliding window for each
 reading, the one that ends with it (a `RANGE BETWEEN` frame); Tidemark tells those, and the ones that begin just after a
@@ -27,7 +27,7 @@ ALL = (*SUMS, Aggregate("most", Function.MAX, "amount"))
 
 
 @dataclass(frozen=True)
-class Told:
+class WindowRows:
     """Windows as columns, a row each."""
 
     sensor: Ints
@@ -66,7 +66,7 @@ def fingerprint_sql(start: str, has_most: bool, modulo: str = "pmod({}, {})") ->
 
 @dataclass(frozen=True)
 class Kind:
-    """Windows of one kind over the readings of each sensor, and what of them is told."""
+    """Windows of one kind over the readings of each sensor, and their aggregates."""
 
     name: str
     windows: Windows
@@ -79,13 +79,13 @@ class Kind:
 
     def expected(self, rows: Rows) -> Fingerprint:
         """What Tidemark is to tell of these readings."""
-        return self._told(rows, frames=False).fingerprint()
+        return self._calculated(rows, frames=False).fingerprint()
 
     def expected_of_peers(self, rows: Rows) -> Fingerprint:
         """What Spark and DuckDB are to tell."""
-        return self._told(rows, frames=True).fingerprint()
+        return self._calculated(rows, frames=True).fingerprint()
 
-    def _told(self, rows: Rows, frames: bool) -> Told:
+    def _calculated(self, rows: Rows, frames: bool) -> WindowRows:
         rows = rows.at(np.lexsort((rows.taken_at, rows.sensor)))
         match self.windows.kind:
             case Tumbling(size=size):
@@ -134,8 +134,8 @@ def sessions() -> Kind:
 def sliding(records: int) -> Kind:
     frame = f"range between interval '{records}' minute preceding and current row"
     shown = f"sensor, taken_at - interval '{records}' minute as start"
-    told = "count(*) over w as readings, sum(amount) over w as total, max(amount) over w as most"
-    both = f"select {shown}, {told} from readings window w as (partition by sensor order by taken_at {frame})"
+    aggregates = "count(*) over w as readings, sum(amount) over w as total, max(amount) over w as most"
+    both = f"select {shown}, {aggregates} from readings window w as (partition by sensor order by taken_at {frame})"
     return Kind(
         f"sliding, {records:,} records in one",
         Windows(("sensor",), "taken_at", Sliding(records * STEP), ALL),
@@ -149,25 +149,25 @@ def _shown(aggregates: tuple[Aggregate, ...]) -> str:
     return f"count(*) as readings, sum(amount) as total{most}"
 
 
-def _grouped(rows: Rows, start: Ints, has_most: bool) -> Told:
+def _grouped(rows: Rows, start: Ints, has_most: bool) -> WindowRows:
     begins = np.append(True, (rows.sensor[1:] != rows.sensor[:-1]) | (start[1:] != start[:-1]))
     return _parted(rows, start, begins, has_most)
 
 
-def _sessions(rows: Rows, gap: int, has_most: bool) -> Told:
-    apart = np.diff(rows.taken_at) > gap
-    begins = np.append(True, apart | (rows.sensor[1:] != rows.sensor[:-1]))
+def _sessions(rows: Rows, gap: int, has_most: bool) -> WindowRows:
+    after_gap = np.diff(rows.taken_at) > gap
+    begins = np.append(True, after_gap | (rows.sensor[1:] != rows.sensor[:-1]))
     return _parted(rows, rows.taken_at, begins, has_most)
 
 
-def _parted(rows: Rows, start: Ints, begins: Bools, has_most: bool) -> Told:
+def _parted(rows: Rows, start: Ints, begins: Bools, has_most: bool) -> WindowRows:
     first = np.flatnonzero(begins)
     readings, total = np.diff(np.append(first, len(start))), np.add.reduceat(rows.amount, first)
     most = np.maximum.reduceat(rows.amount, first) if has_most else None
-    return Told(rows.sensor[first], start[first], readings, total, most)
+    return WindowRows(rows.sensor[first], start[first], readings, total, most)
 
 
-def slid(rows: Rows, size: int, has_most: bool, frames: bool) -> Told:
+def slid(rows: Rows, size: int, has_most: bool, frames: bool) -> WindowRows:
     """Sliding windows of rows that are in order of sensor and instant: all of them, or `frames`, those that end with a
     row."""
     found = [_slid_by_one(rows.at(rows.sensor == sensor), size, frames) for sensor in np.unique(rows.sensor)]
@@ -175,7 +175,7 @@ def slid(rows: Rows, size: int, has_most: bool, frames: bool) -> Told:
     first = np.searchsorted(rows.sensor, sensor)
     lo, hi, running = lo + first, hi + first, np.append(0, np.cumsum(rows.amount))
     most = _most(rows.amount, lo, hi) if has_most else None
-    return Told(sensor, start, hi - lo, running[hi] - running[lo], most)
+    return WindowRows(sensor, start, hi - lo, running[hi] - running[lo], most)
 
 
 def _slid_by_one(rows: Rows, size: int, frames: bool) -> tuple[Ints, Ints, Ints, Ints]:
@@ -183,8 +183,8 @@ def _slid_by_one(rows: Rows, size: int, frames: bool) -> tuple[Ints, Ints, Ints,
     at = rows.taken_at
     instants = np.unique(at)
     after = instants + 1
-    held = np.searchsorted(at, after + size, "right") > np.searchsorted(at, after, "left")
-    start = at - size if frames else np.unique(np.concatenate([instants - size, after[held]]))
+    nonempty = np.searchsorted(at, after + size, "right") > np.searchsorted(at, after, "left")
+    start = at - size if frames else np.unique(np.concatenate([instants - size, after[nonempty]]))
     lo, hi = np.searchsorted(at, start, "left"), np.searchsorted(at, start + size, "right")
     return start, lo, hi, np.full(len(start), rows.sensor[0])
 

@@ -1,9 +1,10 @@
 """Readings of sensors: what windows are built over, and what of it changes.
 
 A reading has a key (`sensor`, `id`), both int64, and a value: `taken_at` (a timestamp) and `amount` (int64). A sensor
-reads about once in STEP, at a random microsecond, so that hardly two of its readings are at one instant. All lie so far
-before the first day on which any is told that all their windows have closed by then. After the first day a hundredth of
-the readings change, by an upsert each: all of some sensors that are neighbours, then every hundredth reading.
+reads about once in STEP, at a random microsecond, so that hardly two of its readings are at one instant. All are so far
+before the first day on which any is reported that all their windows have closed by then. After the first day a
+hundredth of the readings change, by an upsert each: all of some sensors that are neighbours, then every hundredth
+reading.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Rows:
 
     def table(self, day: int) -> pa.Table:
         """As the columns of a change file."""
-        told_at = np.full(len(self.id), START + day * DAY + DAY // 2)
-        instants = {"taken_at": self.taken_at, "told_at": told_at}
+        reported_at = np.full(len(self.id), START + day * DAY + DAY // 2)
+        instants = {"taken_at": self.taken_at, "reported_at": reported_at}
         of_instants = {name: pa.array(at, pa.timestamp("us", "UTC")) for name, at in instants.items()}
         return pa.table({"sensor": self.sensor, "id": self.id, "amount": self.amount, **of_instants})
 
@@ -66,7 +67,7 @@ class Readings:
         source = Source("{{ landing }}/{{ ds }}/*.parquet", Format.PARQUET, Envelope.UPSERT)
         key = (Column("sensor", ColumnType.INT), Column("id", ColumnType.INT))
         value = (Column("taken_at", ColumnType.TIMESTAMP), Column("amount", ColumnType.INT))
-        landed = Landed(source, START, time="told_at", inputs=(Column("told_at", ColumnType.TIMESTAMP),))
+        landed = Landed(source, START, time="reported_at", inputs=(Column("reported_at", ColumnType.TIMESTAMP),))
         return Collection(NAME, key, value, landed)
 
     def interval(self, day: int) -> Interval:
@@ -74,7 +75,7 @@ class Readings:
 
     @cached_property
     def first(self) -> Rows:
-        """What is told on the first day."""
+        """What is reported on the first day."""
         chance, span = np.random.default_rng(self.seed), self.each * STEP
         sensor = np.repeat(np.arange(self.sensors), self.each)
         taken_at = np.sort(chance.integers(0, span, (self.sensors, self.each)), axis=1).ravel()

@@ -1,8 +1,8 @@
-"""Windows kept right after a hundredth of the readings changed, beside all of them computed anew.
+"""Windows kept right after a hundredth of the readings changed, beside all of them computed from scratch.
 
 Each kind is kept twice over the same readings: as it is refreshed of itself, and with `refresh: whole`. Both are built
 from the first day, then corrected for each day after it, whose changes are of neighbours or scattered. Bytes are those
-of the row groups that were opened, of the readings and of the windows held.
+of the row groups that were opened, of the readings and of the stored windows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from benchmarks.steps import Bench, silent
 from benchmarks.throughput import warm_spark
 from benchmarks.windows import kinds
@@ -41,7 +41,7 @@ def cases() -> tuple[Case, ...]:
 
 def refresh(readings: Readings) -> Result:
     """The figures of all cases, from a process of its own. AssertionError if an answer is wrong."""
-    answer: Result = apart(_refresh, readings)
+    answer: Result = in_fresh_process(_refresh, readings)
     return answer
 
 
@@ -78,6 +78,6 @@ def _kept(spark: SparkSession, readings: Readings, folder: Path) -> list[Result]
     for day, name in enumerate(CHANGES, 1):
         readings.land(folder / "landing", day)
         source.certified_day(readings.interval(day))
-        for told, (case, _, windows) in zip(found, each, strict=True):
-            told["refreshed"][name] = corrected(windows, case.kind, readings, day)
+        for entry, (case, _, windows) in zip(found, each, strict=True):
+            entry["refreshed"][name] = corrected(windows, case.kind, readings, day)
     return found

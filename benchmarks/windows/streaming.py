@@ -1,11 +1,11 @@
-"""Windows over flights of which some are told days late: kept by Tidemark, and by Spark's Structured Streaming.
+"""Windows over flights of which some are reported days late: kept by Tidemark, and by Spark's Structured Streaming.
 
 Each day's file lands, and what it then takes until its windows are right in the engine's answer is counted: for
 Tidemark all steps of the collection of flights, gates aside, and of the collection of windows; for Structured Streaming
 the micro-batches over that file. Its watermark forgives WATERMARK: what is later it drops. In the end a last file with
 one flight far ahead, which nobody counts, closes all windows of the others. State is what must be kept in order to go
 on besides the answer: the state stores of a stream, in memory and in its checkpoint; Tidemark's history of the flights
-is told beside it. Flights that are in no window of the answer, and windows that are right, are counted by numpy.
+is reported beside it. Flights that are in no window of the answer, and windows that are right, are counted by numpy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from benchmarks.derived.days import Days, carrier_of
 from benchmarks.derived.refresh import Kept, kept
 from benchmarks.feed import DAY, START, Ints
-from benchmarks.measure import apart, measured
+from benchmarks.measure import in_fresh_process, measured
 from benchmarks.steps import Bench, silent, stored
 from benchmarks.throughput import warm_spark
 from tidemark.model.collection import Collection
@@ -45,7 +45,7 @@ KINDS: dict[str, WindowKind] = {
     "session, a gap of 20 minutes": Session(HOUR // 3),
 }
 NAME, LAST, WATERMARK = "flights", "none", "1 day"
-TOLD = (Aggregate("flights", Function.COUNT), Aggregate("delay", Function.SUM, "delay"))
+AGGREGATES = (Aggregate("flights", Function.COUNT), Aggregate("delay", Function.SUM, "delay"))
 SCHEMA = "id bigint, carrier string, delay bigint, happened_at timestamp"
 PROVIDERS = {
     "Structured Streaming": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
@@ -60,7 +60,7 @@ def streaming(days: Days, say: Callable[[str], None]) -> list[Result]:
         right = expected(KINDS[kind], days)
         for engine in ("Tidemark", *PROVIDERS):
             say(f"{days.days} days of {days.rows:,} flights, windows by {engine}: {kind}")
-            told, answer = apart(_lived, engine, kind, days)
+            figures, answer = in_fresh_process(_lived, engine, kind, days)
             flights = days.days * days.rows - sum(counted for counted, _ in answer.values())
             same = sum(answer.get(window) == values for window, values in right.items())
             wrong = len(answer.keys() - right.keys())
@@ -70,7 +70,7 @@ def streaming(days: Days, say: Callable[[str], None]) -> list[Result]:
                 {
                     "engine": engine,
                     "kind": kind,
-                    **told,
+                    **figures,
                     "windows": len(right),
                     "right": same,
                     "none": wrong,
@@ -99,8 +99,8 @@ def expected(kind: WindowKind, days: Days) -> Answer:
 
 
 def _answer(carrier: Ints, *columns: Ints) -> Answer:
-    told = zip(carrier.tolist(), *(column.tolist() for column in columns), strict=True)
-    return {(carrier_of(one), start, end): (flights, delay) for one, start, end, flights, delay in told}
+    rows = zip(carrier.tolist(), *(column.tolist() for column in columns), strict=True)
+    return {(carrier_of(one), start, end): (flights, delay) for one, start, end, flights, delay in rows}
 
 
 def _lived(engine: str, kind: str, days: Days) -> tuple[Result, Answer]:
@@ -116,12 +116,12 @@ def _lived(engine: str, kind: str, days: Days) -> tuple[Result, Answer]:
             with measured() as cost:
                 life.day(day)
             costs.append(cost)
-        told = life.told()
+        figures = life.sizes()
         _land_last(days, folder / "landing")
         life.day(days.days)
         answer = {window: values for window, values in life.answer().items() if window[0] != LAST}
         last = costs[len(costs) // 2 :]
-        told |= {
+        figures |= {
             "cpu_seconds": round(median(cost.cpu_total for cost in last), 3),
             "seconds": round(median(cost.seconds for cost in last), 3),
             "late": _late(days),
@@ -129,7 +129,7 @@ def _lived(engine: str, kind: str, days: Days) -> tuple[Result, Answer]:
             "rows": days.rows,
         }
         life.close()
-    return told, answer
+    return figures, answer
 
 
 def _land_last(days: Days, landing: Path) -> None:
@@ -141,7 +141,7 @@ def _land_last(days: Days, landing: Path) -> None:
 
 
 def _late(days: Days) -> int:
-    """Flights told on a day after the one they happened on."""
+    """Flights reported on a day after the one they happened on."""
     return sum(int((happened < START + day * DAY).sum()) for day, (_, _, happened) in enumerate(days.drawn))
 
 
@@ -160,7 +160,7 @@ class _Ours:
     def day(self, day: int) -> None:
         self._source.certified_day(Interval(START + day * DAY, START + (day + 1) * DAY))
         if self._windows is None:
-            windows = Windows(("carrier",), "happened_at", self._kind, TOLD)
+            windows = Windows(("carrier",), "happened_at", self._kind, AGGREGATES)
             self._windows = kept(
                 self.spark, "windows", Derived((NAME,), Definition(windows=windows)), self._folder / "root"
             )
@@ -173,7 +173,7 @@ class _Ours:
         rows = self._windows.frame().selectExpr("carrier", *bounds, "flights", "delay").collect()
         return {(carrier, start, end): (flights, delay) for carrier, start, end, flights, delay in rows}
 
-    def told(self) -> Result:
+    def sizes(self) -> Result:
         assert self._windows is not None
         kept_bytes, _ = stored(self._source.folder)
         answer_bytes, _ = stored(self._windows.bench.folder)
@@ -197,22 +197,22 @@ class _Streamed:
             else F.session_window("happened_at", f"{kind.gap} microseconds")  # type: ignore[union-attr]
         )
         grouped = flights.withWatermark("happened_at", WATERMARK).groupBy("carrier", window.alias("window"))
-        told = grouped.agg(F.count("*").alias("flights"), F.sum("delay").alias("delay"))
-        writer = told.writeStream.outputMode("append").option("checkpointLocation", f"file://{folder}/checkpoint")
+        windows = grouped.agg(F.count("*").alias("flights"), F.sum("delay").alias("delay"))
+        writer = windows.writeStream.outputMode("append").option("checkpointLocation", f"file://{folder}/checkpoint")
         self._query = writer.format("parquet").option("compression", "zstd").start(f"file://{folder}/out")
         self._memory = 0
 
     def day(self, day: int) -> None:
         self._query.processAllAvailable()
-        held = [state.memoryUsedBytes for one in self._query.recentProgress for state in one.stateOperators]
-        self._memory = max(self._memory, *held, 0)
+        used = [state.memoryUsedBytes for one in self._query.recentProgress for state in one.stateOperators]
+        self._memory = max(self._memory, *used, 0)
 
     def answer(self) -> Answer:
         bounds = ("unix_micros(window.start) as _start", "unix_micros(window.end) as _end")
         found = self.spark.read.parquet(f"file://{self._folder}/out").selectExpr("carrier", *bounds, "flights", "delay")
         return {(carrier, start, end): (flights, delay) for carrier, start, end, flights, delay in found.collect()}
 
-    def told(self) -> Result:
+    def sizes(self) -> Result:
         disk, _ = stored(self._folder / "checkpoint" / "state")
         answer_bytes, _ = stored(self._folder / "out")
         return {"state_memory": self._memory, "state_disk": disk, "answer_bytes": answer_bytes, "input_bytes": 0}

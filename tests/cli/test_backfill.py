@@ -30,20 +30,20 @@ def rows(shell: Shell, name: str) -> Any:
 
 def test_a_range_is_brought_through_all_steps_and_each_day_reported(events: Shell) -> None:
     ten_days(events)
-    told = events.json("backfill", "events", *RANGE, "--intervals", "3")
-    assert (told["outcome"], told["complete_below_text"], told["waits_for"]) == (
+    report = events.json("backfill", "events", *RANGE, "--intervals", "3")
+    assert (report["outcome"], report["complete_below_text"], report["waits_for"]) == (
         "applied",
         "2024-01-08T00:00:00Z",
         None,
     )
-    days = {day["lower"][:10]: day for day in told["intervals"]}
+    days = {day["lower"][:10]: day for day in report["intervals"]}
     assert [day["standing"] for day in days.values()] == ["complete"] * 7
     assert (days["2024-01-05"]["files"], days["2024-01-05"]["rows"], days["2024-01-05"]["dead"]) == (2, 2, 1)
     assert (days["2024-01-03"]["files"], days["2024-01-03"]["rows"]) == (0, 0)
     assert len(rows(events, "events")) == 6
 
     again = events.json("backfill", "events", *RANGE)
-    assert (again["outcome"], again["intervals"]) == ("nothing to do", told["intervals"])
+    assert (again["outcome"], again["intervals"]) == ("nothing to do", report["intervals"])
     said = events.ok("backfill", "events", "--from", "2024-01-06", "--to", "2024-01-09").out
     assert "complete below 2024-01-10T00:00:00Z" in said
     assert said.count("complete") == 5
@@ -83,10 +83,10 @@ def test_a_bad_day_stops_no_other_and_a_retry_reads_only_it(events: Shell) -> No
     assert "a.csv" in error
     status = events.json("status", "events")
     assert status["complete_below_text"] == "2024-01-03T00:00:00Z"
-    told = json.loads(events("backfill", "events", *RANGE, "--json").out)
-    standing = [day["standing"] for day in told["done"]]
+    report = json.loads(events("backfill", "events", *RANGE, "--json").out)
+    standing = [day["standing"] for day in report["done"]]
     assert standing == ["complete"] * 2 + ["ingested"] + ["missing"] + ["waiting"] * 3
-    assert told["done"][3]["refused"] == 1
+    assert report["done"][3]["refused"] == 1
 
     before = events.json("status", "events")["version"]
     bad.write_text("id,amount,at\nx,4,2024-01-04T10:00:00Z\n")
@@ -108,22 +108,22 @@ def test_days_that_have_not_landed_are_named(events: Shell) -> None:
 
 def test_days_behind_a_hole_are_ingested_and_wait(events: Shell) -> None:
     ten_days(events)
-    told = events.json("backfill", "events", "--from", "2024-01-04", "--to", "2024-01-07")
-    assert told["waits_for"] == "[2024-01-01T00:00:00Z, 2024-01-04T00:00:00Z)"
-    assert [day["standing"] for day in told["intervals"]] == ["waiting"] * 4
-    told = events.json("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-05")
-    assert told["complete_below_text"] == "2024-01-08T00:00:00Z", "what waited is sealed, too"
+    report = events.json("backfill", "events", "--from", "2024-01-04", "--to", "2024-01-07")
+    assert report["waits_for"] == "[2024-01-01T00:00:00Z, 2024-01-04T00:00:00Z)"
+    assert [day["standing"] for day in report["intervals"]] == ["waiting"] * 4
+    report = events.json("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-05")
+    assert report["complete_below_text"] == "2024-01-08T00:00:00Z", "what waited is sealed, too"
 
 
 def test_a_preview_says_what_would_be_read_and_does_nothing(events: Shell) -> None:
     ten_days(events)
     events.ok("backfill", "events", "--date", "2024-01-01")
     before = events.json("status", "events")["version"]
-    told = events.json("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-12", "--preview")
-    assert (told["asked"], told["complete_before"], told["runs"], told["rows"]) == (12, 1, 1, None)
-    landed = [day["landed"] for day in told["intervals"]]
+    report = events.json("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-12", "--preview")
+    assert (report["asked"], report["complete_before"], report["runs"], report["rows"]) == (12, 1, 1, None)
+    landed = [day["landed"] for day in report["intervals"]]
     assert landed == ["landed", "empty", *["landed"] * 7, "not landed", "not landed"]
-    assert told["intervals"][3]["files"] == 2
+    assert report["intervals"][3]["files"] == 2
     said = events.ok("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-12", "--preview").out
     assert "11 intervals in 1 run: 8 landed, 1 without files, 2 not landed, 1 complete and left out" in said
     assert "rows unknown; about 1 minute here, 1 as runs of Airflow" in said
@@ -133,11 +133,11 @@ def test_a_preview_says_what_would_be_read_and_does_nothing(events: Shell) -> No
 def test_a_preview_counts_the_rows_of_parquet(shell: Shell) -> None:
     COLLECTIONS["people"][1](shell)
     shell.ok("init", shell.declared(PEOPLE))
-    told = shell.json("backfill", "people", "--from", "2024-01-01", "--to", "2024-01-02", "--preview")
-    assert [day["rows"] for day in told["intervals"]] == [2, 3]
+    report = shell.json("backfill", "people", "--from", "2024-01-01", "--to", "2024-01-02", "--preview")
+    assert [day["rows"] for day in report["intervals"]] == [2, 3]
     (shell.landing / "people" / "2024-01-02" / "b.parquet").write_text("no Parquet")
-    told = shell.json("backfill", "people", "--from", "2024-01-01", "--to", "2024-01-02", "--preview")
-    assert [day["rows"] for day in told["intervals"]] == [2, None]
+    report = shell.json("backfill", "people", "--from", "2024-01-01", "--to", "2024-01-02", "--preview")
+    assert [day["rows"] for day in report["intervals"]] == [2, None]
 
 
 def test_files_that_changed_are_read_again_if_asked(shell: Shell) -> None:
@@ -146,13 +146,13 @@ def test_files_that_changed_are_read_again_if_asked(shell: Shell) -> None:
     shell.ok("backfill", "events", *RANGE)
     shell.events(2, "id2,2,10:00", "more,7,11:00")
     assert shell.json("backfill", "events", *RANGE)["outcome"] == "nothing to do"
-    told = shell.json("backfill", "events", *RANGE, "--again")
-    second = told["intervals"][1]
+    report = shell.json("backfill", "events", *RANGE, "--again")
+    second = report["intervals"][1]
     assert (second["files"], second["rows"], second["corrected"], second["written"]) == (1, 1, 1, 1)
     assert sum("more" in str(row) for row in shell.json("as-of", "events")["rows"]) == 1
 
 
-def test_what_makes_no_sense_is_told_in_one_line(events: Shell) -> None:
+def test_what_makes_no_sense_is_refused_in_one_line(events: Shell) -> None:
     assert "which days?" in events.refused("backfill", "events", code=2)
     assert "swap them" in events.refused("backfill", "events", "--from", "2024-01-05", "--to", "2024-01-01", code=2)
     for option in ("--again", "--preview"):
@@ -162,7 +162,7 @@ def test_what_makes_no_sense_is_told_in_one_line(events: Shell) -> None:
     assert "which days?" in events.refused("backfill", "stock", "--preview", code=2)
 
 
-def test_a_landing_that_is_not_there_is_told_once(events: Shell) -> None:
+def test_a_landing_that_is_not_there_is_reported_once(events: Shell) -> None:
     nowhere = str(events.landing / "nowhere")
     said = events("backfill", "events", *RANGE, "--intervals", "2", "--landing", nowhere)
     (error,) = [line for line in said.err.splitlines() if line.startswith("error: ")]

@@ -168,7 +168,7 @@ def test_a_day_whose_only_file_nearly_matches_is_no_empty_day(events: Shell, nam
     assert events.ok("ingest", "events", "--date", "2024-01-01").out.startswith("nothing to do")
 
 
-def test_an_empty_day_says_what_lies_there_and_does_not_match(events: Shell) -> None:
+def test_an_empty_day_names_its_files_that_do_not_match(events: Shell) -> None:
     events.land("events/2024-01-01/notes.txt", "")
     events.land("events/2024-01-01/_part.csv", "")
     events.land("events/2024-01-01/.a.csv.gz", "")

@@ -358,7 +358,7 @@ def test_one_collection_that_cannot_be_read_hides_no_other_and_is_named(events: 
         "more",
     ]
     assert "error: collection damaged: " in said.err
-    told = events("status", "--json")
-    assert told.code == 1
-    assert [seen["collection"] for seen in told.document["done"]] == ["events", "more"]
-    assert told.document["error"]["message"].startswith("collection damaged: versions/")
+    shown = events("status", "--json")
+    assert shown.code == 1
+    assert [seen["collection"] for seen in shown.document["done"]] == ["events", "more"]
+    assert shown.document["error"]["message"].startswith("collection damaged: versions/")

@@ -234,13 +234,13 @@ def test_durations(micros: int, text: str) -> None:
 
 
 def test_a_run_of_several_modes_says_of_which_commits_it_tells_why() -> None:
-    told = {"outcome": "applied", "version": 5, "commits": 3, "mode": "by_key", "why": "first build", "consumed": {}}
-    told |= {"upper_text": "2024-01-04", "rows_read": 7, "added": 2, "retracted": 1}
-    assert line_of(told | {"modes": {"whole": 1, "by_key": 2}}) == (
+    result = {"outcome": "applied", "version": 5, "commits": 3, "mode": "by_key", "why": "first build", "consumed": {}}
+    result |= {"upper_text": "2024-01-04", "rows_read": 7, "added": 2, "retracted": 1}
+    assert line_of(result | {"modes": {"whole": 1, "by_key": 2}}) == (
         "applied: corrected to 2024-01-04 in 3 commits, 1 whole (first build) and 2 by key: "
         "7 rows read, 1 retracted and 2 added, version 5"
     )
-    assert ", whole (first build): 7" in line_of(told | {"modes": {"whole": 3}})
+    assert ", whole (first build): 7" in line_of(result | {"modes": {"whole": 3}})
     assert line_of({"outcome": "applied", "version": 8, "trace_upper": 5, "trace_upper_text": "2024-01-04"}) == (
         "applied: trace upper 2024-01-04, version 8"
     )

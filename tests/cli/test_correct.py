@@ -1,4 +1,4 @@
-"""Days that are run again from a shell: what changed is told in a line, and what cannot be is refused in one."""
+"""Days that are run again from a shell: what changed is reported in a line, and what cannot be is refused in one."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_a_corrected_day_says_what_differs(corrected: Shell) -> None:
     assert "1 file corrected, 1 row retracted and 2 added" in corrected.ok("log", "events").out
     assert "nothing to do" in corrected.ok("ingest", "events", "--date", "2024-01-02").out
     corrected.moved("events")
-    held = [(row["id"], row["amount"]) for row in corrected.json("as-of", "events")["rows"]]
-    assert held == [("a", 1), ("b", 1), ("b", 9), ("c", 1), ("c", 2), ("d", 4)]
+    current = [(row["id"], row["amount"]) for row in corrected.json("as-of", "events")["rows"]]
+    assert current == [("a", 1), ("b", 1), ("b", 9), ("c", 1), ("c", 2), ("d", 4)]
 
 
 def test_files_that_are_gone_count_on_unless_they_are_said_to_be_removed(corrected: Shell) -> None:

@@ -38,42 +38,44 @@ def test_every_app_runs_its_step(events: Shell) -> None:
     common = ["--root", str(events.root), "--collection", "events"]
     day = ["--lower", "2024-01-01", "--upper", "2024-01-02"]
     more = {"ingest": ["--landing", str(events.landing)], "gate": ["--gate", "trace"]}
-    told = {}
+    results = {}
     elsewhere = ("publish", "unpublish")  # which need a table: tests/cli/test_publish.py
     landed = {name: step for name, step in STEPS.items() if step.origin != "derived" and name not in elsewhere}
     for name, step in landed.items():
         words = [*common, *(day if step.intervals.of_run else []), *more.get(name, [])]
         args = jobs_app.parser(name).parse_args(words)
-        told[name] = jobs_app.run(name, args, lambda: InProcess(collection_store(str(events.root), "events")))
-        json.dumps(told[name])
-    assert {name: result["outcome"] for name, result in told.items()} == {
+        results[name] = jobs_app.run(name, args, lambda: InProcess(collection_store(str(events.root), "events")))
+        json.dumps(results[name])
+    assert {name: result["outcome"] for name, result in results.items()} == {
         **{"ingest": "applied", "gate": "nothing to do", "seal": "applied", "drain": "applied"},
         **{"compact": "nothing to do", "replay": "nothing to do", "collect": "nothing to do", "audit": "sound"},
     }
-    assert {(result["step"], result["collection"]) for result in told.values()} == {(name, "events") for name in landed}
+    assert {(result["step"], result["collection"]) for result in results.values()} == {
+        (name, "events") for name in landed
+    }
 
 
 @pytest.fixture
 def tally(events: Shell, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The commands made anew with `tally` declared (tests/support/toy_step.py), over a collection that exists."""
+    """The commands made again with `tally` declared (tests/support/toy_step.py), over a collection that exists."""
     toy_step.declared(monkeypatch)
     made = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
     steps.add_to(made)
 
-    def told(*given: str) -> Any:
+    def invoke(*given: str) -> Any:
         where = {"TIDEMARK_ROOT": str(events.root), "COLUMNS": "150", "TERM": "dumb"}
         return CliRunner().invoke(made, list(given), obj=Settings(runner=InProcess), env=where)
 
-    return told
+    return invoke
 
 
 def test_a_step_of_ones_own_is_a_command(tally: Any) -> None:
     day = ("--date", "2024-01-02")
     said = tally("tally", "events", "--least", "3", "--wait-for", "1h", "--aloud", *day, "--json")
     assert said.exit_code == 0, said.output
-    told = json.loads(said.stdout)
-    (result,) = told["results"]
-    assert (told["step"], told["collection"], result["outcome"]) == ("tally", "events", "applied")
+    printed = json.loads(said.stdout)
+    (result,) = printed["results"]
+    assert (printed["step"], printed["collection"], result["outcome"]) == ("tally", "events", "applied")
     assert (result["at_least"], result["wait_for"], result["aloud"]) == (3, 3_600_000_000, True)
     assert result["of"] == "[2024-01-02T00:00:00Z, 2024-01-03T00:00:00Z)"
     plain = tally("tally", "events")

@@ -34,7 +34,7 @@ def graph(shell: Shell) -> Graph:
 
 
 def test_its_status_says_how_far_its_inputs_are_consumed_and_who_lags(shell: Shell, graph: Graph) -> None:
-    told = shell.ok("status", "delays").out
+    printed = shell.ok("status", "delays").out
     for part in (
         "2024-01-02T00:00:00Z  complete below: no on-time row of an input is missing",
         "flights to 2024-01-02T00:00:00Z (it has more)",
@@ -43,8 +43,8 @@ def test_its_status_says_how_far_its_inputs_are_consumed_and_who_lags(shell: She
         "corrected to 2024-01-02T00:00:00Z, by key: 3 rows read, nothing differs",
         "tidemark ingest carriers --date 2024-01-02",
     ):
-        assert part in told
-    assert "late" not in told
+        assert part in printed
+    assert "late" not in printed
     assert shell.json("status", "delays")["follows"]["waits_for"] == "carriers"
     assert "corrected to 2024-01-02T00:00:00Z" in shell.ok("log", "delays").out
     assert "delays" in shell.ok("status").out
@@ -89,8 +89,8 @@ def test_steps_of_the_other_origin_are_refused_and_say_which_is_meant(shell: She
 
 def test_it_says_how_it_is_computed_and_what_its_next_run_does(shell: Shell, graph: Graph) -> None:
     graph.derive("totals", "flights")
-    told = shell.json("explain", "totals")
-    assert (told["mode"], told["next"]["does"]) == ("by_row", "corrects")
+    explained = shell.json("explain", "totals")
+    assert (explained["mode"], explained["next"]["does"]) == ("by_row", "corrects")
     said = shell.ok("explain", "totals", "--queries").out
     assert said.startswith("totals is computed by row: from the rows of its input that changed")
     assert "flights: consumed to nothing yet, readable to 2024-01-03T00:00:00Z" in said
@@ -135,9 +135,9 @@ def test_an_edited_file_is_explained_by_what_would_change(shell: Shell) -> None:
         "flights: consumed to 2024-01-03T00:00:00Z, readable to 2024-01-03T00:00:00Z",
     ):
         assert part in said
-    told = shell.json("explain", edited)
-    assert (told["mode"], told["next"]["does"], told["next"]["mode"]) == ("by_key", "redefines", "whole")
-    assert told["version"] == shell.json("status", "delays")["version"]
+    explained = shell.json("explain", edited)
+    assert (explained["mode"], explained["next"]["does"], explained["next"]["mode"]) == ("by_key", "redefines", "whole")
+    assert explained["version"] == shell.json("status", "delays")["version"]
     kept = shell.declared("name: delays\nfrom: flights\nselect: SELECT id, amount FROM flights\nrefresh: whole\n")
     assert "nothing to do: its inputs have nothing new" in shell.ok("explain", kept).out
 
@@ -193,11 +193,11 @@ def test_what_was_not_looked_at_is_not_called_right(
 ) -> None:
     """Of many windows some are judged: it says how many, and that this is all that it speaks of."""
     some = Frontier(10, 10, {}, judged_by=Judge.LAW, windows=3, left="3 windows were judged, the others were not")
-    for frontier, told in ((some, "as defined, as far as was looked"), (replace(some, left=""), "as defined")):
+    for frontier, verdict in ((some, "as defined, as far as was looked"), (replace(some, left=""), "as defined")):
         report = DefinitionReport("delays", 7, (frontier,))
         monkeypatch.setattr(definition, "verify_definition", lambda *_, report=report, **__: report)
         said = shell.ok("verify", "delays", "--definition").out
-        assert said.rstrip().splitlines()[-1] == f"{told}; version 7: 1 frontier computed again"
+        assert said.rstrip().splitlines()[-1] == f"{verdict}; version 7: 1 frontier computed again"
         assert ("3 windows were judged, the others were not" in said) == bool(frontier.left)
         shown = shell.json("verify", "delays", "--definition")
         assert shown["whole"] is not bool(frontier.left)

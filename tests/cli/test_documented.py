@@ -60,13 +60,13 @@ LINES = [
 ]
 
 
-def id_of(held: object) -> str:
-    return held.name if isinstance(held, Path) else str(held).splitlines()[0][:40]
+def id_of(example: object) -> str:
+    return example.name if isinstance(example, Path) else str(example).splitlines()[0][:40]
 
 
 @pytest.fixture
 def flights(shell: Shell) -> Shell:
-    """The collections of the demo that land, and that of the tutorial, whose files lie beside those of the pages."""
+    """The collections of the demo that land, and that of the tutorial, whose files are beside those of the pages."""
     for name in ("flights", "carriers"):
         path = shell.declared((COLLECTIONS / f"{name}.yaml").read_text(encoding="utf-8"))
         shell.ok("init", path)

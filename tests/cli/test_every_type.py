@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.typed import CASES, Typed, TypedWorld, held
+from support.typed import CASES, Typed, TypedWorld, as_answered
 from support.world import interval
 from tests.cli.conftest import CliRunner, InProcess, Settings, app
 from tidemark.jobs.steps.seal import seal
@@ -44,7 +44,7 @@ def test_what_is_shown_in_a_shell(tmp_path: Path, case: Typed) -> None:
         value = row[name]
         assert (value is None) == (case.row(number)[name] is None)
         if case.of in (ColumnType.STRING, ColumnType.JSON) or value is None:
-            assert value == held(case.row(number)[name], case.of)
+            assert value == as_answered(case.row(number)[name], case.of)
         if value is not None and not (case.of is ColumnType.STRING and not value):
             text = str(value).lower() if isinstance(value, bool) else str(value)
             found = document(world, "as-of", "tides", "--time", "9", "--where", f"{name}={text}")["rows"]

@@ -15,7 +15,7 @@ EVOLVED = PEOPLE.replace("[city, born]", "[tag, town]").replace(
 )
 
 
-def land_anew(shell: Shell) -> None:
+def land_renamed(shell: Shell) -> None:
     """Day 3 under the new names: Ann stays in Bern and has a tag, Cid is new."""
     path = shell.land("people/2024-01-03/a.parquet", b"")
     at = pa.array([datetime(2024, 1, 3, 9, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC"))
@@ -25,7 +25,7 @@ def land_anew(shell: Shell) -> None:
 
 def test_columns_change_between_two_days(shell: Shell) -> None:
     land_people(shell)
-    land_anew(shell)
+    land_renamed(shell)
     shell.ok("init", shell.declared(PEOPLE))
     shell.moved("people", "2024-01-01", "2024-01-02")
     said = shell.ok("init", shell.declared(EVOLVED), "--json")

@@ -27,7 +27,7 @@ def december(shell: Shell) -> Shell:
     return shell
 
 
-def told(text: str) -> Any:
+def parsed(text: str) -> Any:
     return json.loads(text)
 
 
@@ -57,7 +57,7 @@ def test_the_month_goes_as_the_page_says(december: Shell) -> None:
     (batch,) = set(re.findall(r"tidemark quarantine sales (\w+)", failed.err))
     shell.ok("quarantine", "sales", batch)
     assert sales.mend(shell.landing) == 2
-    report = told(shell.ok("backfill", "sales", *MONTH, "--json").out)
+    report = parsed(shell.ok("backfill", "sales", *MONTH, "--json").out)
     assert report["complete_below_text"] == "2025-01-01T00:00:00Z"
     days = {day["lower"][:10]: day for day in report["intervals"]}
     assert (days["2024-12-17"]["rows"], days["2024-12-17"]["late"]) == (500, 50)
@@ -71,6 +71,6 @@ def test_a_corrected_day_is_twenty_rows_that_go_and_twenty_that_come(december: S
     assert sales.correct(shell.landing) == 20
     shell.ok("backfill", "sales", "--from", "2024-12-17", "--to", "2024-12-17", "--again")
     found = shell.ok("changes", "sales", "--after", "2024-12-31T23:59:59.999999Z", "--json", "--limit", "0").out
-    changes = told(found)["rows"]
+    changes = parsed(found)["rows"]
     assert sorted(change["diff"] for change in changes) == [-1] * 20 + [1] * 20
     assert {change["store"] for change in changes} == {"Braga"}

@@ -18,7 +18,7 @@ def full(shell: Shell, retention: str) -> Shell:
     return shell
 
 
-def held(shell: Shell, time: str) -> int:
+def row_count(shell: Shell, time: str) -> int:
     """Rows as known at a time."""
     return len(shell.json("as-of", "events", "--time", time)["rows"])
 
@@ -51,9 +51,9 @@ def test_what_retention_keeps_is_exact_and_the_rest_is_refused_with_the_nearest_
     shell: Shell, retention: str, readable: list[str], gone: str, nearest: str
 ) -> None:
     full(shell, retention)
-    before = {time: held(shell, time) for time in [*readable, gone]}
+    before = {time: row_count(shell, time) for time in [*readable, gone]}
     shell.ok("compact", "events")
-    assert {time: held(shell, time) for time in readable} == {time: before[time] for time in readable}
+    assert {time: row_count(shell, time) for time in readable} == {time: before[time] for time in readable}
     refused = shell.refused("as-of", "events", "--time", gone)
     assert refused.endswith(f"nearest readable: {nearest}"), refused
 
@@ -64,7 +64,7 @@ def test_since_does_not_pass_a_hold_until_it_is_let_go(shell: Shell) -> None:
     placed = shell.json("hold", "events", "report", "--at", at, "--for", "7d")
     assert (placed["outcome"], placed["since_text"]) == ("applied", at)
     shell.ok("compact", "events")
-    assert held(shell, at) == 3
+    assert row_count(shell, at) == 3
     assert shell.json("status", "events")["since_text"] == at
     assert [(one["hold"], one["holds"]) for one in shell.json("hold", "events")["holds"]] == [("report", True)]
     shell.ok("release", "events", "report")
@@ -73,7 +73,7 @@ def test_since_does_not_pass_a_hold_until_it_is_let_go(shell: Shell) -> None:
     assert "no hold" in shell.ok("hold", "events").out
 
 
-def test_a_hold_on_history_that_is_merged_is_refused_with_what_can_be_held(shell: Shell) -> None:
+def test_a_hold_on_history_that_is_merged_is_refused_with_the_nearest_readable_time(shell: Shell) -> None:
     full(shell, "full_merge")
     shell.ok("compact", "events")
     refused = shell.refused("hold", "events", "report", "--at", "2024-01-03")
@@ -105,11 +105,11 @@ def test_a_wrong_retention_is_refused_with_what_may_be_written(shell: Shell) -> 
 def test_adaptive_keeps_what_is_asked_for(shell: Shell) -> None:
     """Somebody asks for day 2 and for the newest: since stays at what was asked."""
     full(shell, "adaptive")
-    held(shell, "2024-01-02T12:00:00Z")
+    row_count(shell, "2024-01-02T12:00:00Z")
     shell.json("as-of", "events")
     shell.ok("compact", "events")
     assert shell.json("status", "events")["since_text"] == "2024-01-02T12:00:00Z"
-    assert held(shell, "2024-01-02T12:00:00Z") == 2
+    assert row_count(shell, "2024-01-02T12:00:00Z") == 2
 
 
 def test_adaptive_keeps_the_ends_of_the_ranges_asked_for(shell: Shell) -> None:
@@ -117,5 +117,5 @@ def test_adaptive_keeps_the_ends_of_the_ranges_asked_for(shell: Shell) -> None:
     ends = [f"2024-01-{day:02d}T23:59:59.999999Z" for day in range(1, 8)]
     shell.json("changes", "events", "--after", ends[1], "--upto", ends[3])
     shell.ok("compact", "events")
-    assert [held(shell, end) for end in ends] == [1, 2, 3, 4, 5, 6, 7]
+    assert [row_count(shell, end) for end in ends] == [1, 2, 3, 4, 5, 6, 7]
     assert "nearest readable" in shell.refused("as-of", "events", "--time", "2024-01-03T12:00:00Z")

@@ -31,8 +31,8 @@ NEW_YEAR = 1_704_067_200_000
 def message(op: str, id: int, city: str | None, ts_ms: int, lsn: int) -> str:
     image = {"id": id, "city": city}
     before, after = (image, None) if op == "d" else (None, image)
-    told = {"op": op, "before": before, "after": after, "source": {"ts_ms": ts_ms, "lsn": lsn}}
-    return json.dumps({"schema": None, "payload": told}) + "\n"
+    payload = {"op": op, "before": before, "after": after, "source": {"ts_ms": ts_ms, "lsn": lsn}}
+    return json.dumps({"schema": None, "payload": payload}) + "\n"
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_late_rows_are_listed_by_when_they_happened(late_letters: Shell) -> None
 
 
 def test_what_was_replayed_is_read_without_a_day_more(late_letters: Shell) -> None:
-    """Status, the step that is due and the log tell what is complete and what is known apart."""
+    """Status, the step that is due and the log distinguish what is complete from what is known."""
     shell = late_letters
     shell.moved("events")
     before = shell.json("as-of", "events")["rows"]
@@ -179,14 +179,14 @@ def test_the_commands_of_late_are_found_by_help(shell: Shell) -> None:
 
 
 def test_a_column_named_as_a_word_of_the_table_is_shown_beside_it() -> None:
-    told = {
+    metadata = {
         "_replayed_by": None,
         "_reason": "below since",
         "_lateness": 1,
         "_original_event_time": 0,
         "_applied": False,
     }
-    shown = _late_row({"id": 1, "reason": "paid", "row": 5, **told, "_row": 9}, *FIRST_ROW[Format.PARQUET])
+    shown = _late_row({"id": 1, "reason": "paid", "row": 5, **metadata, "_row": 9}, *FIRST_ROW[Format.PARQUET])
     assert (shown["reason"], shown["reason (column)"]) == ("below since", "paid")
     assert (shown["row"], shown["row (column)"]) == (10, 5)
 
@@ -195,5 +195,5 @@ def test_a_late_row_is_found_by_its_line(late_letters: Shell) -> None:
     """As an editor counts lines: from 1, the header included."""
     (line,) = (line for line in late_letters.ok("late", "events").out.splitlines() if "2024-01-01T22" in line)
     assert line.split()[-1] == "2"
-    told = {"_replayed_by": "", "_reason": "", "_lateness": 1, "_original_event_time": 0, "_applied": False, "_row": 0}
-    assert [_late_row(told, *FIRST_ROW[of]).popitem() for of in Format] == [("row", 1), ("line", 1), ("line", 2)]
+    row = {"_replayed_by": "", "_reason": "", "_lateness": 1, "_original_event_time": 0, "_applied": False, "_row": 0}
+    assert [_late_row(row, *FIRST_ROW[of]).popitem() for of in Format] == [("row", 1), ("line", 1), ("line", 2)]

@@ -30,14 +30,14 @@ def readings(shell: Shell) -> Shell:
     rows = [("a", 1, 1.5, 1), ("a", 1, 2.5, 3), ("a", 2, None, 2), ("b", 1, 9.0, 5)]
     folder = shell.landing / "readings" / "2024-01-01"
     folder.mkdir(parents=True)
-    told = [
+    records = [
         {
             "sensor": sensor, "place": place, "speed": speed, "step": hour,
             "seen": f"2024-01-01T{hour:02}:00:00Z", "at": f"2024-01-01T{hour:02}:30:00Z",
         }
         for sensor, place, speed, hour in rows
     ]  # fmt: skip
-    (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+    (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
     shell.ok("ingest", "readings", "--date", "2024-01-01")
     shell.ok("gate", "readings", "unsealed")
     shell.ok("seal", "readings")

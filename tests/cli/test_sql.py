@@ -125,7 +125,7 @@ class Terminal:
     """The command on a terminal of its own."""
 
     def __init__(self, root: Path, state: Path) -> None:
-        self.pid, self._held = pty.fork()
+        self.pid, self._descriptor = pty.fork()
         if not self.pid:  # pragma: no cover (the child)
             os.environ.update(PYTHONPATH=str(INCLUDE), XDG_STATE_HOME=str(state), TERM="dumb")
             os.execv(sys.executable, [sys.executable, "-c", START, "--root", str(root), "sql"])
@@ -139,10 +139,10 @@ class Terminal:
             os.kill(self.pid, signal.SIGKILL)
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
-        os.close(self._held)
+        os.close(self._descriptor)
 
     def type(self, text: str) -> None:
-        os.write(self._held, text.encode())
+        os.write(self._descriptor, text.encode())
 
     def interrupted(self) -> None:
         """Interrupt what runs; once more, as a person does, where a busy machine did not hear it."""
@@ -158,8 +158,8 @@ class Terminal:
         found, end = "", time.monotonic() + seconds
         while message not in found:
             assert time.monotonic() < end, f"{message!r} did not come: {found!r}"
-            if select.select([self._held], [], [], 0.2)[0]:
-                found += os.read(self._held, 4096).decode(errors="replace")
+            if select.select([self._descriptor], [], [], 0.2)[0]:
+                found += os.read(self._descriptor, 4096).decode(errors="replace")
         return found
 
 

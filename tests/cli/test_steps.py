@@ -73,7 +73,7 @@ def land_a_third_day(shell: Shell, name: str) -> None:
 
 
 COLLECTIONS = {"events": (EVENTS, land_events), "stock": (STOCK, land_stock), "people": (PEOPLE, land_people)}
-HELD = {
+CURRENT = {
     ("events", 1): [("a", 1, 1), ("b", 2, 1)],
     ("events", 2): [("a", 1, 2), ("b", 2, 1), ("c", 3, 1)],
     ("events", 3): [("a", 1, 2), ("b", 2, 1), ("c", 3, 1), ("d", 4, 1)],
@@ -95,16 +95,16 @@ def test_three_days_from_init_to_compact(shell: Shell, name: str) -> None:
     for day in (1, 2, 3):
         shell.moved(name, f"2024-01-{day:02d}")
         rows = shell.json("as-of", name)["rows"]
-        assert sorted(tuple(row.values()) for row in rows) == HELD[name, day]
-    one = HELD[name, 3][0]
+        assert sorted(tuple(row.values()) for row in rows) == CURRENT[name, day]
+    one = CURRENT[name, 3][0]
     by_first_key = ("--where", f"{next(iter(rows[0]))}={one[0]}")
     assert [tuple(row.values()) for row in shell.json("as-of", name, *by_first_key)["rows"]] == [one]
     assert shell.json("status", name)["debt"]["compactions"] == 1
     assert shell.json("compact", name)["results"][0]["merges"] == 1
     shell.ok("gate", name, "compaction")
-    assert sorted(tuple(row.values()) for row in shell.json("as-of", name)["rows"]) == HELD[name, 3]
-    held = shell.json("as-of", name, "--time", "2024-01-01T23:59:59.999999Z")["rows"]
-    assert sorted(tuple(row.values()) for row in held) == HELD[name, 1]
+    assert sorted(tuple(row.values()) for row in shell.json("as-of", name)["rows"]) == CURRENT[name, 3]
+    first_day = shell.json("as-of", name, "--time", "2024-01-01T23:59:59.999999Z")["rows"]
+    assert sorted(tuple(row.values()) for row in first_day) == CURRENT[name, 1]
     assert shell.json("verify", name, "--data")["sound"]
     assert shell.json("status", name)["next_step"] == f"tidemark ingest {name} --date 2024-01-04"
 
@@ -344,8 +344,8 @@ def test_what_has_landed_of_a_day_that_goes_on_is_taken_and_says_why(shell: Shel
         == "nothing to do"
     )
     shell.land("events/2024-01-01/b.csv", "id,amount,at\nb,2,2024-01-01T11:00:00Z\n")
-    (told,) = shell.json("ingest", "events", "--date", "2024-01-01")["results"]
-    assert (told["rows"], told["cut"]) == (1, {"reason": "end_of_input"})
+    (result,) = shell.json("ingest", "events", "--date", "2024-01-01")["results"]
+    assert (result["rows"], result["cut"]) == (1, {"reason": "end_of_input"})
     assert "cut" not in shell.ok("log", "events", "-n", "1").out
     slip = shell.refused("ingest", "events", "--date", "2024-01-02", "--cut", "explcit", code=2)
     assert "did you mean 'explicit'" in slip

@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-c", "from tidemark.cli import app; app()"]
 QUESTIONS = (["status"], ["status", "events"], ["log", "events"], ["log", "events", "--json"], ["hold", "events"])
 
 
-def told(shell: Shell, words: Sequence[str], redirected: str) -> tuple[int, str, str]:
+def answer(shell: Shell, words: Sequence[str], redirected: str) -> tuple[int, str, str]:
     """What a command of a process of its own answers, its streams redirected as a shell does it."""
     where = {"PYTHONPATH": str(Path(tidemark.__file__).parent.parent), "TIDEMARK_ROOT": str(shell.root)}
     script = f'exec "$@" {redirected}'
@@ -35,20 +35,20 @@ def told(shell: Shell, words: Sequence[str], redirected: str) -> tuple[int, str,
 
 @pytest.mark.parametrize("words", QUESTIONS, ids=" ".join)
 def test_nobody_listens(events: Shell, words: Sequence[str]) -> None:
-    assert told(events, words, ">&-") == (0, "", "")
-    code, out, _ = told(events, words, "2>&-")
+    assert answer(events, words, ">&-") == (0, "", "")
+    code, out, _ = answer(events, words, "2>&-")
     assert (code, bool(out)) == (0, True)
 
 
 def test_an_error_that_nobody_hears_is_an_error(events: Shell) -> None:
-    assert told(events, ["status", "other"], ">&- 2>&-") == (1, "", "")
-    assert told(events, ["status", "other"], "2>&-") == (1, "", "")
+    assert answer(events, ["status", "other"], ">&- 2>&-") == (1, "", "")
+    assert answer(events, ["status", "other"], "2>&-") == (1, "", "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 @pytest.mark.parametrize("words", QUESTIONS, ids=" ".join)
-def test_an_output_that_is_full_is_told_in_one_line(events: Shell, words: Sequence[str]) -> None:
-    assert told(events, words, ">/dev/full") == (1, "", "error: No space left on device\n")
+def test_an_output_that_is_full_is_reported_in_one_line(events: Shell, words: Sequence[str]) -> None:
+    assert answer(events, words, ">/dev/full") == (1, "", "error: No space left on device\n")
 
 
 def test_an_interrupted_command_says_so(events: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

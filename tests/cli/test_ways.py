@@ -63,8 +63,8 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def ways(shell: Shell, path: str) -> dict[str, Any]:
-    told: dict[str, Any] = shell.json("explain", path)["ways"]
-    return told
+    found: dict[str, Any] = shell.json("explain", path)["ways"]
+    return found
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda path: path.stem)

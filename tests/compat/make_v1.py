@@ -128,19 +128,19 @@ def pass_day(world: World, name: str, day: int) -> None:
 
 
 def landed(world: World, name: str, day: int) -> dict[str, list[dict[str, Any]]]:
-    """The files of a day. Of full snapshots: what there is at its end, once nothing, and none at all on another day."""
+    """The files of a day. Of full snapshots: the rows at its end, once no rows, and no file at all on another day."""
     if name == "typed":
         return {}
     if name == "dumped":
-        held = [{"k": k, "v": "ab"[(k + day) % 2]} for k in range(day, day + 3)] * (1 + day % 2)
-        return {} if day == 2 else {"a": [] if day == 3 else held}
+        current = [{"k": k, "v": "ab"[(k + day) % 2]} for k in range(day, day + 3)] * (1 + day % 2)
+        return {} if day == 2 else {"a": [] if day == 3 else current}
     names = {column.name for column in world.state.collection.columns}
-    told = rows_of(day)
-    for each in told:
+    rows = rows_of(day)
+    for each in rows:
         each |= {"w": day, "u": each["v"]} if "w" in names else {}
     if "u" in names:
-        told = [{column: cell for column, cell in each.items() if column != "v"} for each in told]
-    return {"a": told} if day else {"a": told[:3], "b": told[3:]}
+        rows = [{column: cell for column, cell in each.items() if column != "v"} for each in rows]
+    return {"a": rows} if day else {"a": rows[:3], "b": rows[3:]}
 
 
 def land_typed(world: World, day: int) -> None:
@@ -176,7 +176,7 @@ def land_typed(world: World, day: int) -> None:
 def answers(store: ObjectStore, state: Arrangement, times: Sequence[int] = ()) -> dict[str, Any]:
     """What can be read (at all times by default), and when nothing can."""
 
-    def told(ask: Callable[[], pa.Table]) -> Any:
+    def answered(ask: Callable[[], pa.Table]) -> Any:
         try:
             return [list(each) for each in plain_rows(ask())]
         except InvalidUsage:
@@ -190,12 +190,12 @@ def answers(store: ObjectStore, state: Arrangement, times: Sequence[int] = ()) -
             [
                 time,
                 happened,
-                told(lambda time=time, happened=happened: as_of(store, state, time=time, event_time=happened)),
+                answered(lambda time=time, happened=happened: as_of(store, state, time=time, event_time=happened)),
             ]
             for time in times
             for happened in (None, state.seal - 15)
         ],
-        "changes": told(lambda: changes(store, state, after=-1 if state.since == 0 else state.since)),
+        "changes": answered(lambda: changes(store, state, after=-1 if state.since == 0 else state.since)),
         "late": [list(each.values()) for each in late_rows(store, state, limit=100).rows],
         "quarantined": [batch.id for batch in state.quarantined],
         "holds": [[hold.name, hold.since] for hold in state.holds],
@@ -216,14 +216,14 @@ def a_day_more(folder: Path, name: str, landing: Path) -> dict[str, Any]:
 
 def files(folder: Path) -> dict[str, str]:
     """Every file of a collection, with its SHA-256."""
-    held = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in held}
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def make(target: Path, scratch: Path) -> None:
     """Write all collections and their answers."""
     landing._token = lambda status: f"{status.st_size} bytes"
-    told = {}
+    recorded = {}
     for name, declared in COLLECTIONS.items():
         numbers = count(1)
         writer.uuid4 = ingest_kernel.uuid4 = lambda numbers=numbers: SimpleNamespace(hex=f"file{next(numbers):05}")
@@ -232,8 +232,8 @@ def make(target: Path, scratch: Path) -> None:
         found = answers(world.truth, world.state)
         shutil.copytree(target / name, scratch / "copies" / name)
         more = a_day_more(scratch / "copies" / name, name, scratch / name)
-        told[name] = {"files": files(target / name), "answers": found, "a day more": more}
-    (target / ANSWERS).write_text(json.dumps(told, indent=None, separators=(",", ":"), allow_nan=False) + "\n")
+        recorded[name] = {"files": files(target / name), "answers": found, "a day more": more}
+    (target / ANSWERS).write_text(json.dumps(recorded, indent=None, separators=(",", ":"), allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ V2 = Path(__file__).parent / "v2"
 DAYS = {"tides": 6, "counted": 6, "updated": 6, "upserted": 6, "messages": 3, "dumped": 5, "typed": 3}
 """How many days each lives; the day after is what a later version adds to a copy."""
 DERIVED = "counted"
-APART = ("tides", "counted", "upserted")
+SEPARATE = ("tides", "counted", "upserted")
 """The collections whose tables of parts and leaves of the ledger are objects, however small."""
 VALUE = (Column("v", ColumnType.STRING), Column("w", ColumnType.INT))
 RENAMED = (Column("u", ColumnType.STRING), Column("w", ColumnType.INT))
@@ -133,7 +133,7 @@ def pass_day(sea: Sea, name: str, day: int) -> None:
 
 
 def landed(world: World, name: str, day: int) -> dict[str, list[dict[str, Any]]]:
-    """The files of a day. Of full snapshots: what there is at its end."""
+    """The files of a day. Of full snapshots: the rows at its end."""
     if name == "typed":
         return {}
     if name == "dumped":
@@ -193,9 +193,9 @@ def a_day_more(folder: Path, name: str, scratch: Path) -> dict[str, Any]:
 
 @contextmanager
 def as_objects(name: str) -> Iterator[None]:
-    """Where the collection is one of these, nothing is small enough to be held in its state."""
+    """Where the collection is one of these, nothing is small enough to be kept in its state."""
     was = parts_table.SMALL
-    parts_table.SMALL = 0 if name in APART else was
+    parts_table.SMALL = 0 if name in SEPARATE else was
     try:
         yield
     finally:
@@ -205,7 +205,7 @@ def as_objects(name: str) -> Iterator[None]:
 def make(target: Path, scratch: Path) -> None:
     """Write all collections and their answers."""
     landing._token = lambda status: f"{status.st_size} bytes"
-    told = {}
+    recorded = {}
     for name in (name for name in COLLECTIONS if name != "tides"):
         numbers = count(1)
         writer.uuid4 = ingest_kernel.uuid4 = lambda numbers=numbers: SimpleNamespace(hex=f"file{next(numbers):05}")
@@ -216,8 +216,8 @@ def make(target: Path, scratch: Path) -> None:
         found = answers(made.truth, made.state)
         shutil.copytree(target, scratch / f"copy of {name}")
         more = a_day_more(scratch / f"copy of {name}" / name, name, scratch / f"landing of {name}")
-        told[name] = {"files": files(target / name), "answers": found, "a day more": more}
-    (target / ANSWERS).write_text(json.dumps(told, indent=None, separators=(",", ":"), allow_nan=False) + "\n")
+        recorded[name] = {"files": files(target / name), "answers": found, "a day more": more}
+    (target / ANSWERS).write_text(json.dumps(recorded, indent=None, separators=(",", ":"), allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -39,10 +39,10 @@ def document(path: Path) -> Any:
     number = re.match(rb'\s*\{\s*"format"\s*:\s*(\d+)', data)
     if number and int(number[1]) > FORMAT:
         raise Unreadable(f"format {int(number[1])}")
-    held = json.loads(data)
-    if isinstance(held, list):
-        return {"format": 1, "parts": held}
-    return _named_as_today(held) if held["format"] == 1 else held
+    content = json.loads(data)
+    if isinstance(content, list):
+        return {"format": 1, "parts": content}
+    return _named_as_today(content) if content["format"] == 1 else content
 
 
 NAMES_OF_FORMAT_1 = {
@@ -58,10 +58,10 @@ def _named_as_today(record: dict[str, Any]) -> dict[str, Any]:
     """A version of format 1, its change and state with the names of today."""
     for holder in ("change", "checkpoint"):
         if record.get(holder):
-            held = {NAMES_OF_FORMAT_1.get(name, name): value for name, value in record[holder].items()}
+            fields = {NAMES_OF_FORMAT_1.get(name, name): value for name, value in record[holder].items()}
             # The seal said both: that all was known, and that all had come.
-            seal = held.get("seal" if holder == "checkpoint" else "upper")
-            record[holder] = held if seal is None else {**held, "complete_below": seal}
+            seal = fields.get("seal" if holder == "checkpoint" else "upper")
+            record[holder] = fields if seal is None else {**fields, "complete_below": seal}
     return record
 
 
@@ -140,13 +140,13 @@ def _evict(state: State) -> None:
     ]
     state["ahead"] = [batch for batch in state.get("ahead", []) if batch["last_time"] >= upper]
     state["remembered"] = [batch for batch in state.get("remembered", []) if batch["last_event_time"] >= bound]
-    told = set(told_times(state))
+    announced = set(announced_times(state))
     for snapshot in learned(state, upper - 1):
-        (told.discard if effect_of(snapshot) == "withdrawn" else told.add)(time_of(snapshot))
+        (announced.discard if effect_of(snapshot) == "withdrawn" else announced.add)(time_of(snapshot))
     state["snapshots"] = [snapshot for snapshot in state["snapshots"] if known_at(snapshot) >= upper]
     kept = max(state.get("corrected_from", 0), state["complete_below"] - reprocessed(state))
     kept = min([kept, *map(time_of, state["snapshots"])])
-    state["told"] = {"runs": [{"first": at, "step": 0, "count": 1} for at in sorted(told) if at >= kept]}
+    state["told"] = {"runs": [{"first": at, "step": 0, "count": 1} for at in sorted(announced) if at >= kept]}
     state["forgotten_below"] = max(0, bound) if keyed else 0
 
 
@@ -160,7 +160,7 @@ def _remember(state: State, change: dict[str, Any]) -> None:
     state["forgotten_below"] = max(state["forgotten_below"], change["horizon"])
 
 
-def facts_held(state: State) -> list[dict[str, Any]]:
+def fact_batches(state: State) -> list[dict[str, Any]]:
     """The batches whose rows are facts."""
     return [*state["unsealed"], *state.get("remembered", [])]
 
@@ -171,8 +171,8 @@ def _compact(state: State, change: dict[str, Any]) -> None:
 
 
 def _move(state: State, batch: str, source: str, target: str) -> None:
-    moved = [held for held in state[source] if held["id"] == batch]
-    state[source] = [held for held in state[source] if held["id"] != batch]
+    moved = [each for each in state[source] if each["id"] == batch]
+    state[source] = [each for each in state[source] if each["id"] != batch]
     state[target] += moved
     named = [snapshot for snapshot in state["snapshots"] if snapshot["batch"] == batch]
     for snapshot in named:
@@ -209,7 +209,7 @@ def learned(state: State, time: int) -> list[dict[str, Any]]:
     return sorted((snapshot for snapshot in counting if known_at(snapshot) <= time), key=known_at)
 
 
-def told_times(state: State) -> list[int]:
+def announced_times(state: State) -> list[int]:
     """When the full snapshots in the trace were true, as far as is remembered."""
     runs = state.get("told", {"runs": []})["runs"]
     return [run["first"] + number * run["step"] for run in runs for number in range(run["count"])]
@@ -246,12 +246,12 @@ def horizon(state: State) -> int:
     reach = 0 if late["policy"] != "reemit" else EMPTY if late["max_lateness"] is None else late["max_lateness"]
     complete, upper = state["complete_below"], trace_upper(state)
     floor = max(min(state["since"], complete), complete - reach - corrects)
-    told = [batch["first_event_time"] for batch in state["unsealed"] if batch["last_time"] >= upper]
+    first_times = [batch["first_event_time"] for batch in state["unsealed"] if batch["last_time"] >= upper]
     if not corrects:
-        return max(state["forgotten_below"], min([floor, *told]))
+        return max(state["forgotten_below"], min([floor, *first_times]))
     kept = max(state["corrected_from"], complete - corrects)
-    told += [batch["first_event_time"] for batch in facts_held(state) if batch["interval"]["upper"] > kept]
-    return max(settled(state), min([floor, *told]) - 1)
+    first_times += [batch["first_event_time"] for batch in fact_batches(state) if batch["interval"]["upper"] > kept]
+    return max(settled(state), min([floor, *first_times]) - 1)
 
 
 class SecondReader:
@@ -283,11 +283,11 @@ class SecondReader:
             raise Unreadable("since is the empty frontier")
         if event_time < self.state.get("event_times_from", 0) and event_time != EMPTY:
             raise Unreadable(f"event times are known from {self.state['event_times_from']} on")
-        held: Counter[Item] = Counter()
+        counts: Counter[Item] = Counter()
         for item, learned, happened, diff in (*self.in_trace, *self._beyond(time)):
             if learned <= time and happened <= event_time:
-                held[item] += diff
-        return Counter({item: count for item, count in held.items() if count})
+                counts[item] += diff
+        return Counter({item: count for item, count in counts.items() if count})
 
     @cached_property
     def in_trace(self) -> list[tuple[Item, int, int, int]]:
@@ -327,20 +327,20 @@ class SecondReader:
         for batch in batches:
             for part in self._table(batch["parts"]):
                 taken_back = {"_taken_back": part.get("retractions", 0) > 0}
-                held = pq.read_table(self.folder / part["file"]["key"])
+                table = pq.read_table(self.folder / part["file"]["key"])
                 check_bounds(self.folder / part["file"]["key"], part)
-                ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in held.schema]
+                ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in table.schema]
                 absent = {column["id"]: None for column in (*self.key, *self.value)}
                 names = [
                     int(number) if number and not field.name.startswith("_") else field.name
-                    for field, number in zip(held.schema, ids, strict=True)
+                    for field, number in zip(table.schema, ids, strict=True)
                 ]
-                for cells in zip(*(column.to_pylist() for column in held.columns), strict=True):
+                for cells in zip(*(column.to_pylist() for column in table.columns), strict=True):
                     yield absent | dict(zip(names, cells, strict=True)) | taken_back
 
     def _differences(self, time: int) -> Iterator[tuple[Item, int, int, int]]:
-        """What is learned of full snapshots: by how much what one says differs, until the next one that is told."""
-        times = told_times(self.state)
+        """What is learned of full snapshots: by how much what one says differs, until the next one announced."""
+        times = announced_times(self.state)
         ends = [*times, EMPTY]
         older, *others = [self._until(end) for end in ends]
         content = dict(zip(times, others, strict=True))
@@ -361,15 +361,15 @@ class SecondReader:
 
     def _until(self, end: int) -> Counter[Item]:
         """What the trace adds up to of what happened before `end`; all of it for the last."""
-        held: Counter[Item] = Counter()
+        counts: Counter[Item] = Counter()
         for item, _, happened, diff in self.in_trace:
             if happened < end or end == EMPTY:
-                held[item] += diff
-        return held
+                counts[item] += diff
+        return counts
 
     def _counted(self, batch: str) -> Counter[Item]:
         rows: Counter[Item] = Counter()
-        for row in self._rows(held for held in self.state["unsealed"] if held["id"] == batch):
+        for row in self._rows(each for each in self.state["unsealed"] if each["id"] == batch):
             rows[self._item(row, (*self.key, *self.value))] += row["_diff"]
         return rows
 
@@ -377,14 +377,14 @@ class SecondReader:
         """What facts learned from the trace upper on, up to `time`, change."""
         bound = horizon(self.state)
         facts: dict[Item, list[Row]] = {}
-        for row in self._rows(facts_held(self.state)):
+        for row in self._rows(fact_batches(self.state)):
             if self.upper <= row["_time"] <= time or (row["_time"] < self.upper and row["_event_time"] >= bound):
                 facts.setdefault(self._item(row, self.key), []).append(row)
-        for key, told in facts.items():
-            known = sorted(self._left(row for row in told if row["_time"] < self.upper), key=_place)
+        for key, rows in facts.items():
+            known = sorted(self._left(row for row in rows if row["_time"] < self.upper), key=_place)
             new = []
-            for learned in sorted({row["_time"] for row in told if row["_time"] >= self.upper}):
-                left = self._left(row for row in told if row["_time"] == learned)
+            for learned in sorted({row["_time"] for row in rows if row["_time"] >= self.upper}):
+                left = self._left(row for row in rows if row["_time"] == learned)
                 new += sorted(left, key=lambda row: (not row["_taken_back"], _place(row)))
             if new:
                 yield from self._placed(key, known, new, self._before(key, bound))
@@ -393,12 +393,12 @@ class SecondReader:
         """What is said and not taken back among some facts, and what is taken back and not said among them."""
         sums: dict[Any, list[Row]] = {}
         for fact in facts:
-            held = sums.setdefault((_place(fact), self._said(fact)), [])
-            if held and held[0]["_taken_back"] != fact["_taken_back"]:
-                held.pop()
+            kept = sums.setdefault((_place(fact), self._said(fact)), [])
+            if kept and kept[0]["_taken_back"] != fact["_taken_back"]:
+                kept.pop()
             else:
-                held.append(fact)
-        return [fact for held in sums.values() for fact in held]
+                kept.append(fact)
+        return [fact for kept in sums.values() for fact in kept]
 
     def _said(self, fact: Row) -> Item | None:
         return None if fact["_deleted"] else self._item(fact, self.value)
@@ -423,12 +423,12 @@ class SecondReader:
                 history.insert(at, fact)
 
     def _before(self, key: Item, bound: int) -> Item | None:
-        """What the trace says a key held before its oldest remembered fact."""
-        held: Counter[Item] = Counter()
+        """The value that by the trace a key had before its oldest remembered fact."""
+        counts: Counter[Item] = Counter()
         for item, _, happened, diff in self.in_trace:
             if item[: len(key)] == key and happened <= bound:
-                held[item[len(key) :]] += diff
-        return next((value for value, count in held.items() if count), None)
+                counts[item[len(key) :]] += diff
+        return next((value for value, count in counts.items() if count), None)
 
 
 def check_bounds(path: Path, part: dict[str, Any]) -> None:

@@ -93,12 +93,12 @@ def test_nothing_is_at_fault_in_it(number: int, name: str):
 
 
 @EACH
-def test_its_status_can_be_told(number: int, name: str):
-    told, expected = status(opened(number, name).head), RECORDED[number][name]["answers"]
-    assert (told.seal, told.since) == (expected["seal"], expected["since"])
-    assert list(told.quarantined) == expected["quarantined"]
-    assert [[hold.name, hold.since] for hold in told.holds] == expected["holds"]
-    assert told.next_step
+def test_its_status_is_reported(number: int, name: str):
+    report, expected = status(opened(number, name).head), RECORDED[number][name]["answers"]
+    assert (report.seal, report.since) == (expected["seal"], expected["since"])
+    assert list(report.quarantined) == expected["quarantined"]
+    assert [[hold.name, hold.since] for hold in report.holds] == expected["holds"]
+    assert report.next_step
 
 
 @EACH
@@ -148,10 +148,10 @@ def test_the_second_reader_agrees(number: int, name: str):
     made = opened(number, name)
     theirs = SecondReader(FOLDERS[number] / name)
     for time in (made.state.since, made.state.seal - DAY - 1, made.state.seal - 1):
-        told = as_of(made.truth, made.state, time=time)
-        names = told.column_names[:-1]
-        ours = {_shown((name, row[name]) for name in names): row["_multiplicity"] for row in told.to_pylist()}
-        assert len(ours) == told.num_rows
+        table = as_of(made.truth, made.state, time=time)
+        names = table.column_names[:-1]
+        ours = {_shown((name, row[name]) for name in names): row["_multiplicity"] for row in table.to_pylist()}
+        assert len(ours) == table.num_rows
         assert {_shown(item): count for item, count in theirs.as_of(time).items()} == ours
 
 

@@ -135,7 +135,7 @@ class Small:
                 self.learn(day)
             if self.corrects and day:
                 self.correct(self.dice.randrange(max(0, day - self.corrects // DAY + 1), day))
-            # Where full snapshots may be corrected, what they said stays apart.
+            # Where full snapshots may be corrected, what they said stays separate.
             latest = day - 2 if self.corrects and self.envelope is Envelope.SNAPSHOT else day
             if self.dice.random() < 0.4 and latest >= world.state.since // DAY:
                 since = self.dice.randint(world.state.since // DAY, latest) * DAY

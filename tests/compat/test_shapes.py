@@ -2,7 +2,7 @@
 
 Where a shape differs: describe it in docs/format.md, and raise FORMAT and add a step (storage/documents/upgrade.py)
 unless the format is not released yet, which is so as long as it has no collections in tests/compat/v<n>. Then
-`REWRITE=1 tools/run pytest tests/compat/test_shapes.py` writes the shape anew, and the diff is what is reviewed.
+`REWRITE=1 tools/run pytest tests/compat/test_shapes.py` writes the shape again, and the diff is what is reviewed.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _bare(schema: Any, *, of_fields: bool = False) -> Any:
         return [_bare(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    told = {name: value for name, value in schema.items() if of_fields or name not in ("title", "description")}
-    return {name: _bare(value, of_fields=name in ("properties", "$defs")) for name, value in told.items()}
+    kept = {name: value for name, value in schema.items() if of_fields or name not in ("title", "description")}
+    return {name: _bare(value, of_fields=name in ("properties", "$defs")) for name, value in kept.items()}
 
 
 def _columns() -> Iterator[tuple[str, list[str]]]:
@@ -64,18 +64,18 @@ def _columns() -> Iterator[tuple[str, list[str]]]:
     value = (*(Column(f"a_{each}", each) for each in ColumnType), Column("a_decimal", DecimalType(12, 2)))
     for envelope in (Envelope.APPEND, Envelope.UPSERT, Envelope.SNAPSHOT):
         declared = collection(envelope, format=Format.PARQUET, value=value)
-        yield f"unsealed, {envelope}", _told(unsealed_schema(declared))
+        yield f"unsealed, {envelope}", _lines(unsealed_schema(declared))
         if envelope is Envelope.UPSERT:
-            yield "trace", _told(updates_schema(declared))
-            yield "late", _told(late_schema(decoded_schema(declared)))
+            yield "trace", _lines(updates_schema(declared))
+            yield "late", _lines(late_schema(decoded_schema(declared)))
 
 
-def _told(schema: pa.Schema) -> list[str]:
+def _lines(schema: pa.Schema) -> list[str]:
     return [f"{f.name}: {f.type}{'' if f.nullable else ' not null'} {_metadata(f.metadata)}".strip() for f in schema]
 
 
-def _metadata(held: dict[bytes, bytes] | None) -> str:
-    return ", ".join(f"{name.decode()}={value.decode()}" for name, value in sorted((held or {}).items()))
+def _metadata(metadata: dict[bytes, bytes] | None) -> str:
+    return ", ".join(f"{name.decode()}={value.decode()}" for name, value in sorted((metadata or {}).items()))
 
 
 def recorded(number: int) -> dict[str, Any]:
@@ -88,8 +88,8 @@ def test_no_shape_changes_under_its_number():
     released = V1.with_name(f"v{FORMAT}").exists()
     if os.environ.get("REWRITE") and not released:
         file.write_text(json.dumps(shape, indent=1, sort_keys=True) + "\n")
-    told = "is released: raise FORMAT" if released else "is not released: see the head of this file"
-    assert shape == recorded(FORMAT), f"the shape of what is stored has changed, and format {FORMAT} {told}"
+    advice = "is released: raise FORMAT" if released else "is not released: see the head of this file"
+    assert shape == recorded(FORMAT), f"the shape of what is stored has changed, and format {FORMAT} {advice}"
 
 
 def test_every_format_and_every_kind_of_document_is_there():

@@ -1,9 +1,9 @@
 """Operations on one arrangement, step by step: each is a plan, an execution and a transition, or a read.
 
-What our steps do at once the vectors do apart: our drain evicts too, so its trace is taken first and `evict` evicts.
-Frontiers are set unchecked, as the vectors ask, so they are kept beside the batches. What asks for them works on a
-state that has them, and is refused where there can be no such state; the rest works on one whose frontiers are at their
-loosest.
+What our steps do at once the vectors do separately: our drain evicts too, so its trace is taken first and `evict`
+evicts. Frontiers are set unchecked, as the vectors ask, so they are kept beside the batches. What asks for them works
+on a state that has them, and is refused where there can be no such state; the rest works on one whose frontiers are at
+their loosest.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Subject:
         return {"since": frontier(self._since), "upper": frontier(self.kept.trace_upper), "updates": rows}
 
     def read_all(self, step: Step) -> dict[str, Any]:
-        """Not `as_of`, which reads below the seal: a snapshot here holds what lies beyond it too."""
+        """Not `as_of`, which reads below the seal: a snapshot here contains what is beyond it too."""
         batches = read(self.stand.store, parts_table.parts_of(self.stand.store, self.kept.trace))
         batches += self._unsealed(self.kept.trace_upper, EMPTY)
         rows = plain_rows(forwarded(batch, CompactionFunction(self._since)) for batch in batches)

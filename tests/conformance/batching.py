@@ -66,15 +66,15 @@ def _refused(case: Case, one: Case) -> None:
 
 
 def _adaptive(case: Case, one: Case) -> Adaptive:
-    told = {**DEFAULTS, **case, **one}
-    return Adaptive(round(told["min_s"] * SECOND), round(told["max_s"] * SECOND), told["target"])
+    settings = {**DEFAULTS, **case, **one}
+    return Adaptive(round(settings["min_s"] * SECOND), round(settings["max_s"] * SECOND), settings["target"])
 
 
 def _rate(case: Case, one: Case) -> None:
     check_known(case, {*_BESIDE, "window_s", "floor_s"})
     check_known(one, {"arrivals", "now", "correct", "why", "window_s", "floor_s"})
-    told = {"window_s": 10, "floor_s": 1, **case, **one}
-    monitor = RateMonitor(_time(told["window_s"]), _time(told["floor_s"]))
+    settings = {"window_s": 10, "floor_s": 1, **case, **one}
+    monitor = RateMonitor(_time(settings["window_s"]), _time(settings["floor_s"]))
     for at, rows in one["arrivals"]:
         monitor = monitor.arrived(_time(at), rows)
     found, expected = monitor.rate(_time(one["now"])), one["correct"]
@@ -87,23 +87,23 @@ def _time(seconds: float) -> int:
 
 
 def count_trigger(case: Case) -> None:
-    """Batches of a key each: one that is cut gives the sum of its values, and begins anew where it is purged."""
+    """Batches of a key each: one that is cut gives the sum of its values, and begins again where it is purged."""
     check_known(case, {"window", "trigger", "script", "accumulation", "emit_columns"})
     said = re.fullmatch(r"count (\d+)(?:, (purge)(?: on fire)?)?", case["trigger"])
     assert said, f"trigger {case['trigger']!r} is not known"
     purges = bool(said[2]) or case.get("accumulation") == "discarding"
-    cutter, held, sums = Cutter.of(Batching(count=int(said[1]))), dict[str, Open](), dict[str, int]()
+    cutter, batches, sums = Cutter.of(Batching(count=int(said[1]))), dict[str, Open](), dict[str, int]()
     for number, step in enumerate(case["script"], start=1):
         check_known(step, {"record", "emit"})
         key, value, time = step["record"]
-        held[key] = held.get(key, Open(time)).added(1, 0)
+        batches[key] = batches.get(key, Open(time)).added(1, 0)
         sums[key] = sums.get(key, 0) + value
-        cutter, cut = cutter.cut(held[key], time)
+        cutter, cut = cutter.cut(batches[key], time)
         emitted = []
         if cut is not None:
             assert cut.reason is Reason.COUNT
             emitted = [[key, sums[key]]]
-            del held[key]
+            del batches[key]
             sums[key] = 0 if purges else sums[key]
         assert emitted == step.get("emit", []), f"step {number}: expected {step.get('emit', [])}, found {emitted}"
 
@@ -152,13 +152,13 @@ def buckets(case: Case) -> None:
 
 
 def _shift(deltas: Deltas, interval: int) -> int:
-    """Whole buckets by which times are moved to lie behind the epoch."""
+    """Whole buckets by which times are moved to be behind the epoch."""
     first = min((time for time, _ in deltas), default=0)
     return max(0, -(first // interval)) * interval
 
 
 def tiered(case: Case) -> None:
-    """The newest deltas are kept, those before are one. Between two seals lies one delta, so one seal more is kept."""
+    """The newest deltas are kept, those before are one. Between two seals is one delta, so one seal more is kept."""
     check_known(
         case,
         {
@@ -224,7 +224,7 @@ def budget_sum(case: Case) -> None:
 
 
 def memory_guard(case: Case) -> None:
-    """Reservations one after the other: which level each came to, or that it was refused, and what is used then."""
+    """Reservations one after the other: which level each reached, or that it was refused, and what is used then."""
     known = {
         "max",
         "max_bytes",
@@ -244,27 +244,27 @@ def memory_guard(case: Case) -> None:
     high, emergency = (
         mark / most if mark > 1 else mark for mark in (case.get("high", 0.8), case.get("emergency", 0.95))
     )
-    usage, held, told = Usage(Budget(most, high=high, emergency=emergency)), list[int](), list[str]()
+    usage, reserved, levels = Usage(Budget(most, high=high, emergency=emergency)), list[int](), list[str]()
     for size, expected in _takes(case):
         if size is None:
-            for each in held:
+            for each in reserved:
                 usage = usage.released("guard", each)
-            held = []
+            reserved = []
         else:
             word, after = _reserved(usage, size)
-            held, usage = ([*held, size], after) if after is not None else (held, usage)
-            told.append(word)
+            reserved, usage = ([*reserved, size], after) if after is not None else (reserved, usage)
+            levels.append(word)
             assert expected is None or _is(expected, word), f"take {size}: expected {expected}, found {word}"
         _check_used(expected if isinstance(expected, dict) else {}, usage)
     words = case.get("levels", case.get("correct"))
     if isinstance(words, list):
-        alike = len(words) == len(told) and all(map(_is, words, told))
-        assert alike, f"expected {words}, found {told}"
+        alike = len(words) == len(levels) and all(map(_is, words, levels))
+        assert alike, f"expected {words}, found {levels}"
     _check_used(case, usage)
 
 
 def _reserved(usage: Usage, size: int) -> tuple[str, Usage | None]:
-    """What a reservation came to, in a word, and what is used then: nothing more where it was refused."""
+    """The result of a reservation, in a word, and what is used then: nothing more where it was refused."""
     try:
         after = usage.reserved("guard", size)
     except InvalidUsage:  # whatever else is given back, it will not fit
@@ -286,26 +286,26 @@ def _takes(case: Case) -> Iterator[tuple[int | None, Any]]:
         if step is not case:
             check_known(step, {*_STEP, *_adr(step)})
         sizes = step.get("take", [])
-        told = (
+        expected = (
             None
             if step is case
             else next((step[name] for name in ("correct", "level", "expect") if name in step), None)
         )
         for size in sizes if isinstance(sizes, list) else [sizes]:
-            yield size, told
+            yield size, expected
         if step.get("release_all"):
             yield None, {name: step[name] for name in ("used_correct", "used") if name in step}
 
 
-def _check_used(told: Case, usage: Usage) -> None:
-    expected = told.get("used_correct", told.get("used"))
+def _check_used(stated: Case, usage: Usage) -> None:
+    expected = stated.get("used_correct", stated.get("used"))
     assert expected is None or usage.used == expected, f"expected {expected} used, found {usage.used}"
 
 
 def _level(word: Any) -> str | None:
     """How the vectors may call a level, as ours."""
     if isinstance(word, dict):
-        return None if not (told := word.get("level")) else _level(told)
+        return None if not (inner := word.get("level")) else _level(inner)
     if re.match("never|impossible|too (big|large)", str(word).lower()):
         return "never"
     known = {Level.LOW: "low|normal|none|ok", Level.MEDIUM: "medium|moderate|elevated", Level.HIGH: "high|warning"}

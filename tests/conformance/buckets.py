@@ -1,4 +1,4 @@
-"""Chains of time buckets, step by step. Ten million times are held as the ranges they are."""
+"""Chains of time buckets, step by step. Ten million times are kept as the ranges they are."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Subject:
 
     def peel_stepwise(self, step: Step) -> dict[str, Any]:
         """Everything comes out once, in order, as soon as it is due and hardly before; what came out in all."""
-        held = _joined(bucket.content for bucket in self.chain.buckets)
+        contained = _joined(bucket.content for bucket in self.chain.buckets)
         frontier = step["start"]
         while frontier < step["end"]:
             frontier = min(frontier + step["step"], step["end"])
@@ -88,12 +88,14 @@ class Subject:
             lower = max(before, self.chain.lower)
             in_order = [one for times in due for one in times.ranges]
             assert in_order == sorted(in_order), f"at {frontier}: not ascending"
-            assert _joined(due) == held.between(before, lower), f"at {frontier}: not what was held up to {lower}"
+            assert _joined(due) == contained.between(before, lower), (
+                f"at {frontier}: not what was contained up to {lower}"
+            )
             last = max((end for _, end in in_order), default=0)
             assert lower >= frontier, f"at {frontier}: only what is below {lower} is out"
             assert last <= frontier - 1 + (1 << self.chain.min_bits), f"at {frontier}: {last - 1} is out"
             self.chain, _ = self.chain.restore(step["restore_fuel_each"])
-        return {"times": held.between(0, self.chain.lower)}
+        return {"times": contained.between(0, self.chain.lower)}
 
     def insert_range(self, step: Step) -> None:
         start, end = (self.chain.lower if bound == "lower" else bound for bound in step["range"])
@@ -160,13 +162,13 @@ def _run_step(subject: Subject, step: Step) -> None:
 
 def _compare(expected: dict[str, Any], found: Any, buckets: int) -> None:
     """What is expected by name: how many buckets there are after the step, what it tells by name, what it returns."""
-    told = {"bucket_count": buckets, **(found if isinstance(found, dict) else {})}
-    found = told.pop("times", found)
-    check_known(expected, {"ok", "returns", "returns_range", "returns_count", *told})
+    by_name = {"bucket_count": buckets, **(found if isinstance(found, dict) else {})}
+    found = by_name.pop("times", found)
+    check_known(expected, {"ok", "returns", "returns_range", "returns_count", *by_name})
     assert expected.get("ok", True) is True, "expected that it fails, it succeeded"
     for name, wanted in expected.items():
-        if name in told or name.startswith("returns"):
-            seen = told[name] if name in told else _as_said(name, found)
+        if name in by_name or name.startswith("returns"):
+            seen = by_name[name] if name in by_name else _as_said(name, found)
             assert seen == wanted, f"{name}: expected {wanted}, found {seen}"
 
 

@@ -131,8 +131,8 @@ def _type_of(component: str, chunks: list[Case]) -> ColumnType:
     """The type that holds all values of a component."""
     values = [row["c"].get(component) for chunk in chunks for row in chunk["rows"]]
     kinds = {type(value) for value in values if value is not None}
-    for of, held in ((ColumnType.BOOL, {bool}), (ColumnType.INT, {int}), (ColumnType.STRING, {str})):
-        if kinds and kinds <= held:
+    for of, allowed in ((ColumnType.BOOL, {bool}), (ColumnType.INT, {int}), (ColumnType.STRING, {str})):
+        if kinds and kinds <= allowed:
             return of
     return ColumnType.FLOAT if kinds <= {int, float} else ColumnType.JSON
 

@@ -153,43 +153,43 @@ def in_range(case: Case) -> None:
 def _ask_all(case: Case, kind: str) -> None:
     check_known(case, {"chunks", "queries"})
     queries = [{"kind": kind, **query} for query in case["queries"]]
-    with _held(case["chunks"], queries) as held:
+    with _store_of(case["chunks"], queries) as store:
         for query in queries:
-            _ask(case["chunks"], query, query["expect"], held)
+            _ask(case["chunks"], query, query["expect"], store)
 
 
 @contextmanager
-def _held(stored: list[Case], queries: list[Case]) -> Iterator[ChunkStore]:
+def _store_of(stored: list[Case], queries: list[Case]) -> Iterator[ChunkStore]:
     """The chunks in a collection that these questions can be asked of."""
     for chunk in stored:
         _chunk(chunk)  # a field that is not known fails
     for query in queries:
         check_known(query, _OF_QUERY)
     components = [name for query in queries for name in (*query.get("components", ()), query.get("component")) if name]
-    with holding(stored, [query["timeline"] for query in queries], components) as held:
-        yield held
+    with holding(stored, [query["timeline"] for query in queries], components) as store:
+        yield store
 
 
 _OF_QUERY = {"kind", "key", "timeline", "at", "within", "min", "max", "component", "components", "expect"}
 
 
-def _ask(stored: list[Case], query: Case, expected: Any, held: ChunkStore) -> None:
+def _ask(stored: list[Case], query: Case, expected: Any, store: ChunkStore) -> None:
     """Ask one question of one component, of several, or of whole rows: of the law, and of the collection."""
     if "components" in query:
-        found = {name: _answered(stored, query, name, held) for name in query["components"]}
+        found = {name: _answered(stored, query, name, store) for name in query["components"]}
         expected = {name: expected.get(name) for name in found} | expected
     else:
-        found = _answered(stored, query, query.get("component"), held)
+        found = _answered(stored, query, query.get("component"), store)
     _same(f"{ {name: query[name] for name in query if name != 'expect'} }", expected, found)
 
 
-def _answered(stored: list[Case], query: Case, component: str | None, held: ChunkStore) -> Any:
+def _answered(stored: list[Case], query: Case, component: str | None, store: ChunkStore) -> Any:
     """What a reader is answered. Static rows, which no collection has, are asked of the law alone."""
     law = {"latest_at": _latest, "range": _range}[query["kind"]](stored, query, component)
     _, static = _question(stored, query, component)
     if static:
         return law
-    answer = held.latest(query, component) if query["kind"] == "latest_at" else held.range(query, component)
+    answer = store.latest(query, component) if query["kind"] == "latest_at" else store.range(query, component)
     _same(f"the answer to {query}, by the law", law, answer)
     return answer
 
@@ -352,15 +352,15 @@ def sequence(case: Case) -> None:
             continue
         for _ in range(step.get("repeat", 1)):
             try:
-                with _held(stored, [step["query"]]) as held:
-                    _ask_index(stored, step["query"], step["expect"], held)
+                with _store_of(stored, [step["query"]]) as store:
+                    _ask_index(stored, step["query"], step["expect"], store)
             except AssertionError as error:
                 raise AssertionError(f"step {number}: {error}") from error
 
 
-def _ask_index(stored: list[Case], query: Case, expected: Any, held: ChunkStore) -> None:
+def _ask_index(stored: list[Case], query: Case, expected: Any, store: ChunkStore) -> None:
     """Ask of the collection, of the law, and of the index that the inserts make: all must say the same."""
-    _ask(stored, query, expected, held)
+    _ask(stored, query, expected, store)
     if query["kind"] != "latest_at":
         return
     rows = {each["id"]: _chunk(each).rows for each in stored}

@@ -117,12 +117,12 @@ class Subject:
         return self.buffer.strategy
 
     def reported_record_count(self, step: Step) -> int:
-        counted, told = self._counted(), self.buffer.totals.records
-        assert told == counted, f"{told} records are reported, {counted} are held"
-        return told
+        counted, reported = self._counted(), self.buffer.totals.records
+        assert reported == counted, f"{reported} records are reported, {counted} are contained"
+        return reported
 
     def _counted(self) -> int:
-        """The rows held, counted afresh."""
+        """The rows contained, counted afresh."""
         buffer = self.buffer
         chains = [chain for bucket in buffer.buckets.buckets for chain in bucket.content.chains]
         return len(buffer.stage) + sum(len([*chain]) for chain in (*chains, *buffer.pending_low, buffer.emitted))
@@ -158,13 +158,13 @@ def _compare_strategy(expected: dict[str, Any], found: Strategy | None) -> None:
 
 def _compare(expected: dict[str, Any], found: Any) -> None:
     """What is expected by name: of a layout each of its names, of rows as ROWS says, else what is returned."""
-    told = found if isinstance(found, dict) else {}
-    check_known(expected, {"ok", "returns", "equals", *ROWS, *told})
+    by_name = found if isinstance(found, dict) else {}
+    check_known(expected, {"ok", "returns", "equals", *ROWS, *by_name})
     assert expected.get("ok", True) is True, "expected that it fails, it succeeded"
     for name, wanted in expected.items():
-        if name in told:
-            assert told[name] == wanted or _in_words(wanted, told[name]), (
-                f"{name}: expected {wanted}, found {told[name]}"
+        if name in by_name:
+            assert by_name[name] == wanted or _in_words(wanted, by_name[name]), (
+                f"{name}: expected {wanted}, found {by_name[name]}"
             )
         elif name in ROWS:
             assert ROWS[name](found, expected), f"expected {name} {wanted}, found {found}"
@@ -175,8 +175,8 @@ def _compare(expected: dict[str, Any], found: Any) -> None:
 
 
 def _in_words(wanted: Any, found: Any) -> bool:
-    """Whether a fact is told in words, or at length, that the operation has found to be true: what a count equals, what
-    came out at t."""
+    """Whether a fact is stated in words, or at length, that the operation has found to be true: what a count equals,
+    what came out at t."""
     return isinstance(wanted, str | list) and found is True
 
 

@@ -1,4 +1,4 @@
-"""The fields of cases and steps: which of them say nothing to be held to, and that no other one goes unread."""
+"""The fields of cases and steps: which of them state no expectation, and that no other one goes unread."""
 
 from __future__ import annotations
 

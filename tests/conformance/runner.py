@@ -58,7 +58,7 @@ class Outcome:
 
 
 def outcome(case: Case) -> Outcome:
-    """What running a case comes to."""
+    """The outcome of running a case."""
     adapter = ADAPTERS.get(case.kind)
     if adapter is None:
         return Outcome(f"kind {case.kind} is not supported")

@@ -95,7 +95,7 @@ class Stand:
         """The result of a compaction, not applied, and the state that knows of the attempt."""
         state, fence = self.fenced(state, "compact")
         batch, _ = merge(self.job, state, request)
-        return state, Compacted(fence, tuple(held.id for held in request.inputs), batch)
+        return state, Compacted(fence, tuple(each.id for each in request.inputs), batch)
 
 
 def certified(state: Arrangement) -> Arrangement:

@@ -24,7 +24,7 @@ def test_batching(kind: str, case: dict[str, Any]):
 def changed(value: Any) -> Any:
     """Another number, word or list."""
     if isinstance(value, dict):
-        return {name: changed(held) for name, held in value.items()}
+        return {name: changed(member) for name, member in value.items()}
     if isinstance(value, list):
         return [*value, 1]
     return 12345 if isinstance(value, int | float) and not isinstance(value, bool) else "other" if value else 12345

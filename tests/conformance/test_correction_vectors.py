@@ -13,7 +13,7 @@ from tests.conformance.test_vectors import VECTORS
 
 pytestmark = pytest.mark.pure
 CORRECTION = [case for path in sorted(VECTORS.glob("correction*.json")) for case in cases(path)]
-TOLD = {"expect", "holds"}
+EXPECTED = {"expect", "holds"}
 """What is expected stands at these, or below."""
 ALL_ALIKE = 8
 """Of a longer list so many members are altered: the others are compared in the same way."""
@@ -28,13 +28,13 @@ def places(value: Any, below: bool = False) -> Iterator[tuple[Any, Any]]:
     """Where each single expectation stands: in what, and under which name or number."""
     named = value.items() if isinstance(value, dict) else enumerate(value)
     for number, (name, member) in enumerate(named):
-        told = below or name in TOLD
+        expected = below or name in EXPECTED
         if isinstance(member, dict | list):
-            if number < ALL_ALIKE or not told:
-                yield from places(member, told)
-            if told and member == []:
+            if number < ALL_ALIKE or not expected:
+                yield from places(member, expected)
+            if expected and member == []:
                 yield value, name
-        elif told and number < ALL_ALIKE:
+        elif expected and number < ALL_ALIKE:
             yield value, name
 
 
@@ -53,7 +53,7 @@ def test_no_other_expectation_passes(case: Case):
     for holder, name in list(places(content)):
         kept = holder[name]
         if isinstance(kept, str) and name in ("equals", "emitted_at_t"):
-            continue  # told in words
+            continue  # said in words
         holder[name] = other(kept)
         assert failure(Case(case.file, case.kind, case.name, content)) is not None, f"{name}: {holder[name]}"
         holder[name] = kept

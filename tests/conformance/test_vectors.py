@@ -96,8 +96,8 @@ def test_no_code_tells_two_rules():
     codes = {code for case in ARRANGEMENT for code in _codes(case.content)}
     assert codes
     for code in codes:
-        told = {rule for rule, pattern in CODES.items() if fullmatch(pattern, code)}
-        assert len(told) == 1 or told in alike, code
+        rules = {rule for rule, pattern in CODES.items() if fullmatch(pattern, code)}
+        assert len(rules) == 1 or rules in alike, code
 
 
 def _codes(value: Any) -> set[str]:

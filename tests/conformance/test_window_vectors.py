@@ -17,7 +17,7 @@ from tests.conformance.windows import KINDS
 
 pytestmark = pytest.mark.pure
 WINDOWS = [case for path in sorted(VECTORS.glob("windows*.json")) for case in cases(path) if case.kind in KINDS]
-TOLD = {
+EXPECTED = {
     *(
         "windows",
         "sessions",
@@ -34,7 +34,7 @@ TOLD = {
 }
 """What is expected stands at these, or below."""
 OF_KAFKA = {"windows", "dropped_records", "partially_late_records", "dropped_window_updates", "in_grace"}
-"""What is told by these is Kafka's, where lateness by windows gives something else."""
+"""What these state is Kafka's, where lateness by windows gives something else."""
 
 
 @pytest.mark.parametrize("case", WINDOWS, ids=lambda case: case.name)
@@ -48,10 +48,10 @@ def places(value: Any, below: bool = False) -> Iterator[tuple[Any, Any]]:
     for name, member in value.items() if isinstance(value, dict) else enumerate(value):
         if not_ours and name in OF_KAFKA:
             continue
-        told = below or name in TOLD
-        if isinstance(member, dict | list) and (member or not told):
-            yield from places(member, told)
-        elif told:
+        expected = below or name in EXPECTED
+        if isinstance(member, dict | list) and (member or not expected):
+            yield from places(member, expected)
+        elif expected:
             yield value, name
 
 
@@ -152,8 +152,8 @@ LAW_ONLY = {
     "flink/lateness_discarding": PANES,
     "kafka/cogroup_hop_200": CLAMPED,
     "own.clamped_records": CLAMPED,
-    "own.batches.update": "no collection file has open windows told, and none that closed told again",
-    "own.batches.complete": "no collection file has all windows told again with each batch",
+    "own.batches.update": "no collection file emits open windows, or closed ones again",
+    "own.batches.complete": "no collection file emits all windows again with each batch",
     "own.gap_of_each_record": "no collection file gives each record a gap of its own",
     "tumbling_negative": "production refuses rows that are there fewer times than none",
 }
@@ -170,9 +170,9 @@ IN_PART = {
 def test_no_other_case_is_answered_by_the_law_alone():
     files = [*VECTORS.glob("windows*.json"), *VECTORS.glob("batching*.json")]  # no others ask who answers
     found = {case.name: outcome(case) for path in files for case in cases(path)}
-    told = {name: "; ".join(one.by_the_law) for name, one in found.items() if one.by_the_law}
-    assert {name: why for name, why in told.items() if found[name].law_only} == LAW_ONLY
-    assert {name: why for name, why in told.items() if not found[name].law_only} == IN_PART
+    reasons = {name: "; ".join(one.by_the_law) for name, one in found.items() if one.by_the_law}
+    assert {name: why for name, why in reasons.items() if found[name].law_only} == LAW_ONLY
+    assert {name: why for name, why in reasons.items() if not found[name].law_only} == IN_PART
 
 
 def test_the_command_lists_and_counts_what_the_law_answers_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from tests.conformance.window_declared import LawOnly, by_production, by_the_law, declared
 from tests.conformance.window_for_a_while import is_for_a_while, late_for_sessions, windows_for_a_while
-from tests.conformance.window_production import Told, counts_when_rows_came, refreshed, windows
-from tests.conformance.window_words import named, numbers, told_of
+from tests.conformance.window_production import ComputedWindow, counts_when_rows_came, refreshed, windows
+from tests.conformance.window_words import described, named, numbers
 from tidemark.model.derived import Derived
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.frozen_sessions import Revival
@@ -28,8 +28,8 @@ def all_windows(rule: Rule, rows: Sequence[Happened], without: Sequence[Happened
     """All windows of rows, by the vectors' names, and whether each is `closed` at a frontier. Rows that are in no
     window, `without` a key or a value, are there for production only."""
     by_law = [
-        told_of(rule, key, window, held) | {"closed": rule.closed(window.end, close)}
-        for (key, window), held in contents(rule, rows).items()
+        described(rule, key, window, contained) | {"closed": rule.closed(window.end, close)}
+        for (key, window), contained in contents(rule, rows).items()
     ]
     return answered(by_law, lambda: windows_by_production(rule, rows, without, close), alike=unordered)
 
@@ -39,16 +39,16 @@ def windows_by_production(
 ) -> Shown:
     """The same by production alone. Raises LawOnly where it cannot answer."""
     one = declared(_as_declared(rule, rows))
-    told = _told(one, [*rows, *without], max(close, 1))
+    computed = _computed(one, [*rows, *without], max(close, 1))
     by_times = close >= 1 and not is_for_a_while(one) and not counts_when_rows_came(one)
-    closed = [window.time < close if by_times else rule.closed(window.end, close) for window in told]
-    return [_named(rule, window, rows) | {"closed": shut} for window, shut in zip(told, closed, strict=True)]
+    closed = [window.time < close if by_times else rule.closed(window.end, close) for window in computed]
+    return [_named(rule, window, rows) | {"closed": shut} for window, shut in zip(computed, closed, strict=True)]
 
 
 def before_and_after(rule: Rule, before: Sequence[Happened], more: Sequence[Happened]) -> list[Shown]:
     """The windows of rows, and those once more rows came."""
     by_law = [
-        [told_of(rule, key, window, held) for (key, window), held in contents(rule, rows).items()]
+        [described(rule, key, window, contained) for (key, window), contained in contents(rule, rows).items()]
         for rows in (before, [*before, *more])
     ]
 
@@ -56,9 +56,9 @@ def before_and_after(rule: Rule, before: Sequence[Happened], more: Sequence[Happ
         every = [*before, *more]
         if any(count < 0 for count in consolidated(every).values()):
             raise LawOnly("production refuses rows that are there fewer times than none")
-        learned = [[_as_held(row)._replace(learned=at) for row in some] for at, some in enumerate((before, more))]
-        told = refreshed(declared(rule, early=True), *learned)
-        return [[_named(rule, one, every) for one in state] for state in told]
+        learned = [[_as_stored(row)._replace(learned=at) for row in some] for at, some in enumerate((before, more))]
+        computed = refreshed(declared(rule, early=True), *learned)
+        return [[_named(rule, one, every) for one in state] for state in computed]
 
     return answered(by_law, by_production, alike=lambda states: [*map(unordered, states)])
 
@@ -70,8 +70,8 @@ def windows_of_instants(rule: Rule, instants: Sequence[int]) -> list[list[Window
     rows = [Happened(str(number), 1, at, 0, 1, number) for number, at in enumerate(instants)]
 
     def by_production() -> list[list[Window]]:
-        told = windows(declared(_as_declared(rule, rows)), rows, 1)
-        found = [[Window(one.start, one.end) for one in told if one.key == row.key] for row in rows]
+        computed = windows(declared(_as_declared(rule, rows)), rows, 1)
+        found = [[Window(one.start, one.end) for one in computed if one.key == row.key] for row in rows]
         return [sorted(some, reverse=law != sorted(law)) for some, law in zip(found, by_law, strict=True)]
 
     return answered(by_law, by_production)
@@ -85,7 +85,7 @@ def late_records(rule: Rule, rows: Sequence[Happened]) -> list[int]:
         one = declared(_as_declared(rule, rows))
         if not is_for_a_while(one) or not isinstance(rule.kind, Session):
             raise LawOnly("production counts late rows of aligned and sliding windows, and does not name them")
-        return [*late_for_sessions(one, tuple(map(_as_held, rows)))]
+        return [*late_for_sessions(one, tuple(map(_as_stored, rows)))]
 
     return answered(by_law, by_production, note=False)
 
@@ -115,7 +115,7 @@ def unordered(rows: Sequence[Any]) -> Counter[str]:
 
 
 def _texts(rows: Iterable[Happened]) -> dict[str, Any]:
-    """Keys and values by their texts, as which the input holds them."""
+    """Keys and values by their texts, as which the input contains them."""
     found: dict[str, Any] = {}
     for value in (value for row in rows for value in (row.key, row.value) if value is not None):
         if type(found.setdefault(str(value), value)) is not type(value):
@@ -123,12 +123,12 @@ def _texts(rows: Iterable[Happened]) -> dict[str, Any]:
     return found
 
 
-def _as_held(row: Happened) -> Happened:
+def _as_stored(row: Happened) -> Happened:
     return row if row.key is None else row._replace(key=str(row.key))
 
 
-def _told(one: Derived, rows: Sequence[Happened], close: int) -> Sequence[Told]:
-    rows = [*map(_as_held, rows)]
+def _computed(one: Derived, rows: Sequence[Happened], close: int) -> Sequence[ComputedWindow]:
+    rows = [*map(_as_stored, rows)]
     if is_for_a_while(one):
         return windows_for_a_while(one, tuple(rows))
     # A row that came before all frontiers came at 0, of which nothing is judged.
@@ -148,10 +148,10 @@ def _as_declared(rule: Rule, rows: Sequence[Happened]) -> Rule:
     return rule
 
 
-def _named(rule: Rule, one: Told, rows: Iterable[Happened]) -> dict[str, Any]:
+def _named(rule: Rule, one: ComputedWindow, rows: Iterable[Happened]) -> dict[str, Any]:
     """A window by the vectors' names. Values are as they came, and are added up where they are numbers."""
     came = _texts(rows)
-    values = sorted((came[text] for text in json.loads(one.told[4])), key=str)
-    count, total, first, last, _ = one.told
-    told = (count, total if numbers(values) else None, first, last, values)
-    return named(rule.kind, came[one.key], Window(one.start, one.end), told)
+    values = sorted((came[text] for text in json.loads(one.aggregates[4])), key=str)
+    count, total, first, last, _ = one.aggregates
+    aggregates = (count, total if numbers(values) else None, first, last, values)
+    return named(rule.kind, came[one.key], Window(one.start, one.end), aggregates)

@@ -63,26 +63,26 @@ _ASKED: ContextVar[Asked] = ContextVar("asked")
 @contextmanager
 def asked() -> Iterator[Asked]:
     """Who is asked in the block."""
-    told = Asked()
-    token = _ASKED.set(told)
+    who = Asked()
+    token = _ASKED.set(who)
     try:
-        yield told
+        yield who
     finally:
         _ASKED.reset(token)
 
 
 def by_production(*, computed: bool = True) -> None:
     """Production answered: it computed windows, or it only read the file that declares them."""
-    if told := _ASKED.get(None):
-        told.production = True
-        told.computed |= computed
+    if who := _ASKED.get(None):
+        who.production = True
+        who.computed |= computed
 
 
 def by_the_law(why: str) -> None:
     """The law answered alone."""
-    told = _ASKED.get(None)
-    if told and why not in told.law_only:
-        told.law_only.append(why)
+    who = _ASKED.get(None)
+    if who and why not in who.law_only:
+        who.law_only.append(why)
 
 
 def declared(rule: Rule, *, early: bool = False) -> Derived:
@@ -104,8 +104,8 @@ def of_file(kind: str, fields: Mapping[str, Any], more: Mapping[str, Any]) -> De
     where the file is refused."""
     section = {CALLED.get(name, name): value for name, value in fields.items()}
     windows = {"by": "key", "on": "time", "where": PLACED, kind: section, **more}
-    told = {"windows": windows, "aggregates": AGGREGATES}
-    return _parsed(json.dumps({"name": "windows", "from": "rows", **told}))
+    definition = {"windows": windows, "aggregates": AGGREGATES}
+    return _parsed(json.dumps({"name": "windows", "from": "rows", **definition}))
 
 
 @lru_cache(maxsize=1024)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.conformance.window_production import Told, input_of, recipe_of, told_in, updates_of
+from tests.conformance.window_production import ComputedWindow, aggregates_in, input_of, recipe_of, updates_of
 from tidemark.arrow.kernels.aggregates.groups_in_order import groups_in_order
 from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows import late_sessions, sliding
@@ -39,7 +39,7 @@ def is_for_a_while(declared: Derived) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def windows_for_a_while(declared: Derived, rows: tuple[Happened, ...]) -> tuple[Told, ...]:
+def windows_for_a_while(declared: Derived, rows: tuple[Happened, ...]) -> tuple[ComputedWindow, ...]:
     """The windows of rows, each of which counts as learned at the time it says."""
     rule, given = recipe_of(declared).windowed, input_of(rows)
     assert rule is not None
@@ -48,7 +48,11 @@ def windows_for_a_while(declared: Derived, rows: tuple[Happened, ...]) -> tuple[
         return ()
     found = _slid(rule, updates, of_columns) if isinstance(rule, SlidingPlan) else _met(rule, updates, of_columns)
     start, end = sliding.START, sliding.END
-    return tuple(Told(row["key"], row[start], row[end], told_in(row)) for some in found for row in some.to_pylist())
+    return tuple(
+        ComputedWindow(row["key"], row[start], row[end], aggregates_in(row))
+        for some in found
+        for row in some.to_pylist()
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -56,8 +60,8 @@ def late_for_sessions(declared: Derived, rows: tuple[Happened, ...]) -> tuple[in
     """The records that came too late for all sessions, each as often as it is there."""
     rule, updates = recipe_of(declared).windowed, _in_windows(declared, rows)
     assert isinstance(rule, SessionPlan)
-    told = _judged(rule, updates) if updates.num_rows else []
-    return tuple(sorted(row["record"] for row in told for _ in range(row[late_sessions.LATE])))
+    judged = _judged(rule, updates) if updates.num_rows else []
+    return tuple(sorted(row["record"] for row in judged for _ in range(row[late_sessions.LATE])))
 
 
 def forget() -> None:
@@ -100,12 +104,12 @@ def _slid(
     assert rule.bounded_lateness is not None
     ends = _ends(updates)
     bands, judging = rule.bounded_lateness.bands(rule.kind, ends), Judging(ends[0], ends)
-    held: Counter[tuple[Any, ...]] = Counter()
+    counts: Counter[tuple[Any, ...]] = Counter()
     for row in updates.to_pylist():
         for band in bands.reached(row["time"], judging.learned(row[TIME])):
-            held[(*(row[name] for name in SHOWN), band)] += row[DIFF]
-    assert all(many >= 0 for many in held.values()), "a row is there fewer times than none"
-    rows = [dict(zip((*SHOWN, BAND), row, strict=True)) for row, many in held.items() for _ in range(many)]
+            counts[(*(row[name] for name in SHOWN), band)] += row[DIFF]
+    assert all(many >= 0 for many in counts.values()), "a row is there fewer times than none"
+    rows = [dict(zip((*SHOWN, BAND), row, strict=True)) for row, many in counts.items() for _ in range(many)]
     fields = [(name, updates.schema.field(name).type) for name in SHOWN]
     placed = pa.RecordBatch.from_pylist(rows, pa.schema([*fields, (BAND, pa.int64())]))
     placed = placed.append_column(sliding.AT, placed.column("time"))
@@ -125,12 +129,12 @@ def _judged(rule: SessionPlan, updates: pa.RecordBatch) -> list[dict[str, Any]]:
 def _met(rule: SessionPlan, updates: pa.RecordBatch, aggregates: Sequence[AggregateColumn]) -> Iterable[pa.RecordBatch]:
     start, end = late_sessions.START, late_sessions.END
     names = (*SHOWN, start, end)
-    held: Counter[tuple[Any, ...]] = Counter()
+    counts: Counter[tuple[Any, ...]] = Counter()
     for row in _judged(rule, updates):
         if row[start] is not None:
-            held[tuple(row[name] for name in names)] += row[DIFF]
-    assert all(many >= 0 for many in held.values()), "a row is there fewer times than none"
-    rows = [dict(zip(names, row, strict=True)) for row, many in held.items() for _ in range(many)]
+            counts[tuple(row[name] for name in names)] += row[DIFF]
+    assert all(many >= 0 for many in counts.values()), "a row is there fewer times than none"
+    rows = [dict(zip(names, row, strict=True)) for row, many in counts.items() for _ in range(many)]
     fields = [(name, updates.schema.field(name).type) for name in SHOWN]
     placed = pa.RecordBatch.from_pylist(rows, pa.schema([*fields, (start, pa.int64()), (end, pa.int64())]))
     placed = placed.append_column(late_sessions.AT, placed.column("time"))

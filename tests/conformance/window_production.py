@@ -42,23 +42,23 @@ OF_FLOATS = replace(ROWS, value=(*ROWS.value[:2], Column("number", ColumnType.FL
 TYPES = {"count": INT, "min_time": INT, "max_time": INT, "values": ColumnType.JSON}
 
 
-class Told(NamedTuple):
-    """A window: what is told of it, in the order of the aggregates, and from which time on it is there."""
+class ComputedWindow(NamedTuple):
+    """A window: its values, in the order of the aggregates, and from which time on it is there."""
 
     key: Any
     start: int
     end: int
-    told: tuple[Any, ...]
+    aggregates: tuple[Any, ...]
     time: int = 0
 
 
-def windows(declared: Derived, rows: Iterable[Happened], upper: int) -> list[Told]:
+def windows(declared: Derived, rows: Iterable[Happened], upper: int) -> list[ComputedWindow]:
     """The windows of rows, as a collection holds them that is computed once, at a frontier: also those that are not due
     then. Raises LawOnly where production does not compute them in this process."""
     return [*_windows(declared, tuple(rows), upper)]
 
 
-def refreshed(declared: Derived, before: Iterable[Happened], more: Iterable[Happened]) -> list[list[Told]]:
+def refreshed(declared: Derived, before: Iterable[Happened], more: Iterable[Happened]) -> list[list[ComputedWindow]]:
     """The windows of rows, and those once more rows came: of what is computed of all, and then of what changed."""
     return [*map(list, _refreshed(declared, tuple(before), tuple(more)))]
 
@@ -90,22 +90,22 @@ def input_of(rows: Iterable[Happened]) -> Collection:
 
 
 @lru_cache(maxsize=4096)
-def _windows(declared: Derived, rows: tuple[Happened, ...], upper: int) -> tuple[Told, ...]:
+def _windows(declared: Derived, rows: tuple[Happened, ...], upper: int) -> tuple[ComputedWindow, ...]:
     with _World(declared, input_of(rows)) as world:
         world.compute(rows, max(upper, world.first(rows)))
-        return tuple(world.held())
+        return tuple(world.stored())
 
 
 @lru_cache(maxsize=512)
 def _refreshed(
     declared: Derived, before: tuple[Happened, ...], more: tuple[Happened, ...]
-) -> tuple[tuple[Told, ...], ...]:
+) -> tuple[tuple[ComputedWindow, ...], ...]:
     with _World(declared, input_of((*before, *more))) as world:
         first = world.first(before)
         world.compute(before, first)
-        held = tuple(world.held())
+        stored = tuple(world.stored())
         world.compute((*before, *more), max(first + 1, world.first(more)))
-        return held, tuple(world.held())
+        return stored, tuple(world.stored())
 
 
 class _World:
@@ -154,19 +154,19 @@ class _World:
         unsealed = (*self.state.unsealed, *([batch] if batch else []))
         self.state = Arrangement(self.state.collection, upper, upper, unsealed=unsealed)
 
-    def held(self) -> Iterator[Told]:
+    def stored(self) -> Iterator[ComputedWindow]:
         """The windows that the collection holds, each row with the time it came with."""
-        store, sums, times = MemoryStore.named(self.urls[1]), Counter[Told](), dict[Told, int]()
+        store, sums, times = MemoryStore.named(self.urls[1]), Counter[ComputedWindow](), dict[ComputedWindow, int]()
         for batch in self.state.unsealed:
             assert isinstance(batch.parts, tuple)
             for part in batch.parts:
                 for rows in read_groups(store, part):
                     for row in rows.to_pylist():
-                        told = Told(row["key"], row["window_start"], row["window_end"], told_in(row))
-                        sums[told] += row[DIFF]
-                        times[told] = max(times.get(told, 0), row[TIME])
+                        window = ComputedWindow(row["key"], row["window_start"], row["window_end"], aggregates_in(row))
+                        sums[window] += row[DIFF]
+                        times[window] = max(times.get(window, 0), row[TIME])
         assert all(many in (0, 1) for many in sums.values()), f"windows that are not there once: {sums}"
-        return (told._replace(time=times[told]) for told, many in sums.items() if many)
+        return (window._replace(time=times[window]) for window, many in sums.items() if many)
 
     def _read(self, rows: Sequence[Happened], upper: int) -> Arrangement:
         """The input's state, which holds the rows."""
@@ -227,5 +227,5 @@ def _batch(name: str, parts: tuple[Part, ...], upper: int) -> UnsealedBatch:
     )
 
 
-def told_in(row: dict[str, Any]) -> tuple[Any, ...]:
+def aggregates_in(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in AGGREGATES)

@@ -1,6 +1,6 @@
 """What engines say that let go of rows and windows after a while, and so refuse windows that are open for longer.
 
-Ours keeps the rows of a window wherever it is told by a column, and refuses windows on event times of an input whose
+Ours keeps the rows of a window wherever a column places it, and refuses windows on event times of an input whose
 history is merged, however short they are (docs/decisions/0044)."""
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 from tests.conformance.fields import check_known
 from tests.conformance.window_answers import answered, unordered, windows_by_production
 from tests.conformance.window_declared import LawOnly
-from tests.conformance.window_words import KIND_FIELDS, Case, bounds_of, happened, rule_of, told_of
+from tests.conformance.window_words import KIND_FIELDS, Case, bounds_of, described, happened, rule_of
 from tests.oracles.law.panes import Pane, Panes, Trigger
 from tidemark.model.window.contents import Rule, rows_by_window
 from tidemark.model.window.frozen_sessions import Revival
@@ -25,7 +25,7 @@ FIELDS = {
 }
 STEP_FIELDS = {"record", "watermark", "batch", "watermark_after", "emit", "dropped"}
 RESTART = {"restart", "snapshot", "restore"}
-"""Steps at which an engine is stopped and started: what is held is a value, so that nothing is to be done."""
+"""Steps at which an engine is stopped and started: the state is a value, so that nothing is to be done."""
 
 
 class Script:
@@ -33,10 +33,10 @@ class Script:
 
     def __init__(self, name: str, case: Case) -> None:
         batches = any("batch" in step for step in case["script"])
-        told: dict[str, Any] = {"late": Late.REEMIT, "max_lateness": case.get("lateness", 0)}
+        options: dict[str, Any] = {"late": Late.REEMIT, "max_lateness": case.get("lateness", 0)}
         if batches:
-            told["revival"] = Revival.OWN_IS_JUDGED
-        self.rule = rule_of(name, case, **told)
+            options["revival"] = Revival.OWN_IS_JUDGED
+        self.rule = rule_of(name, case, **options)
         self.columns: list[str] = case.get("emit_columns", ["key", "sum"])
         self.mode: str = case.get("mode", "")
         trigger = trigger_of(case.get("trigger"), self.mode)
@@ -72,8 +72,8 @@ class Script:
         windows that closed, and those that changed. Raises LawOnly where production cannot answer."""
         if self.not_declared:
             raise LawOnly(self.not_declared)
-        told = windows_by_production(self.rule, self.panes.rows, close=self.close)
-        now = {(one["key"], one["window_start"], one["window_end"]): one for one in told if one["closed"]}
+        found = windows_by_production(self.rule, self.panes.rows, close=self.close)
+        now = {(one["key"], one["window_start"], one["window_end"]): one for one in found if one["closed"]}
         before, self.closed = self.closed, now
         return [[one[name] for name in self.columns] for of, one in now.items() if before.get(of) != one]
 
@@ -106,9 +106,9 @@ def _not_declared(case: Case) -> str:
     if case.get("trigger"):
         return "no collection file declares a trigger"
     if "complete" in case.get("mode", "").lower():
-        return "no collection file has all windows told again with each batch"
+        return "no collection file emits all windows again with each batch"
     if "update" in case.get("mode", "").lower():
-        return "no collection file has open windows told, and none that closed told again"
+        return "no collection file emits open windows, or closed ones again"
     if case.get("accumulation") == "discarding" and case.get("lateness"):
         return "no collection file has a window tell only what it did not tell before"
     return ""
@@ -118,11 +118,11 @@ def trigger_of(words: str | None, mode: str = "") -> Trigger:
     """`count N, purge on fire`, `every T of event time`, or when windows close; `update` tells each change."""
     if words is None:
         return Trigger(count=1) if "update" in mode.lower() else Trigger()
-    if told := re.fullmatch(r"count (\d+)(, (no )?purge( on fire)?)?", words):
-        return Trigger(count=int(told[1]))
-    told = re.fullmatch(r"every (\d+) ?(ms|s|milliseconds|seconds)?( of event[ -]time)?(, purge( on fire)?)?", words)
-    assert told, f"trigger {words} is not known"
-    return Trigger(every=int(told[1]) * (1000 if (told[2] or "").startswith("s") else 1))
+    if matched := re.fullmatch(r"count (\d+)(, (no )?purge( on fire)?)?", words):
+        return Trigger(count=int(matched[1]))
+    matched = re.fullmatch(r"every (\d+) ?(ms|s|milliseconds|seconds)?( of event[ -]time)?(, purge( on fire)?)?", words)
+    assert matched, f"trigger {words} is not known"
+    return Trigger(every=int(matched[1]) * (1000 if (matched[2] or "").startswith("s") else 1))
 
 
 def run(name: str, case: Case) -> None:
@@ -147,7 +147,7 @@ def run(name: str, case: Case) -> None:
 
 def _check_step(script: Script, step: Case) -> None:
     batch = len(script.panes.rows)
-    by_law = [[told_column(script.rule, pane, name) for name in script.columns] for pane in script.step(step)]
+    by_law = [[column_of(script.rule, pane, name) for name in script.columns] for pane in script.step(step)]
     given = answered(by_law, script.came_by_production, alike=unordered)
     wanted = step.get("emit", [])
     assert Counter(map(str, given)) == Counter(map(str, wanted)), f"expected {wanted}, found {given}"
@@ -156,11 +156,11 @@ def _check_step(script: Script, step: Case) -> None:
         assert len(late) == _number_of(step["dropped"]), f"dropped: expected {step['dropped']}, found {late}"
 
 
-def told_column(rule: Rule, pane: Pane, name: str) -> Any:
+def column_of(rule: Rule, pane: Pane, name: str) -> Any:
     """One column of what a pane tells."""
-    told = told_of(rule, pane.key, pane.window, consolidated(pane.rows))
-    assert name in told, f"column {name} is not known"
-    return told[name]
+    columns = described(rule, pane.key, pane.window, consolidated(pane.rows))
+    assert name in columns, f"column {name} is not known"
+    return columns[name]
 
 
 def _number_of(dropped: Any) -> int:

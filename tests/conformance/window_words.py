@@ -1,4 +1,4 @@
-"""The vectors' words for windows, and ours: kinds by their fields, records, what is told of a window."""
+"""The vectors' words for windows, and ours: kinds by their fields, records, what is said of a window."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KNOWN = {
     *("key", "start", "end", "last", "end_exclusive", "window_start", "window_end", "window_end_minus_1"),
     *("values", "count", "sum", "min_time", "max_time", "closed"),
 }
-"""What is told of a window."""
+"""What is said of a window."""
 FOR_EVER = 2**60
 """A global window is one that no frontier of the vectors reaches the end of."""
 
@@ -60,9 +60,9 @@ def fields_of(name: str, case: Case) -> dict[str, Any]:
         return {"size": case.get("max_size", case.get("size")), "step": case["step"], "offset": case.get("offset", 0)}
     if name in ("tumbling", "hopping"):
         size = case["size"] if "size" in case else case["advance"]
-        told = {"size": size, "offset": case.get("offset", 0)}
+        fields = {"size": size, "offset": case.get("offset", 0)}
         more = {"advance": case.get("advance", size), "sampling": case.get("sampling", False)}
-        return told | more if name == "hopping" else told
+        return fields | more if name == "hopping" else fields
     return {field: case[field] for field in KIND_FIELDS[name] if field in case}
 
 
@@ -71,16 +71,16 @@ def bounds_of(kind: WindowKind) -> str:
     return "[start,end] both inclusive" if kind.inclusive else "[start,end)"
 
 
-def rule_of(name: str, case: Case, **told: Any) -> Rule:
+def rule_of(name: str, case: Case, **options: Any) -> Rule:
     """The rule of a case, declared as a definition is, so that what a definition refuses is refused. Where no grace is
     given, no window takes rows too late for it."""
     grace = case.get("grace")
     if grace is not None:
-        told = {"grace": grace, "late": Late.DISCARD, **told}
-    declared = {field: told[field] for field in ("grace", "late", "max_lateness") if field in told}
+        options = {"grace": grace, "late": Late.DISCARD, **options}
+    declared = {field: options[field] for field in ("grace", "late", "max_lateness") if field in options}
     windows = Windows((), "t", kind_of(name, case), (Aggregate("count", Function.COUNT),), **declared)
     clamp = case.get("clamp_start_at_zero", False) and not isinstance(windows.kind, Sliding)
-    others = {field: value for field, value in told.items() if field not in declared}
+    others = {field: value for field, value in options.items() if field not in declared}
     return Rule(windows.kind, windows.grace, windows.late, windows.max_lateness, clamp, **others)
 
 
@@ -102,22 +102,22 @@ COUNT, SUM, FIRST, LAST, VALUES = (
 )
 
 
-def told_of(rule: Rule, key: Any, window: Window, held: Contents) -> dict[str, Any]:
+def described(rule: Rule, key: Any, window: Window, contained: Contents) -> dict[str, Any]:
     """All that vectors tell of a window and what it holds, by their names."""
-    timed: Contents = {((value, at), at): count for (value, at), count in held.items()}
+    timed: Contents = {((value, at), at): count for (value, at), count in contained.items()}
     there: Contents = {of: abs(count) for of, count in timed.items()}
     of = {"number": lambda value: _number(value[0]), "time": lambda value: value[1], "value": lambda value: value[0]}
     read = lambda one, value: of[one.of](value)  # noqa: E731
     everything = lambda one, value: True  # noqa: E731
     (count,) = evaluate((COUNT,), timed, read, everything)
-    total = evaluate((SUM,), timed, read, everything)[0] if numbers(value for value, _ in held) else None
+    total = evaluate((SUM,), timed, read, everything)[0] if numbers(value for value, _ in contained) else None
     first, last, values = evaluate((FIRST, LAST, VALUES), there, read, everything)
     return named(rule.kind, key, window, (count, total, first, last, sorted(json.loads(values), key=str)))
 
 
-def named(kind: WindowKind, key: Any, window: Window, told: tuple[Any, ...]) -> dict[str, Any]:
-    """A window by the vectors' names; `told` are its count, its sum, its first and last time, and its values."""
-    count, total, first, last, values = told
+def named(kind: WindowKind, key: Any, window: Window, aggregates: tuple[Any, ...]) -> dict[str, Any]:
+    """A window by the vectors' names; `aggregates` are its count, its sum, its first and last time, and its values."""
+    count, total, first, last, values = aggregates
     return {
         "key": key,
         "start": window.start,
@@ -145,7 +145,7 @@ def numbers(values: Iterable[Any]) -> bool:
 
 
 def check_windows(expected: Iterable[Case], found: Iterable[dict[str, Any]], what: str = "windows") -> None:
-    """Raise unless these are the windows, each with all that is told of it."""
+    """Raise unless these are the windows, each with all that is said of it."""
     left = [*found]
     for wanted in expected:
         place = ("key", "start", "end") if "end" in wanted else ("key", "start", "last", "end_exclusive")
@@ -158,9 +158,9 @@ def check_windows(expected: Iterable[Case], found: Iterable[dict[str, Any]], wha
 
 
 def compare(wanted: Mapping[str, Any], found: Mapping[str, Any], what: str) -> None:
-    """Raise unless all that is told is so, values as a multiset."""
+    """Raise unless all that is said is so, values as a multiset."""
     check_known(dict(wanted), found.keys())
     for name, value in wanted.items():
         if name in found:
-            told = sorted(value, key=str) if name == "values" else value
-            assert found[name] == told, f"{what}: {name} expected {value}, found {found[name]}: {dict(found)}"
+            expected = sorted(value, key=str) if name == "values" else value
+            assert found[name] == expected, f"{what}: {name} expected {value}, found {found[name]}: {dict(found)}"

@@ -12,8 +12,8 @@ from tests.conformance import batching, window_script
 from tests.conformance.fields import check_known
 from tests.conformance.window_answers import before_and_after, late_records, windows_of_instants
 from tests.conformance.window_declared import by_production, by_the_law, of_file
+from tests.conformance.window_emitted import Stream, check_emitted, windows_of_stream
 from tests.conformance.window_retention import is_kept, require_retention
-from tests.conformance.window_told import Stream, all_told, check_emitted
 from tests.conformance.window_words import (
     KIND_FIELDS,
     KNOWN,
@@ -26,8 +26,8 @@ from tests.conformance.window_words import (
     kind_of,
     rule_of,
 )
+from tests.oracles.law.emitted import delta
 from tests.oracles.law.records import behind, on_time
-from tests.oracles.law.told import delta
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Derived
 from tidemark.model.window.contents import Rule
@@ -106,12 +106,12 @@ def _declared(name: str, case: Case) -> None:
     allow, has to be asked for; an offset is taken modulo the advance, which some refuse."""
     check_known(case, {"all", "ours", "expect", "grace", "retention"} | KIND_FIELDS[name] | ENGINES)
     words = [str(case[engine]) for engine in ENGINES if engine in case]
-    told = next((str(case[one]) for one in ("expect", "ours", "all") if one in case), None)
+    verdict = next((str(case[one]) for one in ("expect", "ours", "all") if one in case), None)
     refused = _is_refused(name, case)
-    if told is None and any(word.startswith("allowed") for word in words):
+    if verdict is None and any(word.startswith("allowed") for word in words):
         assert refused, "it is declared, though it leaves rows out and that was not asked for"
         assert not _is_refused(name, {**case, "sampling": True}), "it is refused, though it was asked for"
-    elif told is None and "offset" in case:
+    elif verdict is None and "offset" in case:
         kind = kind_of(name, case)
         assert isinstance(kind, Hopping | Tumbling), f"an offset of {kind}"
         step = kind.advance if isinstance(kind, Hopping) else kind.size
@@ -119,14 +119,14 @@ def _declared(name: str, case: Case) -> None:
         found, same = (windows_of_instants(Rule(one), instants) for one in (kind, modulo))
         assert found == same, f"windows of {kind} are {found}"
     else:
-        assert refused == (told or "error").startswith("error"), f"expected {told or words}, refused: {refused}"
+        assert refused == (verdict or "error").startswith("error"), f"expected {verdict or words}, refused: {refused}"
 
 
 def _assigned(name: str, case: Case) -> None:
     rule = rule_of(name, case)
     _bounds(rule.kind, case.get("bounds"))
-    told = windows_of_instants(rule, [each["time"] for each in case["assign"]])
-    for each, found in zip(case["assign"], told, strict=True):
+    assigned = windows_of_instants(rule, [each["time"] for each in case["assign"]])
+    for each, found in zip(case["assign"], assigned, strict=True):
         check_known(each, {"time", "starts", "windows"})
         if "starts" in each:
             assert [window.start for window in found] == each["starts"], f"at {each['time']}: found {found}"
@@ -140,8 +140,8 @@ def _records(name: str, case: Case) -> None:
         return
     _bounds(kind_of(name, case), case.get("bounds"))
     # Kafka's sessions, which the vectors tell, merge with what was closed; `closed_is_final` is ours.
-    told = {"revival": Revival.ALL_MERGE} if name == "session" and case.get("grace") is not None else {}
-    rule, stream = rule_of(name, case, **told), Stream(case["records"])
+    options = {"revival": Revival.ALL_MERGE} if name == "session" and case.get("grace") is not None else {}
+    rule, stream = rule_of(name, case, **options), Stream(case["records"])
     listed = case.get("windows", case.get("sessions"))
     if "stream_time" in case:
         found = stream.time if stream.rows else None
@@ -155,7 +155,7 @@ def _records(name: str, case: Case) -> None:
         _pure(rule, stream, pure)
     if pure is None or pure.get("same_as_kafka", True):
         if listed is not None:
-            check_windows(listed, all_told(rule, stream))
+            check_windows(listed, windows_of_stream(rule, stream))
         _late(rule, stream, case)
         check_emitted(rule, stream, case)
     if "record_lateness" in case:
@@ -186,73 +186,75 @@ def _late(rule: Rule, stream: Stream, case: Case) -> None:
 
 
 def _pure(rule: Rule, stream: Stream, pure: Case) -> None:
-    """Lateness by windows: what was late for whatever window could have held it is dropped."""
+    """Lateness by windows: what was late for whatever window could have contained it is dropped."""
     check_known(pure, {"windows", "dropped_records", "same_as_kafka"})
     if "windows" in pure:
-        check_windows(pure["windows"], all_told(rule, stream), "pure_window_lateness")
+        check_windows(pure["windows"], windows_of_stream(rule, stream), "pure_window_lateness")
     if "dropped_records" in pure:
         dropped = sorted(one.row.batch for one in judge(rule, stream.rows) if one.refused)
         assert dropped == pure["dropped_records"], f"pure_window_lateness: dropped_records: found {dropped}"
 
 
-def _record_lateness(rule: Rule, stream: Stream, told: Case) -> None:
+def _record_lateness(rule: Rule, stream: Stream, expected: Case) -> None:
     """Lateness by records: what is left is as if nothing had ever been late."""
-    check_known(told, {"windows", "dropped_records", "same_as_kafka"})
+    check_known(expected, {"windows", "dropped_records", "same_as_kafka"})
     left = on_time(stream.rows, rule.grace)
-    if "windows" in told:
+    if "windows" in expected:
         of = Stream(())
         of.rows, of.time = left, stream.time
-        check_windows(told["windows"], all_told(replace(rule, late=Late.REEMIT, max_lateness=None), of), "record")
-    if "dropped_records" in told:
+        check_windows(
+            expected["windows"], windows_of_stream(replace(rule, late=Late.REEMIT, max_lateness=None), of), "record"
+        )
+    if "dropped_records" in expected:
         dropped = sorted({row.batch for row in stream.rows} - {row.batch for row in left})
-        assert dropped == told["dropped_records"], f"record_lateness: dropped_records: found {dropped}"
+        assert dropped == expected["dropped_records"], f"record_lateness: dropped_records: found {dropped}"
 
 
-def _closed_is_final(rule: Rule, stream: Stream, told: Any) -> None:
-    told = told if isinstance(told, dict) else {"sessions": told}
-    check_known(told, {"sessions", "windows", "dropped_records", "dropped_window_updates", "emitted_on_close"})
-    listed = told.get("sessions", told.get("windows"))
+def _closed_is_final(rule: Rule, stream: Stream, expected: Any) -> None:
+    expected = expected if isinstance(expected, dict) else {"sessions": expected}
+    check_known(expected, {"sessions", "windows", "dropped_records", "dropped_window_updates", "emitted_on_close"})
+    listed = expected.get("sessions", expected.get("windows"))
     if listed is not None:
-        check_windows(listed, all_told(rule, stream), "closed_is_final")
-    _late(rule, stream, told)
-    check_emitted(rule, stream, told)
+        check_windows(listed, windows_of_stream(rule, stream), "closed_is_final")
+    _late(rule, stream, expected)
+    check_emitted(rule, stream, expected)
 
 
-def _behind(told: Case, stream: Stream) -> None:
+def _behind(expected: Case, stream: Stream) -> None:
     """How late records came, as a metric."""
-    check_known(told, {"max", "avg"})
+    check_known(expected, {"max", "avg"})
     found = behind(stream.rows)
-    compare(told, {"max": max(found), "avg": round(sum(found) / len(found), 2)}, "lateness")
+    compare(expected, {"max": max(found), "avg": round(sum(found) / len(found), 2)}, "lateness")
 
 
 def _same_in(rule: Rule, stream: Stream, engines: list[str], listed: list[Case]) -> None:
-    """Beam alone keeps records apart that are exactly the gap apart: whose sessions are these then?"""
-    assert isinstance(rule.kind, Session), "same_in is told of sessions"
+    """Beam alone keeps records separate whose distance is exactly the gap: whose sessions are these then?"""
+    assert isinstance(rule.kind, Session), "same_in is said of sessions"
     assert set(engines) <= ENGINES, f"same_in {engines} is not known"
     if others := [engine for engine in engines if engine != "beam"]:
         merging = replace(rule, kind=replace(rule.kind, exact_gap_merges=True))
-        check_windows(listed, all_told(merging, stream), f"same_in {others}")
+        check_windows(listed, windows_of_stream(merging, stream), f"same_in {others}")
     if "beam" in engines:
-        apart = replace(rule, kind=replace(rule.kind, exact_gap_merges=False))
-        check_windows(listed, all_told(apart, stream), "same_in beam")
+        separate = replace(rule, kind=replace(rule.kind, exact_gap_merges=False))
+        check_windows(listed, windows_of_stream(separate, stream), "same_in beam")
 
 
 def _readable(rule: Rule, stream: Stream, retention: int, readable: list[Any] | None) -> None:
     if readable is None:
         return
-    kept = [one for one in all_told(rule, stream) if is_kept(Window(one["start"], 0), stream.time, retention)]
+    kept = [one for one in windows_of_stream(rule, stream) if is_kept(Window(one["start"], 0), stream.time, retention)]
     if all(isinstance(one, dict) for one in readable):
         check_windows(readable, kept, "readable_after_retention")
         return
-    found = [_as_told(one, kept_one) for one, kept_one in zip(readable, kept, strict=False)]
+    found = [_in_form_of(one, kept_one) for one, kept_one in zip(readable, kept, strict=False)]
     assert len(kept) == len(readable), f"readable: {kept}"
     assert Counter(map(str, found)) == Counter(map(str, readable)), f"readable: {kept}"
 
 
-def _as_told(like: Any, told: dict[str, Any]) -> Any:
-    """What is told of a window, in the form of another: its start, or key, start and end."""
-    row = [told["key"], told["start"], told["end"], *([told["values"]] if isinstance(like, list) else [])]
-    return row[: len(like)] if isinstance(like, list) else told["start"]
+def _in_form_of(like: Any, window: dict[str, Any]) -> Any:
+    """A window, in the form of another: its start, or key, start and end."""
+    row = [window["key"], window["start"], window["end"], *([window["values"]] if isinstance(like, list) else [])]
+    return row[: len(like)] if isinstance(like, list) else window["start"]
 
 
 def _gaps_of_records(case: Case) -> None:
@@ -277,9 +279,9 @@ def _gaps_of_records(case: Case) -> None:
         check_windows(listed, found, name)
 
 
-def _interval(told: list[Any]) -> Case:
-    names = ("key", "start", "end") if len(told) == 3 else ("start", "end")
-    return dict(zip(names, told, strict=True))
+def _interval(listed: list[Any]) -> Case:
+    names = ("key", "start", "end") if len(listed) == 3 else ("start", "end")
+    return dict(zip(names, listed, strict=True))
 
 
 def _within(case: Case, key: Any, start: int, end: int) -> int:
@@ -287,12 +289,12 @@ def _within(case: Case, key: Any, start: int, end: int) -> int:
 
 
 def _after_restart(name: str, case: Case) -> None:
-    """What is there after a run was stopped, and more records came; or the rows that are told then."""
+    """What is there after a run was stopped, and more records came; or the rows that are emitted then."""
     after = case["after_restart"]
-    told = after if isinstance(after, dict) else {"emitted_on_close": after} if isinstance(after, list) else {}
-    check_known(told, RECORDS - {"after_restart"})
+    expected = after if isinstance(after, dict) else {"emitted_on_close": after} if isinstance(after, list) else {}
+    check_known(expected, RECORDS - {"after_restart"})
     whole = {field: value for field, value in case.items() if field in KIND_FIELDS[name] | {"grace", "bounds"}}
-    _records(name, {**whole, **told, "records": [*case["records"], *told.get("records", ())]})
+    _records(name, {**whole, **expected, "records": [*case["records"], *expected.get("records", ())]})
 
 
 def retractions(case: Case) -> None:

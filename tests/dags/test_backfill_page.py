@@ -113,9 +113,13 @@ def test_its_policy_names_the_one_script_and_nothing_else_may_run_or_be_spoken_t
     answer = client.get(PAGE + DAYS)
     (inline,) = re.findall(r"<script[^>]*>(.*?)</script>", answer.text, re.S)
     digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
-    told = policy(answer)
-    assert told["script-src"] == f"'sha256-{digest}'"
-    assert (told["connect-src"], told["form-action"], told["default-src"]) == ("'self'", "'self'", "'none'")
+    directives = policy(answer)
+    assert directives["script-src"] == f"'sha256-{digest}'"
+    assert (directives["connect-src"], directives["form-action"], directives["default-src"]) == (
+        "'self'",
+        "'self'",
+        "'none'",
+    )
     assert {name: answer.headers[name] for name in STRICT} == STRICT
     assert not re.search(r"<[^>]* (src|style|on[a-z]+|srcset|background)=", answer.text)
     assert set(re.findall(r'action="([^"]*)"', answer.text)) == {"backfill"}

@@ -79,7 +79,7 @@ class Days:
     def complete(self) -> str:
         return format_instant(self.state.complete_below)[:10]
 
-    def held(self) -> list[int]:
+    def ids(self) -> list[int]:
         rows = tidemark.open(location_of(self.file).store_root, self.name).as_of().to_arrow()
         return sorted(rows["id"].to_pylist())
 
@@ -132,13 +132,13 @@ def test_later_runs_are_green_and_wait_and_the_run_that_mends_it_seals_them_all(
     )
     assert f"`tidemark quarantine {days.name} {days.state.pending[0].id[:12]}`, mend the file, clear its run" in why
     assert days.run(4) == ("success", WAITS)
-    assert (days.complete, days.held(), len(events())) == ("2024-01-02", [1], before)
+    assert (days.complete, days.ids(), len(events())) == ("2024-01-02", [1], before)
     assert days.results() == ["passed", "failed", "passed", "passed"], "nobody else judges the bad day"
 
     assert days.run(2)[0] == "failed", "cleared, and not mended"
     days.mend(2)
     assert days.run(2) == ("success", GREEN)
-    assert (days.complete, days.held()) == ("2024-01-05", [1, 2, 3, 4])
+    assert (days.complete, days.ids()) == ("2024-01-05", [1, 2, 3, 4])
     (event,) = events()[before:]
     assert (event["lower"], event["upper"]) == ("2024-01-02T00:00:00Z", "2024-01-05T00:00:00Z")
     for day in (3, 4):
@@ -230,7 +230,7 @@ def test_two_bad_days_are_mended_in_either_order(days: Days, first: int) -> None
     last = 4 - first
     days.mend(last)
     assert days.run(last) == ("success", GREEN)
-    assert (days.complete, days.held()) == ("2024-01-05", [1, 2, 3, 4])
+    assert (days.complete, days.ids()) == ("2024-01-05", [1, 2, 3, 4])
     bounds = [(event["lower"][:10], event["upper"][:10]) for event in events()[before:]]
     both = [("1970-01-01", "2024-01-03"), ("2024-01-03", "2024-01-05")]
     assert bounds == (both if first == 1 else [("1970-01-01", "2024-01-05")])
@@ -242,7 +242,7 @@ def test_a_bad_day_that_is_taken_out_and_stays_empty_is_passed_by_the_next_run(d
     assert [days.run(day)[1] for day in (1, 2)] == [FAILED, WAITS]
     days.take_out(1)
     assert days.run(3) == ("success", GREEN)
-    assert (days.complete, days.held()) == ("2024-01-04", [2, 3])
+    assert (days.complete, days.ids()) == ("2024-01-04", [2, 3])
 
 
 def test_a_day_of_a_run_over_several_is_known_by_what_its_gate_kept(days: Days) -> None:
@@ -254,7 +254,7 @@ def test_a_day_of_a_run_over_several_is_known_by_what_its_gate_kept(days: Days) 
     assert days.results().count("failed") == 1
     days.mend(2)
     assert days.run(1, upper=4, date="2024-05-01") == ("success", GREEN)
-    assert (days.complete, days.held()) == ("2024-01-05", [1, 2, 3, 4])
+    assert (days.complete, days.ids()) == ("2024-01-05", [1, 2, 3, 4])
 
 
 def test_where_no_run_is_red_for_it_the_first_to_meet_it_is(days: Days) -> None:
@@ -272,10 +272,10 @@ def test_where_no_run_is_red_for_it_the_first_to_meet_it_is(days: Days) -> None:
     assert days.run(2) == ("failed", red), "cleared, it is red still: nobody else is"
     days.mend(1)
     assert days.run(1) == ("success", GREEN)
-    assert (days.complete, days.held()) == ("2024-01-04", [1, 2, 3])
+    assert (days.complete, days.ids()) == ("2024-01-04", [1, 2, 3])
 
 
-def test_a_day_that_is_missing_is_told_as_ever_beside_a_bad_one(days: Days) -> None:
+def test_a_day_that_is_missing_is_reported_as_ever_beside_a_bad_one(days: Days) -> None:
     for day, status in ((1, "lost"), (3, "open")):
         days.land(day, status)
     assert days.run(1)[0] == "failed"
@@ -295,7 +295,7 @@ def test_a_day_that_is_complete_is_corrected_while_a_later_one_is_bad(days: Days
     assert (event["upper"], event["corrected"]["files"]) == ("2024-01-02T00:00:00.000001Z", 1)
     days.mend(2)
     assert days.run(2) == ("success", GREEN)
-    assert (days.complete, days.held()) == ("2024-01-04", [1, 2, 3])
+    assert (days.complete, days.ids()) == ("2024-01-04", [1, 2, 3])
     upper = events()[-1]
     assert (upper["lower"], upper["upper"]) == ("2024-01-02T00:00:00.000001Z", "2024-01-04T00:00:00Z")
 
@@ -312,7 +312,7 @@ def test_rules_that_changed_are_asked_of_all_that_waits(days: Days) -> None:
     assert days.run(2) == ("success", GREEN), "its day is sealed, and somebody is red for the other"
     days.file.write_text(days.file.read_text().replace("[open, lost]", "[open, lost, paid]"))
     assert days.run(1)[0] == "success"
-    assert (days.complete, days.held()) == ("2024-01-04", [1, 2, 3])
+    assert (days.complete, days.ids()) == ("2024-01-04", [1, 2, 3])
 
 
 def test_a_file_of_a_wide_run_that_cannot_be_read_stops_no_other_day(days: Days) -> None:
@@ -334,7 +334,7 @@ def test_a_file_of_a_wide_run_that_cannot_be_read_stops_no_other_day(days: Days)
     days.land(2)
     version = location_of(days.file).job().log.newest_version()
     assert days.run(1, upper=5, date="2024-05-01") == ("success", GREEN)
-    assert (days.complete, days.held()) == ("2024-01-05", [1, 2, 3, 4])
+    assert (days.complete, days.ids()) == ("2024-01-05", [1, 2, 3, 4])
     history = list(location_of(days.file).job().log.history())
     read = [one.change for one in history if one.version > version and one.change.kind == "ingested"]
     assert [format_instant(one.fence.interval.lower)[:10] for one in read] == ["2024-01-02"], "a retry reads only these"

@@ -83,7 +83,7 @@ def events_of(trigger: Any, meanwhile: Callable[[], object] = lambda: None) -> l
 
 
 @dataclass(frozen=True)
-class Told:
+class SomeAsset:
     """As much of an asset as its events are found by."""
 
     uri: str = "tidemark-landing://orders"
@@ -91,10 +91,10 @@ class Told:
 
 def run_of(*payloads: dict[str, Any], run_after: datetime | None = None) -> dict[str, Any]:
     """As much of a task's context as a cut needs."""
-    told = {Told(): [SimpleNamespace(extra={"from_trigger": True, "payload": payload}) for payload in payloads]}
+    events = {SomeAsset(): [SimpleNamespace(extra={"from_trigger": True, "payload": payload}) for payload in payloads]}
     dag_run = SimpleNamespace(run_after=run_after, run_type="asset_triggered" if payloads else "manual")
     ti = SimpleNamespace(run_id="r", task_id="ingest", map_index=-1, try_number=1)
-    return {"triggering_asset_events": told if payloads else {}, "params": {}, "dag_run": dag_run, "ti": ti}
+    return {"triggering_asset_events": events if payloads else {}, "params": {}, "dag_run": dag_run, "ti": ti}
 
 
 def ingested(task: Any, context: dict[str, Any]) -> dict[str, Any]:
@@ -125,13 +125,13 @@ def test_a_collection_with_batches_has_a_dag_of_them_beside_its_own(cut: Path, c
 def test_another_declaration_is_another_trigger(cut: Path) -> None:
     from airflow.triggers.base import BaseEventTrigger
 
-    def told() -> int:
+    def trigger_hash() -> int:
         return BaseEventTrigger.hash(*watching(cut).serialize())
 
-    before = told()
-    assert told() == before
+    before = trigger_hash()
+    assert trigger_hash() == before
     cut.write_text(cut.read_text().replace("bytes: 1,", "bytes: 2,"))
-    assert told() != before
+    assert trigger_hash() != before
 
 
 def test_it_fires_when_something_landed_and_once(cut: Path, locations: Path) -> None:
@@ -154,8 +154,8 @@ def test_what_arrivals_started_takes_what_has_landed_and_the_days_own_run_the_re
     land(locations)
     (event,) = events_of(watching(cut))
     task = batches_dag(cut).get_task("ingest")
-    told = ingested(task, run_of(event))
-    assert (told["rows"], told["files"], told["cut"]["reason"]) == (1, 1, "bytes")
+    result = ingested(task, run_of(event))
+    assert (result["rows"], result["files"], result["cut"]["reason"]) == (1, 1, "bytes")
     state = location_of(cut).job().log.load().state
     assert (state.ingested.members, state.complete_below) == ((), 0)
     assert [batch.rows for batch in state.unsealed] == [1]
@@ -164,25 +164,25 @@ def test_what_arrivals_started_takes_what_has_landed_and_the_days_own_run_the_re
     land(locations, "b")
     own = tidemark_dag(cut).get_task("ingest")
     bounds = {"lower": event["lower"], "upper": event["upper"]}
-    told = ingested(own, {**run_of(), "params": bounds})
-    assert (told["rows"], told["files"], told["cut"]) == (1, 1, {"reason": "end_of_input", "also": ["bytes"]})
+    result = ingested(own, {**run_of(), "params": bounds})
+    assert (result["rows"], result["files"], result["cut"]) == (1, 1, {"reason": "end_of_input", "also": ["bytes"]})
     assert ingested(task, run_of(event))["outcome"] == "nothing to do"
     words = [record.change.words for record in location_of(cut).job().log.history()]
-    assert sum(" so far: 1 row of 1 file as " in told and "; cut by bytes" in told for told in words) == 1
+    assert sum(" so far: 1 row of 1 file as " in line and "; cut by bytes" in line for line in words) == 1
 
 
 def test_a_run_by_hand_cuts_at_once_and_names_the_interval_that_goes_on(cut: Path, locations: Path) -> None:
     land(locations)
     dag = batches_dag(cut)
     now = datetime.now(UTC) + timedelta(seconds=1)
-    told = ingested(dag.get_task("ingest"), run_of(run_after=now))
-    assert (told["rows"], told["cut"]["reason"]) == (1, "explicit")
+    result = ingested(dag.get_task("ingest"), run_of(run_after=now))
+    assert (result["rows"], result["cut"]["reason"]) == (1, "explicit")
     assert dag.get_task("gate_unsealed").args_of_run(run_of(run_after=now))[1] == f"{TODAY:%Y-%m-%dT%H:00:00Z}"
     with pytest.raises(InvalidUsage, match=r"no interval of orders goes on at 2024-01-01T00:00:00Z: see its start"):
         dag.get_task("ingest").args_of_run(run_of(run_after=datetime(2024, 1, 1, tzinfo=UTC)))
 
 
-def test_of_events_that_queued_the_newest_interval_is_taken_with_all_that_held(cut: Path) -> None:
+def test_of_events_that_queued_the_newest_interval_is_taken_with_all_its_reasons(cut: Path) -> None:
     def event(day: int, cut: Cut) -> dict[str, Any]:
         days = (TODAY + timedelta(days=day), TODAY + timedelta(days=day + 1))
         return {"lower": days[0].isoformat(), "upper": days[1].isoformat(), "cut": cut.as_dict()}

@@ -35,7 +35,7 @@ def versions(tmp_path: Path, locations: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_each_version_has_the_dags_of_its_own_files(
     versions: dict[str, Path], monkeypatch: pytest.MonkeyPatch, task_of: str | None
 ) -> None:
-    if task_of:  # as the process of a task is told
+    if task_of:  # as it is set in the process of a task
         monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", task_of)
     for version, folder in versions.items():
         bag: Any = parsed(folder)

@@ -53,7 +53,7 @@ def test_groups_and_operators_of_a_dag_of_ones_own(file: Path) -> None:
     assert [said(task) for task in outer] == [THEIRS] * 6
 
 
-def test_events_are_told_one_at_a_time_whatever_is_said_of_tasks(file: Path) -> None:
+def test_events_are_emitted_one_at_a_time_whatever_is_said_of_tasks(file: Path) -> None:
     """Two runs that end together would each tell all since the last event: the same."""
     generated = tidemark_dag(file, max_active_runs=5, default_args={"max_active_tis_per_dag": 5})
     with DAG("own", schedule=None, start_date=START):

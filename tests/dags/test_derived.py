@@ -332,7 +332,7 @@ def test_a_run_that_must_wait_is_skipped_and_names_who_lags(corrected: Any) -> N
 
 
 def test_a_run_that_must_wait_goes_on_with_what_it_could_have(corrected: Any) -> None:
-    """Skipped, the tasks behind it would be too, and what was committed would lie there until the next run."""
+    """Skipped, the tasks behind it would be too, and what was committed would wait until the next run."""
     waits = {"outcome": "applied", "waits_for": "refunds", "waits": "it is complete below 2024-01-02"}
     corrected({**waits, "unfinished": True})
     assert corrected.pushed == {"waits_for": "refunds"}
@@ -356,7 +356,7 @@ def test_the_dag_of_a_derived_collection_survives_json(dag: Any) -> None:
 
 @pytest.fixture
 def synced(derived: Path, database: None) -> Iterator[Any]:
-    """The DAGs, as the scheduler has them; unpaused. What they were told of is forgotten: other tests have collections
+    """The DAGs, as the scheduler has them; unpaused. Their events are deleted: other tests have collections
     of the same names."""
     from airflow.dag_processing.dagbag import sync_bag_to_db
     from airflow.models import DagModel
@@ -459,8 +459,8 @@ def test_the_scheduler_starts_it_when_an_input_published_and_not_before(synced: 
     made = runs_of("totals", "asset_triggered")
     assert len(made) == 2
     with create_session() as session:
-        told = [event.extra["upper"] for event in session.merge(made[-1]).consumed_asset_events]
-    assert told == ["2024-01-02T00:00:00.000001Z", "2024-01-03T00:00:00Z"]
+        uppers = [event.extra["upper"] for event in session.merge(made[-1]).consumed_asset_events]
+    assert uppers == ["2024-01-02T00:00:00.000001Z", "2024-01-03T00:00:00Z"]
 
 
 # The event at its end.
@@ -481,14 +481,14 @@ def published(task: Any, *before: str) -> dict[str, Any]:
     """What the task tells, after events that reach so far."""
     events = [SimpleNamespace(extra={"upper": upper}) for upper in before]
     inlet = SimpleNamespace(ascending=lambda _: SimpleNamespace(limit=lambda _: events))
-    told: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
-    context = run(inlet_events=defaultdict(lambda: inlet), outlet_events=told)
+    outlet_events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
+    context = run(inlet_events=defaultdict(lambda: inlet), outlet_events=outlet_events)
     extra = task.execute(context)
-    assert [event.extra for event in told.values()] == [extra]
+    assert [event.extra for event in outlet_events.values()] == [extra]
     return dict(extra)
 
 
-def test_what_was_corrected_is_told_once(dag: Any, graph: Graph) -> None:
+def test_what_was_corrected_is_reported_once(dag: Any, graph: Graph) -> None:
     task = dag.get_task("published")
     extra = published(task)
     assert extra == {

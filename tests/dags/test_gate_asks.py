@@ -35,7 +35,7 @@ WHY = "a strike on that day"
 
 @dataclass
 class Asks:
-    """A day of a collection, and the tasks of its run; `sent` is what they told Airflow's supervisor."""
+    """A day of a collection, and the tasks of its run; `sent` is what they sent to Airflow's supervisor."""
 
     file: Path
     landing: Path
@@ -50,7 +50,7 @@ class Asks:
         return location_of(self.file).job().log.load().state
 
     @property
-    def held(self) -> list[tuple[int, str]]:
+    def rows_by_id(self) -> list[tuple[int, str]]:
         """What the collection holds."""
         rows = tidemark.open(location_of(self.file).store_root, "orders").as_of().to_arrow()
         return sorted(zip(rows["id"].to_pylist(), rows["status"].to_pylist(), strict=True))
@@ -148,7 +148,7 @@ def test_accepted_it_is_green_and_says_who_and_why(asks: Asks) -> None:
     assert (kept.by, kept.reason, kept.batch) == ("ada", WHY, asks.state.pending[0].id)
     for task in ("seal", "gate_frontier", "drain", "gate_trace"):
         asks.run(task)
-    assert asks.held == [(97, "lost")]
+    assert asks.rows_by_id == [(97, "lost")]
 
 
 def test_a_reason_that_says_nothing_is_asked_for_again(asks: Asks) -> None:
@@ -173,7 +173,7 @@ def test_quarantined_the_rest_is_judged_and_the_run_goes_on(asks: Asks) -> None:
     assert len(asks.state.quarantined) == 1
     for task in ("seal", "gate_frontier", "drain", "gate_trace"):
         asks.run(task)
-    assert asks.held == [(98, "open")]
+    assert asks.rows_by_id == [(98, "open")]
 
 
 def test_mended_it_is_read_again_and_judged_in_the_same_task(asks: Asks) -> None:
@@ -182,7 +182,7 @@ def test_mended_it_is_read_again_and_judged_in_the_same_task(asks: Asks) -> None
     assert asks.answer(kept, Answer.MENDED)["outcome"] == "applied"
     for task in ("seal", "gate_frontier", "drain", "gate_trace"):
         asks.run(task)
-    assert asks.held == [(97, "paid")]
+    assert asks.rows_by_id == [(97, "paid")]
 
 
 def test_not_mended_it_is_asked_again_about_the_batch_that_is_there_now(asks: Asks) -> None:
@@ -246,7 +246,7 @@ def test_it_may_be_left_red(asks: Asks) -> None:
 class TestKilled:
     """A try that died anywhere between the answer and the certificate."""
 
-    def test_before_it_did_anything_it_asks_anew(self, asks: Asks) -> None:
+    def test_before_it_did_anything_it_asks_again(self, asks: Asks) -> None:
         first, again = (asks.ask(number)["question"] for number in (1, 2))
         assert (first["batches"], first["suite"]) == (again["batches"], again["suite"])
 
@@ -276,7 +276,7 @@ class TestKilled:
         assert ([batch.rows for batch in asks.state.pending], len(asks.state.quarantined)) == ([1], 1)
 
 
-class Told(BaseNotifier):
+class Recorder(BaseNotifier):
     """Keeps what it was called with."""
 
     def __init__(self) -> None:
@@ -288,10 +288,10 @@ class Told(BaseNotifier):
 
 
 def test_notifiers_hear_of_every_question(asks: Asks) -> None:
-    told = Told()
-    asks.options = {"notifiers": told}
+    notifier = Recorder()
+    asks.options = {"notifiers": notifier}
     asks.asked_again(asks.ask(), Answer.ACCEPT)
-    assert [context["params"] for context in told.contexts] == [DAY, DAY]
+    assert [context["params"] for context in notifier.contexts] == [DAY, DAY]
 
 
 @pytest.mark.parametrize("how", ["environment", "argument", "nobody there", "dag.test"])

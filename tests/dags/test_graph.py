@@ -174,5 +174,5 @@ def test_names_and_times_that_are_long_are_cut_and_none_is_markup() -> None:
         ("2024-01-02T06:00:00.5Z", "2024-01-02T06:00:00"),
     ],
 )
-def test_a_time_is_told_shortly(text: str, shown: str) -> None:
+def test_a_time_is_shown_shortly(text: str, shown: str) -> None:
     assert short(text) == shown

@@ -52,7 +52,7 @@ def orders(collections: Path, locations: Path, database: None, monkeypatch: pyte
     return file
 
 
-def held(file: Path) -> tuple[Any, ...]:
+def holds_of(file: Path) -> tuple[Any, ...]:
     return tuple(location_of(file).job().log.load().state.holds)
 
 
@@ -73,7 +73,7 @@ def test_a_function_is_handed_what_its_run_sealed(orders: Path) -> None:
 
             @with_changes(orders.stem, columns=["id"])
             def changed(changes: pa.Table, factor: int) -> int:
-                assert len(held(orders)) == 1, "it reads under a hold"
+                assert len(holds_of(orders)) == 1, "it reads under a hold"
                 seen.append(("changed", [(row["id"], row["diff"]) for row in changes.to_pylist()]))
                 return changes.num_rows * factor
 
@@ -91,7 +91,7 @@ def test_a_function_is_handed_what_its_run_sealed(orders: Path) -> None:
         ("changed", [(2, 1), (3, 1)]),
         ("as of", [2, 3]),
     ]
-    assert held(orders) == ()
+    assert holds_of(orders) == ()
     seen.clear()
     again = run(orders, add, 2, 3)
     assert (again["published"], again["changed"], seen) == ("skipped", "skipped", [])
@@ -108,7 +108,7 @@ def test_a_function_that_fails_lets_its_hold_go(orders: Path) -> None:
             dag.get_task("published") >> broken()
 
     assert run(orders, add, 1, 1)["broken"] == "failed"
-    assert held(orders) == ()
+    assert holds_of(orders) == ()
 
 
 def test_in_a_dag_of_its_own_it_is_the_window_of_the_run() -> None:
@@ -138,9 +138,9 @@ with DAG("any", schedule=None) as dag:
     def changed(changes): ...
 
     @task.tidemark(as_of="flights", form="pandas")
-    def held(frame): ...
+    def current(frame): ...
 
-    changed() >> held()
+    changed() >> current()
 said = []
 for wrong in ({}, {"changes": "flights", "as_of": "flights"}):
     try:
@@ -170,7 +170,7 @@ def test_installed_as_a_package_it_is_a_decorator_of_airflows(tmp_path: Path) ->
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["tasks"] == {"changed": 7, "held": 0}
+    assert found["tasks"] == {"changed": 7, "current": 0}
     assert ['say what the function is handed: @task.tidemark(changes="flights")' in line for line in found["said"]] == [
         True,
         True,

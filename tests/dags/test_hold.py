@@ -40,7 +40,7 @@ def test_a_run_holds_under_a_name_of_its_own_and_lets_go(declared: location.Loca
     assert ReleaseHoldOperator(collection="orders").execute(RUN)["outcome"] == "nothing to do"
 
 
-def test_history_that_is_merged_cannot_be_held_and_is_not_tried_again(declared: location.Location) -> None:
+def test_a_hold_on_merged_history_is_refused_and_not_tried_again(declared: location.Location) -> None:
     log = declared.job().log
     log.commit(log.load(), CompactionAllowed(10))
     with pytest.raises(AirflowFailException, match=r"cannot hold .*merged already; nearest readable"):

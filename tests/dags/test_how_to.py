@@ -1,4 +1,4 @@
-"""The DAG files of docs/how-to: Airflow parses them, and they have the shape that is told. test_run.py runs them."""
+"""The DAG files of docs/how-to: Airflow parses them, and they have the stated shape. test_run.py runs them."""
 
 from __future__ import annotations
 

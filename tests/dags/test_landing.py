@@ -25,7 +25,7 @@ def test_without_one_it_is_the_collections_own_or_the_deployments(landing: Path)
     assert landing_of_run(None, "s3://bucket/in") == "s3://bucket/in"
 
 
-def test_what_lies_within_is_taken(landing: Path, locations: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_within_is_taken(landing: Path, locations: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert landing_of_run(str(landing)) == str(landing)
     assert landing_of_run(f"{landing}/mended/") == f"{landing}/mended"
     assert landing_of_run(f"{landing}/mended/../mended") == f"{landing}/mended"
@@ -67,7 +67,7 @@ def test_what_lies_within_is_taken(landing: Path, locations: Path, monkeypatch: 
         ["/etc"],
     ],
 )
-def test_what_lies_elsewhere_is_refused(
+def test_a_path_elsewhere_is_refused(
     landing: Path, locations: Path, monkeypatch: pytest.MonkeyPatch, asked: object
 ) -> None:
     monkeypatch.setenv("TIDEMARK_LANDINGS", "s3://bucket/in")

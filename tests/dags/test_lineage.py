@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Lineage]]:
+def reported(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Lineage]]:
     """What the tasks of runs tell, asked as the provider's listener does: once they have ended."""
     found: list[tuple[str, Lineage]] = []
     asked = lineage.operator_lineage
@@ -48,11 +48,11 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Lineage]]:
 def test_each_task_of_a_run_tells_what_it_read_wrote_and_checked(
     days: Days,  # noqa: F811
     locations: Path,
-    told: list[tuple[str, Lineage]],
+    reported: list[tuple[str, Lineage]],
 ) -> None:
     days.land(1)
     assert days.run(1)[0] == "success"
-    found = dict(told)
+    found = dict(reported)
     columns = {"id": "int", "status": "string", "amount": "int"}
     collection = Dataset("file", str(locations / "root" / days.name), columns)
     landing = Dataset("file", str(locations / "landing" / days.name))
@@ -66,10 +66,10 @@ def test_each_task_of_a_run_tells_what_it_read_wrote_and_checked(
     assert found["published"].run["upper"] == "2024-01-02T00:00:00Z"
 
 
-def test_a_gate_that_fails_tells_which_checks_did(days: Days, told: list[tuple[str, Lineage]]) -> None:  # noqa: F811
+def test_a_gate_that_fails_tells_which_checks_did(days: Days, reported: list[tuple[str, Lineage]]) -> None:  # noqa: F811
     days.land(1, "lost")
     assert days.run(1)[0] == "failed"
-    (checked,) = dict(told)["gate_unsealed"].inputs
+    (checked,) = dict(reported)["gate_unsealed"].inputs
     (wrong,) = [one for one in checked.checks if not one.passed]
     assert "status" in wrong.rule
     assert wrong.message

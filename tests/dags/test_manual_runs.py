@@ -22,7 +22,7 @@ QUIET = ORDERS.replace("ready: exists", "ready: always")
 
 @pytest.fixture
 def quiet(collections: Path, locations: Path, database: None) -> Path:
-    """A collection file with a name of its own: what is told of an asset stays in the session's database."""
+    """A collection file with a name of its own: the events of an asset stay in the session's database."""
     (locations / "landing").mkdir()
     name = f"quiet_{uuid.uuid4().hex[:8]}"
     file = collections / f"{name}.yaml"
@@ -76,7 +76,7 @@ def test_a_day_whose_predecessor_nobody_ingests_does_not_end_green(quiet: Path, 
     assert "waits for [2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z), which no run is about to ingest" in said()
     assert run(quiet, "2024-01-01")[0] == "success"
     assert seal(quiet) == "2024-01-03"
-    # The same run again: now it is complete, and its predecessor has told so.
+    # The same run again: now it is complete, and its predecessor has said so.
     state, tasks = run(quiet, "2024-01-02")
     assert (state, tasks["published"]) == ("success", "skipped")
 

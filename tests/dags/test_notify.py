@@ -1,4 +1,4 @@
-"""Who a collection file says is told: of a failure, a question, an overdue interval, a correction."""
+"""Whom a collection file says to notify: of a failure, a question, an overdue interval, a correction."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def says(file: Path, text: str) -> None:
     file.write_text(file.read_text() + f"airflow:\n  notify:\n{text}\n")
 
 
-def test_a_failure_is_told_with_its_day_and_what_to_do(days: Days, alerts: Any) -> None:  # noqa: F811
+def test_a_failure_is_reported_with_its_day_and_what_to_do(days: Days, alerts: Any) -> None:  # noqa: F811
     named = name_of(alerts)
     says(days.file, f"    failure: [{named}:broken, {{call: {named}:page, with: {{channel: data}}}}]")
     days.land(1)
@@ -99,7 +99,7 @@ def test_a_failure_is_told_with_its_day_and_what_to_do(days: Days, alerts: Any) 
     assert notice.run_id
 
 
-def test_a_correction_of_what_was_published_is_told(days: Days, alerts: Any) -> None:  # noqa: F811
+def test_a_correction_of_what_was_published_is_reported(days: Days, alerts: Any) -> None:  # noqa: F811
     named = name_of(alerts)
     chat = f'{{call: {named}:Chat, with: {{text: "{{{{ tidemark.subject }}}} {{{{ conn is defined }}}}"}}}}'
     says(days.file, f"    correction: [{chat}, {named}:broken, {named}:READY, {named}:page]")
@@ -118,7 +118,7 @@ def test_a_correction_of_what_was_published_is_told(days: Days, alerts: Any) -> 
     assert f"tidemark changes {days.name} --after" in notice.text
 
 
-def test_a_question_is_told_once_it_is_asked(asks: Asks, alerts: Any) -> None:  # noqa: F811
+def test_a_question_is_reported_once_it_is_asked(asks: Asks, alerts: Any) -> None:  # noqa: F811
     named = name_of(alerts)
     says(asks.file, f"    question: [{named}:broken, {named}:page]")
     with pytest.raises(TaskAwaitingInput):
@@ -128,7 +128,7 @@ def test_a_question_is_told_once_it_is_asked(asks: Asks, alerts: Any) -> None:  
     assert "Accept as it is" in notice.text
 
 
-def test_an_overdue_interval_is_told_once(
+def test_an_overdue_interval_is_reported_once(
     collections: Path, database: None, alerts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"late_{uuid.uuid4().hex[:8]}"

@@ -16,7 +16,7 @@ from tidemark.model.interval import Interval
 pytestmark = pytest.mark.timeout(300)
 
 
-def told(name: str) -> list[tuple[str | None, str]]:
+def events_of(name: str) -> list[tuple[str | None, str]]:
     """The partitions of the events of a collection's intervals, and up to where each says it is complete."""
     from airflow.models.asset import AssetEvent, AssetModel
     from airflow.utils.session import create_session
@@ -37,15 +37,15 @@ def test_an_event_for_each_interval_that_became_complete(days: Days) -> None:  #
     for day in (1, 2, 3):
         days.land(day)
     assert days.run(2, upper=3)[1]["published"] == "failed"
-    assert told(days.name) == [], "the first day is missing"
+    assert events_of(days.name) == [], "the first day is missing"
     assert days.run(1) == ("success", GREEN)
     both = [("2024-01-01T00:00:00", "2024-01-03"), ("2024-01-02T00:00:00", "2024-01-03")]
-    assert told(days.name) == both
+    assert events_of(days.name) == both
     days.land(1, "paid")
-    assert days.run(1) == ("success", GREEN), "a correction is told by the collection's own asset"
-    assert told(days.name) == both
+    assert days.run(1) == ("success", GREEN), "a correction is reported by the collection's own asset"
+    assert events_of(days.name) == both
     assert days.run(3) == ("success", GREEN)
-    assert told(days.name) == [*both, ("2024-01-03T00:00:00", "2024-01-04")]
+    assert events_of(days.name) == [*both, ("2024-01-03T00:00:00", "2024-01-04")]
 
 
 def test_without_the_field_there_is_no_such_asset(days: Days) -> None:  # noqa: F811

@@ -29,7 +29,7 @@ def test_a_run_publishes_what_it_sealed(days: Days) -> None:  # noqa: F811
         days.land(day)
         assert days.run(day) == ("success", GREEN | {"publish_tables": "success"})
     table = DeltaTable(f"{location_of(days.file).store_root}/_published/delta/{days.name}")
-    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == days.held() == [1, 2]
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == days.ids() == [1, 2]
     assert {one.format for one in days.state.publications} == {"delta", "iceberg"}
 
 
@@ -39,4 +39,4 @@ def test_a_catalog_that_is_down_fails_its_task_alone(days: Days) -> None:  # noq
     days.land(1)
     assert days.run(1) == ("failed", GREEN | {"publish_tables": "failed"})
     assert "the catalog or the store of table db.orders did not answer" in days.logged()
-    assert days.held() == [1]
+    assert days.ids() == [1]

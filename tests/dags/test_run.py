@@ -87,7 +87,7 @@ def returned(run_of: str, task: str) -> Any:
 
 
 def events() -> list[dict[str, Any]]:
-    """What assets have told in this session, oldest first."""
+    """The events of assets in this session, oldest first."""
     from airflow.models.asset import AssetEvent
     from airflow.utils.session import create_session
     from sqlalchemy import select
@@ -120,7 +120,7 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     assert [batch.rows for batch in first.trace] == [2]
     assert all(first.is_certified(batch) for batch in first.trace)
 
-    # The same day again: nothing new is written, nothing is told twice.
+    # The same day again: nothing new is written, nothing is reported twice.
     version = head(orders).version
     state, tasks = run(orders, "2024-01-01", "2024-01-02")
     assert (state, tasks.pop("published"), set(tasks.values())) == ("success", "skipped", {"success"})
@@ -130,8 +130,8 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     state, tasks = run(orders, "2024-01-02", "2024-01-03")
     assert (state, set(tasks.values())) == ("success", {"success"})
     assert head(orders).state.totals.rows_late_discarded == 1
-    told = [(event["lower"], event["upper"]) for event in events()[before:]]
-    assert told == [
+    bounds = [(event["lower"], event["upper"]) for event in events()[before:]]
+    assert bounds == [
         ("1970-01-01T00:00:00Z", "2024-01-02T00:00:00Z"),
         ("2024-01-02T00:00:00Z", "2024-01-03T00:00:00Z"),
     ]
@@ -143,9 +143,9 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     assert stopped.seal == parse("2024-01-03")
     (failed,) = (Path(os.environ["TIDEMARK_DOCS"]) / "orders" / "unsealed").glob("*-failed.json")
     assert "lost" in failed.read_text()
-    told = json.loads(failed.read_text())
-    assert (told["task_id"], told["map_index"], told["try_number"]) == ("gate_unsealed", -1, 1)
-    assert told["run_id"].startswith("manual__")
+    failure = json.loads(failed.read_text())
+    assert (failure["task_id"], failure["map_index"], failure["try_number"]) == ("gate_unsealed", -1, 1)
+    assert failure["run_id"].startswith("manual__")
 
     from tidemark.jobs.steps.quarantine import quarantine
 
@@ -175,15 +175,15 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
         "corrected": untouched,
     }
 
-    # The first day was wrong: its file is mended, its run is cleared, and all who look are told what changed.
+    # The first day was wrong: its file is mended, its run is cleared, and all who look see what changed.
     wrong = Path(os.environ["TIDEMARK_LANDING"]) / "orders" / "2024-01-01" / "0.csv"
     wrong.write_text(wrong.read_text().replace(",10,", ",11,") + "9,open,90,2024-01-01T12:00:00Z\n")
     state, tasks = run(orders, "2024-01-01", "2024-01-02")
     assert (state, set(tasks.values())) == ("success", {"success"})
     words = "1 file corrected, 1 row retracted and 2 added, happened 2024-01-01T09:00:00Z to 2024-01-01T12:00:00Z"
     times = ["2024-01-01T09:00:00Z", "2024-01-01T12:00:00Z"]
-    told = returned("orders", "ingest")
-    assert (told["retracted"], told["added"], told["changed"]) == (1, 2, words)
+    ingested = returned("orders", "ingest")
+    assert (ingested["retracted"], ingested["added"], ingested["changed"]) == (1, 2, words)
     assert events()[-1]["corrected"] == {
         **{"files": 1, "retracted": 1, "added": 2},
         **{"event_times": times, "changed": words},
@@ -194,8 +194,8 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
     )
     (warning,) = returned("orders", "gate_unsealed")["warnings"]
     assert (warning["rule"], warning["message"][:22]) == ("corrected share, usual", "takes back 1 of 2 rows")
-    held = tidemark.open(os.environ["TIDEMARK_ROOT"], "orders").as_of(where="id IN (1, 9)").to_arrow().to_pylist()
-    assert sorted((row["id"], row["status"], row["amount"]) for row in held) == [
+    rows = tidemark.open(os.environ["TIDEMARK_ROOT"], "orders").as_of(where="id IN (1, 9)").to_arrow().to_pylist()
+    assert sorted((row["id"], row["status"], row["amount"]) for row in rows) == [
         (1, "open", 11),
         (1, "paid", 10),
         (9, "open", 90),
@@ -219,8 +219,8 @@ def test_a_day_goes_through_the_dags_of_the_how_tos(
         done = dags[dag].test(logical_date=lower, run_conf=conf)
         return {ti.task_id: str(ti.state) for ti in done.get_task_instances()}
 
-    held_up = ran("flights", "2012-12-31")
-    assert (held_up["gate_unsealed"], held_up["closed"], held_up["seal"]) == ("success", "failed", "upstream_failed")
+    stopped = ran("flights", "2012-12-31")
+    assert (stopped["gate_unsealed"], stopped["closed"], stopped["seal"]) == ("success", "failed", "upstream_failed")
     day = "[2012-12-31T00:00:00Z, 2013-01-01T00:00:00Z)"
     assert (folder / "alerts.txt").read_text() == f"everyone: flights: closed failed for {day}\n"
     unpause("flights_daily")

@@ -101,7 +101,7 @@ def test_a_dag_whose_runs_are_about_no_interval_is_refused(file: Path) -> None:
         CronDataIntervalTimetable("0 1 * * *", "Europe/Berlin"),
     ],
 )
-def test_other_schedules_are_taken_and_each_run_is_held_against_the_collections(file: Path, schedule: Any) -> None:
+def test_other_schedules_are_taken_and_each_run_is_compared_with_the_collections(file: Path, schedule: Any) -> None:
     with DAG("own", schedule=schedule):
         TidemarkTaskGroup(file)
 
@@ -117,4 +117,4 @@ def test_a_run_of_the_whole(days: Days) -> None:  # noqa: F811
     assert {ti.task_id: str(ti.state) for ti in done.get_task_instances()} == {
         f"{days.name}.{name}": state for name, state in GREEN.items()
     }
-    assert days.held() == [1]
+    assert days.ids() == [1]

@@ -129,8 +129,8 @@ def test_a_run_goes_on_behind_it(declared: Path, database: None) -> None:  # noq
             threading.Timer(1.0, ingest, (declared, 2)).start()
 
         @task
-        def behind(told: Any) -> None:
-            seen.append(told["complete_below"])
+        def behind(answer: Any) -> None:
+            seen.append(answer["complete_below"])
 
         sealed = wait_for_seal(declared.stem, upto="{{ '2024-01-03' }}", timeout=timedelta(minutes=1))
         seal_soon() >> sealed

@@ -82,8 +82,8 @@ def kept(
     results = [passed] if outcome == "passed" else [wrong, passed]
     document = {"collection": "orders", "gate": "unsealed", "suite": "s", "batches": ["b" * 32], "error": None}
     who = ran(f"{run}/ingest.gate_unsealed/-1/{attempt}/ffff")
-    told = {**document, "results": results, **more}
-    Results(open_private(str(locations / "docs"))).keep(told, who, outcome, now * 1_000_000)
+    result = {**document, "results": results, **more}
+    Results(open_private(str(locations / "docs"))).keep(result, who, outcome, now * 1_000_000)
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_the_page_shows_where_a_collection_stands(client: Any, root: Path) -> No
     assert 'class="bar unsealed uncertified"' in page
 
 
-def test_what_is_known_is_told_apart_from_what_is_complete(client: Any, root: Path) -> None:
+def test_what_is_known_is_distinguished_from_what_is_complete(client: Any, root: Path) -> None:
     from tidemark.airflow.web.page import overview_page
 
     (entry,) = client.get("/collections.json").json()
@@ -213,7 +213,7 @@ def five(locations: Path, collections: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_page_shows_some_collections_and_reads_one_more(client: Any, five: list[str]) -> None:
-    """However many there are: it loads itself anew every few seconds."""
+    """However many there are: it loads itself again every few seconds."""
     assert re.findall(r"<h2>(?:<a[^>]*>)?(\w+)", client.get("/").text) == ["a", "b"]
     assert five == ["a", "b", "c"]
 
@@ -258,8 +258,8 @@ def bars(page: str) -> dict[str, list[tuple[str, float, float]]]:
     """Of each lane what its bars say, and where they begin and end in percent."""
     lanes = re.findall(r'<div class="lane"><span class="quiet">([^<]*)</span>(.*?)</div>', page)
     bar = r'<svg x="([\d.]+)%" width="([\d.]+)%" height="22"><title>[^<]*</title><rect[^>]*></rect><text[^>]*>([^<]*)<'
-    held = {lane: re.findall(bar, drawn) for lane, drawn in lanes}
-    return {lane: [(says, float(x), float(x) + float(w)) for x, w, says in found] for lane, found in held.items()}
+    by_lane = {lane: re.findall(bar, drawn) for lane, drawn in lanes}
+    return {lane: [(says, float(x), float(x) + float(w)) for x, w, says in found] for lane, found in by_lane.items()}
 
 
 def test_every_batch_is_a_bar_that_can_be_seen(client: Any, root: Path) -> None:
@@ -267,8 +267,8 @@ def test_every_batch_is_a_bar_that_can_be_seen(client: Any, root: Path) -> None:
     from tidemark.airflow.web.page import overview_page
 
     (entry,) = client.get("/collections.json").json()
-    (held,) = entry["batches"]
-    day, whole = 86_400_000_000, {**held, "level": 0, "lower": 0, "upper": 8 * 86_400_000_000, "rows": 30}
+    (batch,) = entry["batches"]
+    day, whole = 86_400_000_000, {**batch, "level": 0, "lower": 0, "upper": 8 * 86_400_000_000, "rows": 30}
     tick = {**whole, "lower": 8 * day, "upper": 8 * day + 1, "rows": 4}
     ahead = {**whole, "level": None, "ahead": True, "lower": 7 * day, "upper": 8 * day, "rows": 12}
     unsealed = {**ahead, "ahead": False, "rows": 20}
@@ -285,9 +285,9 @@ def test_batches_of_one_interval_are_one_bar(client: Any, root: Path) -> None:
     from tidemark.airflow.web.page import overview_page
 
     (entry,) = client.get("/collections.json").json()
-    (held,) = entry["batches"]
+    (batch,) = entry["batches"]
     day = 86_400_000_000
-    first = {**held, "lower": 0, "upper": day, "rows": 1200, "bytes": 10, "certified": True}
+    first = {**batch, "lower": 0, "upper": day, "rows": 1200, "bytes": 10, "certified": True}
     second = {**first, "rows": 30, "bytes": 5, "certified": False}
     other = {**first, "lower": day, "upper": 2 * day, "rows": 4}
     page = overview_page("r", [entry | {"start": 0, "batches": [second, other, first]}]).html
@@ -296,7 +296,7 @@ def test_batches_of_one_interval_are_one_bar(client: Any, root: Path) -> None:
 
 
 def test_holds_of_what_is_computed_from_it_hide_no_change(client: Any, root: Path, collections: Path) -> None:
-    """Each of their runs moves one; those of people are told."""
+    """Each of their runs moves one; those of people are shown."""
     log = location_of(collections / "orders.yaml").job().log
     for at in range(30):
         log.commit(log.load(), HoldPlaced(Hold(f"derived.sums{at % 7}", at)))
@@ -306,7 +306,7 @@ def test_holds_of_what_is_computed_from_it_hide_no_change(client: Any, root: Pat
     assert said == ["placed hold month-end at 1970-01-01T00:00:00.000005Z", "ingested", "created collection orders"]
 
 
-def test_what_lies_ahead_is_counted(client: Any, root: Path) -> None:
+def test_what_is_ahead_is_counted(client: Any, root: Path) -> None:
     from tidemark.airflow.web.page import overview_page
 
     (entry,) = client.get("/collections.json").json()
@@ -333,9 +333,9 @@ def test_what_the_seal_has_passed_in_quarantine_is_no_alarm(client: Any, root: P
     from tidemark.airflow.web.page import overview_page
 
     (entry,) = client.get("/collections.json").json()
-    held = {"id": "c" * 32, "interval": "[1, 2)", "rows": 3, "may_be_released": False}
+    quarantined = {"id": "c" * 32, "interval": "[1, 2)", "rows": 3, "may_be_released": False}
     settled = entry | {"uncertified": [], "trace_upper": 21, "seal": 21, "complete_below_text": "midnight"}
-    page = overview_page("r", [settled | {"seal_text": "midnight", "quarantine": [held]}]).html
+    page = overview_page("r", [settled | {"seal_text": "midnight", "quarantine": [quarantined]}]).html
     assert '<span class="good">complete below midnight</span>' in page
     assert '<span class="quiet">1 batch in quarantine</span>' in page
     assert "tidemark release" not in page
@@ -498,19 +498,25 @@ STRICT = {
 
 
 def policy(answer: Any) -> dict[str, str]:
-    told = (directive.strip().partition(" ") for directive in answer.headers["content-security-policy"].split(";"))
-    return {name: value for name, _, value in told}
+    directives = (
+        directive.strip().partition(" ") for directive in answer.headers["content-security-policy"].split(";")
+    )
+    return {name: value for name, _, value in directives}
 
 
 def check_strict(answer: Any) -> None:
     assert {name: answer.headers[name] for name in STRICT} == STRICT
-    told = policy(answer)
-    assert (told["default-src"], told["base-uri"], told["form-action"]) == ("'none'", "'none'", "'none'")
-    assert told["frame-ancestors"] == "'self'"  # Airflow shows the pages in a frame
-    assert not {"script-src", "img-src", "connect-src", "font-src"} & set(told)
+    directives = policy(answer)
+    assert (directives["default-src"], directives["base-uri"], directives["form-action"]) == (
+        "'none'",
+        "'none'",
+        "'none'",
+    )
+    assert directives["frame-ancestors"] == "'self'"  # Airflow shows the pages in a frame
+    assert not {"script-src", "img-src", "connect-src", "font-src"} & set(directives)
     assert "unsafe" not in answer.headers["content-security-policy"]
-    assert "allow-forms" not in told["sandbox"]
-    assert "allow-popups" not in told["sandbox"]
+    assert "allow-forms" not in directives["sandbox"]
+    assert "allow-popups" not in directives["sandbox"]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -586,7 +592,7 @@ def test_a_page_needs_nothing_from_elsewhere(client: Any, root: Path, failure: N
         )
 
 
-def test_only_pages_that_load_themselves_anew_keep_their_origin(client: Any, root: Path, failure: None) -> None:
+def test_only_pages_that_load_themselves_again_keep_their_origin(client: Any, root: Path, failure: None) -> None:
     assert "allow-same-origin" in policy(client.get("/"))["sandbox"]
     assert policy(client.get("/gates/orders/unsealed"))["sandbox"] == "allow-top-navigation-by-user-activation"
     assert policy(client.get("/collections.json"))["sandbox"] == ""

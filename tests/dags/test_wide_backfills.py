@@ -175,7 +175,7 @@ def test_its_dialog_counts_runs_and_again_those_that_are_to_be_run_again(
     def counted(behavior: ReprocessBehavior) -> int:
         with create_session() as session:
             first, last = pendulum.parse("2024-01-01"), pendulum.parse("2024-12-30")
-            told = _do_dry_run(
+            planned = _do_dry_run(
                 dag_id="asked_of",
                 from_date=first,  # type: ignore[arg-type]
                 to_date=last,  # type: ignore[arg-type]
@@ -183,7 +183,7 @@ def test_its_dialog_counts_runs_and_again_those_that_are_to_be_run_again(
                 reprocess_behavior=behavior,
                 session=session,
             )
-            return len(list(told))
+            return len(list(planned))
 
     # 40 days before the 10th of February, which has a run, and 324 after it, 31 in a run.
     assert counted(ReprocessBehavior.NONE) == 2 + 11

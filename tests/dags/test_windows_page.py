@@ -97,16 +97,16 @@ def test_the_picture_is_what_a_shell_draws_of_them(
 
 
 def test_the_table_tells_what_is_drawn_the_newest_first(client: Any, hours: Windowed) -> None:  # noqa: F811
-    told = rows(client.get(PATH).text)
-    assert len(told) == 96
+    shown = rows(client.get(PATH).text)
+    assert len(shown) == 96
     end = "2024-01-02T23:59:59.999999Z"
-    assert told[0] == ["JFK", "2024-01-02T23:00:00Z", "2024-01-03T00:00:00Z", "5", "closed", "", end]
-    assert told[-1] == [
+    assert shown[0] == ["JFK", "2024-01-02T23:00:00Z", "2024-01-03T00:00:00Z", "5", "closed", "", end]
+    assert shown[-1] == [
         *("EWR", "2024-01-01T00:00:00Z", "2024-01-01T01:00:00Z", "40", "closed", f"1 time, last {end}"),
         "2024-01-01T23:59:59.999999Z",
     ]
-    assert sum("1 time" in row[5] for row in told) == 10
-    # An aggregate that is null has no height, and is told as that.
+    assert sum("1 time" in row[5] for row in shown) == 10
+    # An aggregate that is null has no height, and is shown as that.
     assert [row[3] for row in rows(client.get(f"{PATH}?value=delay").text)[:2]] == ["null", "null"]
 
 

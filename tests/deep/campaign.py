@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tests.deep.oracle import APPEND, UPSERT, Landed, told
+from tests.deep.oracle import APPEND, UPSERT, Landed, counted
 from tests.deep.victims import MARK, Hit, hit, marked
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -173,9 +173,9 @@ def compare(landed: Landed, root: Path, chance: random.Random) -> None:
         ("now", as_of(store, state), landed.as_of(landed.rows[-1][3])),
         (f"at {earlier}", as_of(store, state, time=earlier), landed.as_of(earlier)),
     ):
-        if (found := told(table, "id", "amount", count="_multiplicity")) != right:
+        if (found := counted(table, "id", "amount", count="_multiplicity")) != right:
             raise Wrong(f"{landed.name} {what}: {_difference(found, right)}")
-    found = told(changes(store, state, after=-1), "id", "amount", "_commit_version", count="diff")
+    found = counted(changes(store, state, after=-1), "id", "amount", "_commit_version", count="diff")
     if found != landed.changes():
         raise Wrong(f"changes of {landed.name}: {_difference(found, landed.changes())}")
 

@@ -114,8 +114,8 @@ class Landed:
         return found
 
 
-def told(table: Any, *columns: str, count: str) -> Counter[tuple[Any, ...]]:
-    """A table's rows as the oracle tells them."""
+def counted(table: Any, *columns: str, count: str) -> Counter[tuple[Any, ...]]:
+    """A table's rows as the oracle counts them."""
     found: Counter[tuple[Any, ...]] = Counter()
     for row in table.to_pylist():
         found[tuple(row[name] for name in columns)] += row[count]

@@ -2,7 +2,7 @@
 a master and two workers, collections on an S3 server. A worker and the scheduler are killed on the way.
 
 Nobody helps but by another worker in place of the one that died. Every figure and every row of the derived collections
-is then held against the demo's calculation straight from the CSV.
+is then compared with the demo's calculation straight from the CSV.
 
     make s3-server                                                                  # a real one; else moto
     tools/run env TIDEMARK_TEST_DEPTH=deep pytest -s --timeout=7200 tests/deep/test_ten_days.py

@@ -88,7 +88,7 @@ def hit(
 ) -> Hit | None:
     """Do something to one of the processes, every role being as likely; None if there is none.
 
-    Only roles for which somebody notices are stopped for good: of a task process that is stopped nobody is told.
+    Only roles for which somebody notices are stopped for good: nobody is notified of a task process that is stopped.
     """
     found = roles(mark, task)
     candidates = sorted(set(found) - spare)

@@ -73,9 +73,9 @@ class Year:
     def environment(self) -> dict[str, str]:
         places = {"ROOT": self.folder / "root", "LANDING": self.folder / "landing", "DOCS": self.folder / "docs"}
         path = os.pathsep.join([str(PROJECT / "include"), str(PROJECT)])
-        told = {f"TIDEMARK_{name}": str(place) for name, place in places.items()}
+        settings = {f"TIDEMARK_{name}": str(place) for name, place in places.items()}
         kept = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
-        return kept | told | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+        return kept | settings | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
 
     def declare(self) -> None:
         """Flights as the demo has them; its windows without the frontiers that the first build makes for each day."""
@@ -143,9 +143,9 @@ class Year:
         newest, earlier = self.frontiers[-1], self.frontiers[:-1]
         known = independent.ingest(rows, last=newest[1] - timedelta(days=1))
         for at, upto in [*self.chance.sample(earlier, min(AS_OF_EARLIER, len(earlier))), newest]:
-            held = independent.as_of(known, time=independent.start_of(upto) - independent.INSTANT)
+            current = independent.as_of(known, time=independent.start_of(upto) - independent.INSTANT)
             for name in self.names:
-                self.compare_one(name, at, WINDOWED[name](held, independent.start_of(upto)))
+                self.compare_one(name, at, WINDOWED[name](current, independent.start_of(upto)))
 
     def compare_one(self, name: str, at: int, right: independent_windows.Rows) -> None:
         import tidemark

@@ -34,7 +34,7 @@ def ran(landing: Path, runs: list[list[Interval]]) -> World:
     return world
 
 
-def told(world: World) -> list[Counter[str]]:
+def contents(world: World) -> list[Counter[str]]:
     """Its history, what it holds, and its late rows."""
     found = late_rows(world.truth, world.state, limit=10**6).rows
     rows = changes(world.truth, world.state, after=-1), as_of(world.truth, world.state)
@@ -46,7 +46,7 @@ def test_one_run_of_many_days_ends_as_a_run_for_each(tmp_path: Path) -> None:
     layout.lay_out(tmp_path, first=layout.FIRST_DAY, last=last)
     first = load(FLIGHTS).start
     days = Schedule("@daily").beginning(first, first + DAYS * DAY)
-    daily = told(ran(tmp_path, [[day] for day in days]))
-    assert told(ran(tmp_path, [days])) == daily
-    assert told(ran(tmp_path, [days[:1], list(reversed(days[1:]))])) == daily
+    daily = contents(ran(tmp_path, [[day] for day in days]))
+    assert contents(ran(tmp_path, [days])) == daily
+    assert contents(ran(tmp_path, [days[:1], list(reversed(days[1:]))])) == daily
     assert daily[2].total() > 100 * (DAYS - 2), "about a hundred rows a day are late"

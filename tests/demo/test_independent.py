@@ -181,7 +181,7 @@ CROWD = [
 ]
 
 
-def test_changes_add_up_to_what_is_held_at_every_pair_of_instants():
+def test_changes_add_up_to_the_current_rows_at_every_pair_of_instants():
     known = independent.ingest(CROWD, last=date(2013, 1, 4))
     start = at("2012-12-30 00:00")
     for hours, event_hours in itertools.product(range(24, 145, 3), repeat=2):
@@ -190,8 +190,8 @@ def test_changes_add_up_to_what_is_held_at_every_pair_of_instants():
         for change in independent.changes(known, after=start, upto=time):
             if change.event_time <= event_time:
                 total[change.key, change.value] += change.diff
-        held = {entry: n for entry, n in total.items() if n}
-        assert held == independent.as_of(known, time=time, event_time=event_time) == brute(known, time, event_time)
+        summed = {entry: n for entry, n in total.items() if n}
+        assert summed == independent.as_of(known, time=time, event_time=event_time) == brute(known, time, event_time)
 
 
 def test_changes_are_those_of_inserting_one_row_at_a_time():
@@ -213,11 +213,11 @@ def test_changes_are_those_of_inserting_one_row_at_a_time():
 
 
 def brute(known: independent.Known, time: datetime, event_time: datetime) -> dict[tuple[Key, Value], int]:
-    held: dict[Key, Row] = {}
+    newest: dict[Key, Row] = {}
     for learned in sorted(itertools.chain(*known.histories.values()), key=lambda r: r.event_time):
         if learned.time <= time and learned.event_time <= event_time:
-            held[learned.key] = learned
-    return {(key, last.value): 1 for key, last in held.items()}
+            newest[learned.key] = learned
+    return {(key, last.value): 1 for key, last in newest.items()}
 
 
 def test_the_figures_of_a_day_worked_out_by_hand():
@@ -256,7 +256,7 @@ def test_a_days_changes_hold_those_of_its_late_rows():
 def test_a_mended_day_differs_by_what_its_rows_become_and_what_they_hid() -> None:
     """United's arrival has another delay, that of MQ is gone: the departure before it stands again."""
     us, them = (at("2013-01-01 10:00"), "UA", 1), (at("2013-01-01 10:00"), "MQ", 2)
-    told = [
+    reported = [
         row("departed", "2013-01-01 11:00", "2013-01-01 11:00", us, 5),
         row("arrived", "2013-01-01 12:00", "2013-01-01 12:00", us, 7),
         row("departed", "2013-01-01 11:00", "2013-01-01 11:00", them, 5),
@@ -264,7 +264,7 @@ def test_a_mended_day_differs_by_what_its_rows_become_and_what_they_hid() -> Non
         row("arrived", "2013-01-02 09:00", "2013-01-02 09:00", (at("2013-01-02 08:00"), "UA", 3), 1),
     ]
     last = date(2013, 1, 2)
-    before, after = (independent.ingest(rows, last=last) for rows in (told, independent.mended(told)))
+    before, after = (independent.ingest(rows, last=last) for rows in (reported, independent.mended(reported)))
     assert independent.corrections(before, after) == {
         (us, value("arrived", 7, us), at("2013-01-01 12:00"), -1): 1,
         (us, value("arrived", 17, us), at("2013-01-01 12:00"), 1): 1,
@@ -284,12 +284,16 @@ def test_it_imports_the_standard_library_only():
 def test_delays_by_carrier_and_flights_with_names_worked_out_by_hand() -> None:
     hour = datetime(2013, 1, 1, 10, tzinfo=UTC)
 
-    def held(carrier: str, flight: int, status: str, delay: int | None) -> tuple[Key, Value]:
+    def flight_entry(carrier: str, flight: int, status: str, delay: int | None) -> tuple[Key, Value]:
         return (hour, carrier, flight), Value(status, "EWR", "IAH", None, hour, delay)
 
     flights = Counter(
-        {held("UA", 1, "arrived", 10): 1, held("UA", 2, "arrived", 5): 1, held("UA", 3, "departed", 99): 1}
-        | {held("AA", 1, "arrived", None): 1, held("ZZ", 1, "arrived", 4): 1}
+        {
+            flight_entry("UA", 1, "arrived", 10): 1,
+            flight_entry("UA", 2, "arrived", 5): 1,
+            flight_entry("UA", 3, "departed", 99): 1,
+        }
+        | {flight_entry("AA", 1, "arrived", None): 1, flight_entry("ZZ", 1, "arrived", 4): 1}
     )
     day = date(2013, 1, 1)
     assert independent.delays_by_carrier(flights) == {

@@ -26,19 +26,21 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(f"2013-01-{text}").replace(tzinfo=UTC)
 
 
-def held(*flights: tuple[str, int | None], **same: str) -> Counter[tuple[Key, Value]]:
-    """Flights as they are held, by when they were scheduled and how late they came; arrived, from Newark, unless it is
-    said otherwise."""
-    told = {"status": "arrived", "origin": "EWR", "dest": "IAH", "tailnum": "N1"} | same
+def counted(*flights: tuple[str, int | None], **same: str) -> Counter[tuple[Key, Value]]:
+    """Flights as a collection has them, by when they were scheduled and how late they came; arrived, from Newark,
+    unless it is said otherwise."""
+    fields = {"status": "arrived", "origin": "EWR", "dest": "IAH", "tailnum": "N1"} | same
     return Counter(
-        ((at(when), "UA", number), Value(**told, scheduled_at=at(when), delay_min=delay))
+        ((at(when), "UA", number), Value(**fields, scheduled_at=at(when), delay_min=delay))
         for number, (when, delay) in enumerate(flights)
     )
 
 
 def test_an_hour_holds_its_start_and_not_its_end_and_only_what_arrived() -> None:
-    flights = held(("02 10:00", 20), ("02 10:59", 15), ("02 11:00", -4)) + held(("02 10:30", 99), status="departed")
-    flights += held(("02 10:30", None), origin="JFK")
+    flights = counted(("02 10:00", 20), ("02 10:59", 15), ("02 11:00", -4)) + counted(
+        ("02 10:30", 99), status="departed"
+    )
+    flights += counted(("02 10:30", None), origin="JFK")
     assert windows.delays_by_hour(flights, EVER) == {
         ("EWR", at("02 10:00"), at("02 11:00"), 2, 35, 17.5, 20, 1): 1,
         ("EWR", at("02 11:00"), at("02 12:00"), 1, -4, -4.0, -4, 0): 1,
@@ -47,14 +49,14 @@ def test_an_hour_holds_its_start_and_not_its_end_and_only_what_arrived() -> None
 
 
 def test_an_hour_is_there_six_hours_after_its_end() -> None:
-    flights = held(("02 10:00", 20))
+    flights = counted(("02 10:00", 20))
     assert len(windows.delays_by_hour(flights, at("02 17:00"))) == 1
     assert windows.delays_by_hour(flights, at("02 17:00") - INSTANT) == {}
 
 
 def test_a_half_hour_begins_wherever_it_holds_other_flights() -> None:
     """10:00 and 10:30 are together, for both ends belong to it; 10:31 is so with 10:30 alone."""
-    flights = held(("02 10:00", 10), ("02 10:30", 20), ("02 10:31", 30))
+    flights = counted(("02 10:00", 10), ("02 10:30", 20), ("02 10:31", 30))
     found = windows.busy_half_hours(flights, EVER)
     starts = {
         at("02 09:30"): (1, 10.0),
@@ -63,11 +65,11 @@ def test_a_half_hour_begins_wherever_it_holds_other_flights() -> None:
         at("02 10:01"): (2, 25.0),
         at("02 10:30") + INSTANT: (1, 30.0),
     }
-    assert found == {("EWR", start, start + 30 * MINUTE, *told): 1 for start, told in starts.items()}
+    assert found == {("EWR", start, start + 30 * MINUTE, *values): 1 for start, values in starts.items()}
 
 
 def test_a_half_hour_is_there_once_its_last_instant_is_six_hours_ago() -> None:
-    flights = held(("02 10:00", 10))
+    flights = counted(("02 10:00", 10))
     assert windows.busy_half_hours(flights, at("02 16:00")) == {}
     assert len(windows.busy_half_hours(flights, at("02 16:00") + INSTANT)) == 1
 
@@ -90,8 +92,8 @@ def test_slid_finds_every_set_once_by_its_first_start() -> None:
 
 
 def test_an_aircrafts_day_ends_where_it_rests_for_more_than_eight_hours() -> None:
-    flights = held(("02 10:00", 5), ("02 18:00", -2)) + held(("03 02:01", None), dest="MIA")
-    flights += held(("02 12:00", 1), tailnum="N2", origin="LGA")
+    flights = counted(("02 10:00", 5), ("02 18:00", -2)) + counted(("03 02:01", None), dest="MIA")
+    flights += counted(("02 12:00", 1), tailnum="N2", origin="LGA")
     assert windows.aircraft_days(flights, EVER) == {
         ("N1", at("02 10:00"), at("03 02:00"), 2, "EWR", "IAH", 3, 5): 1,
         ("N1", at("03 02:01"), at("03 10:01"), 1, "EWR", "MIA", None, None): 1,
@@ -100,20 +102,20 @@ def test_an_aircrafts_day_ends_where_it_rests_for_more_than_eight_hours() -> Non
 
 
 def test_a_flight_between_two_days_makes_one_of_them() -> None:
-    ends = held(("02 10:00", 5), dest="BOS") + held(("03 02:00", 5), origin="JFK", dest="MIA")
+    ends = counted(("02 10:00", 5), dest="BOS") + counted(("03 02:00", 5), origin="JFK", dest="MIA")
     assert len(windows.aircraft_days(ends, EVER)) == 2
-    assert windows.aircraft_days(ends + held(("02 18:00", 1), dest="ORD"), EVER) == {
+    assert windows.aircraft_days(ends + counted(("02 18:00", 1), dest="ORD"), EVER) == {
         ("N1", at("02 10:00"), at("03 10:00"), 3, "EWR", "MIA", 11, 5): 1
     }
 
 
 def test_flights_of_one_instant_are_first_and_last_by_their_names() -> None:
-    flights = held(("02 10:00", 1), origin="LGA", dest="ORD") + held(("02 10:00", 2), origin="EWR", dest="BOS")
+    flights = counted(("02 10:00", 1), origin="LGA", dest="ORD") + counted(("02 10:00", 2), origin="EWR", dest="BOS")
     assert [row[3:6] for row in windows.aircraft_days(flights, EVER)] == [(2, "EWR", "ORD")]
 
 
 def test_an_aircrafts_day_is_there_once_no_flight_can_join_it() -> None:
-    flights = held(("02 10:00", 5))
+    flights = counted(("02 10:00", 5))
     assert windows.aircraft_days(flights, at("02 18:00")) == {}
     assert len(windows.aircraft_days(flights, at("02 18:00") + INSTANT)) == 1
 

@@ -1,4 +1,4 @@
-"""The change files: what lies where, and that two runs lay out the same."""
+"""The change files: what is where, and that two runs lay out the same."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_second_run_writes_nothing_and_another_place_gets_the_same_bytes(landi
     assert contents(tmp_path) == contents(landing) == before
 
 
-def test_a_damaged_file_is_written_anew_and_a_strangers_left_alone(tmp_path):
+def test_a_damaged_file_is_written_again_and_a_strangers_left_alone(tmp_path):
     layout.lay_out(tmp_path, first=FIRST, last=FIRST)
     wanted = contents(tmp_path)
     (tmp_path / "flights/2012-12-31/JFK.parquet").write_bytes(b"PAR1")

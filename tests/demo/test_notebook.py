@@ -1,4 +1,4 @@
-"""docs/notebooks show what happens, over a week of real flights: `REWRITE=1` writes anew what their cells show."""
+"""docs/notebooks show what happens, over a week of real flights: `REWRITE=1` writes again what their cells show."""
 
 from __future__ import annotations
 

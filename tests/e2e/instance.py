@@ -193,8 +193,10 @@ def _environment(folder: Path, killing: Killing) -> dict[str, str]:
         "TIDEMARK_LANDING": str(folder / "landing"),
         "TIDEMARK_LAUNCHER": "resident",
     }
-    told = subprocess.run([PROJECT / "tools/run", "env", "-0"], env=os.environ | asked, capture_output=True, check=True)
-    variables = dict(line.split("=", 1) for line in told.stdout.decode().split("\0") if line)
+    printed = subprocess.run(
+        [PROJECT / "tools/run", "env", "-0"], env=os.environ | asked, capture_output=True, check=True
+    )
+    variables = dict(line.split("=", 1) for line in printed.stdout.decode().split("\0") if line)
     return variables | {
         "TIDEMARK_HOME": str(killing.home),
         "TIDEMARK_KILLING": str(killing.folder),

@@ -29,7 +29,7 @@ def orders(name: str, start: str, end: str) -> str:
     return ORDERS.format(name=name, start=start, end=end)
 
 
-def held(airflow: Airflow, name: str) -> dict[int, int]:
+def amounts(airflow: Airflow, name: str) -> dict[int, int]:
     """The newest complete answer of an orders collection: amount by id."""
     table = as_of(airflow.store(name), airflow.log(name).load().state)
     assert set(table["_multiplicity"].to_pylist()) <= {1}

@@ -16,7 +16,7 @@ import pytest
 
 from demo import answers, independent, layout
 from tests.e2e.instance import PROJECT, Airflow
-from tests.e2e.orders import HEADER, held, orders, seal_of, sound
+from tests.e2e.orders import HEADER, amounts, orders, seal_of, sound
 from tests.launch.support import is_dead
 from tidemark.airflow.question import Answer
 from tidemark.model.instant import format_instant
@@ -118,11 +118,11 @@ class TestOutOfOrder:
         )
         airflow.ended(name, first["dag_run_id"])
         assert seal_of(airflow, name) == "2024-03-03T00:00:00Z"
-        assert held(airflow, name) == {1: 11, 2: 20, 3: 30}
+        assert amounts(airflow, name) == {1: 11, 2: 20, 3: 30}
         assert airflow.states(name, first["dag_run_id"])["published"] == "success"
         airflow.clear(name, second)
         airflow.ended(name, second)
-        assert airflow.states(name, second)["published"] == "skipped", "the run of day 1 has told of both"
+        assert airflow.states(name, second)["published"] == "skipped", "the run of day 1 has reported both"
         assert sound(airflow, name)
 
     def test_a_backfill_run_backwards_ends_green_and_complete(self, airflow: Airflow) -> None:
@@ -145,7 +145,7 @@ class TestOutOfOrder:
         assert moment(runs[1]["end_date"]) <= moment(runs[0]["start_date"])
         assert airflow.states(name, runs[1]["dag_run_id"])["published"] == "skipped"
         assert seal_of(airflow, name) == "2024-03-04T00:00:00Z"
-        assert held(airflow, name) == {1: 1, 2: 2, 3: 3}
+        assert amounts(airflow, name) == {1: 1, 2: 2, 3: 3}
 
 
 class TestTrigger:
@@ -165,7 +165,7 @@ class TestTrigger:
             airflow.api.call("POST", f"/api/v2/dags/{name}/dagRuns", {"dag_run_id": run_id, **body})
         airflow.ended(name, "with_params")
         assert airflow.states(name, "with_params") == dict.fromkeys(TASKS, "success")
-        assert held(airflow, name) == {1: 1, 2: 2}, "two days, each from its own folder"
+        assert amounts(airflow, name) == {1: 1, 2: 2}, "two days, each from its own folder"
         airflow.ended(name, "without", state="failed")
         assert "trigger the run with params lower and upper" in last_log(airflow, name, "without", "ingest")
 
@@ -176,7 +176,7 @@ class TestTrigger:
         airflow.until("the ingest waits", lambda: airflow.states(name, run)["ingest"] == "deferred")
         airflow.land("tardy/2024-03-01/a.csv", HEADER, (1, 1, "2024-03-01T10:00:00Z"))
         airflow.ended(name, run)
-        assert held(airflow, name) == {1: 1}
+        assert amounts(airflow, name) == {1: 1}
 
 
 class TestFailingGate:
@@ -214,7 +214,7 @@ class TestFailingGate:
         airflow.clear(name, run)
         airflow.ended(name, run)
         assert airflow.states(name, run) == dict.fromkeys(TASKS, "success"), "it asked what was answered before"
-        assert held(airflow, name) == {1: 10, 2: 7, 3: 30}
+        assert amounts(airflow, name) == {1: 10, 2: 7, 3: 30}
         assert seal_of(airflow, name) == "2024-03-03T00:00:00Z"
         assert sound(airflow, name)
 
@@ -247,7 +247,7 @@ class TestGateAsks:
         )
         airflow.ended(name, runs[0])
         assert airflow.states(name, runs[0]) == dict.fromkeys(TASKS, "success")
-        assert held(airflow, name) == {1: -1, 2: 20, 3: 30}
+        assert amounts(airflow, name) == {1: -1, 2: 20, 3: 30}
         assert seal_of(airflow, name) == "2024-03-04T00:00:00Z"
         (kept,) = airflow.tidemark("status", name)["accepted"]
         assert (kept["by"], kept["reason"], kept["failures"][0]["failing"]) == ("admin", "refunds of that day", 1)
@@ -271,23 +271,28 @@ class TestCorrected:
         airflow.land("counts/2024-03-01/a.csv", HEADER, (1, 10, at), (2, 21, at), (3, 30, at))
         airflow.clear(name, run)
         airflow.ended(name, run)
-        assert held(airflow, name) == {1: 10, 2: 21, 3: 30}
-        told = airflow.returned(name, run, "ingest")
+        assert amounts(airflow, name) == {1: 10, 2: 21, 3: 30}
+        result = airflow.returned(name, run, "ingest")
         words = f"1 file corrected, 1 row retracted and 2 added, happened {at}"
-        assert (told["retracted"], told["added"], told["changed"]) == (1, 2, words)
+        assert (result["retracted"], result["added"], result["changed"]) == (1, 2, words)
         assert words in airflow.log_of(name, run, "ingest", airflow.tasks(name, run)["ingest"]["try_number"])
 
         airflow.land("counts/2024-03-01/a.csv", HEADER, (1, 10, at), (3, 30, at))
         over = f"/api/v2/backfills?dag_id={name}"
         airflow.until(
             "the first backfill is over",
-            lambda: all(held["completed_at"] for held in airflow.api.call("GET", over)["backfills"]),
+            lambda: all(backfill["completed_at"] for backfill in airflow.api.call("GET", over)["backfills"]),
         )
         airflow.api.backfill(name, "2024-03-01", "2024-03-01")
-        airflow.until("the day is run again", lambda: held(airflow, name) == {1: 10, 3: 30})
+        airflow.until("the day is run again", lambda: amounts(airflow, name) == {1: 10, 3: 30})
         airflow.ended(name, run)
-        told = airflow.returned(name, run, "published")["corrected"]
-        assert (told["files"], told["retracted"], told["added"], told["event_times"]) == (1, 1, 0, [at, at])
+        corrected = airflow.returned(name, run, "published")["corrected"]
+        assert (corrected["files"], corrected["retracted"], corrected["added"], corrected["event_times"]) == (
+            1,
+            1,
+            0,
+            [at, at],
+        )
         assert sound(airflow, name)
 
 
@@ -318,7 +323,7 @@ class TestKilledWorker:
         airflow.ended(name, run)
         assert airflow.tasks(name, run)["drain"]["try_number"] == 2
         assert airflow.states(name, run) == dict.fromkeys(TASKS, "success")
-        assert held(airflow, name) == {n: n for n in range(50)}
+        assert amounts(airflow, name) == {n: n for n in range(50)}
         assert len(airflow.log(name).load().state.trace) == 1
         assert sound(airflow, name)
 

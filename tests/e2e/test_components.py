@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.e2e.instance import Airflow
-from tests.e2e.orders import HEADER, held, orders, seal_of, sound
+from tests.e2e.orders import HEADER, amounts, orders, seal_of, sound
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
@@ -68,7 +68,7 @@ def test_the_backfill_ends_right_whichever_component_is_killed(airflow: Airflow)
         ),
     )
     assert [(run["data_interval_start"][:10], run["state"]) for run in runs] == [(str(d), "success") for d in days]
-    assert held(airflow, name) == {**{n: n for n in range(len(days))}, 100: len(days) - 1}
+    assert amounts(airflow, name) == {**{n: n for n in range(len(days))}, 100: len(days) - 1}
     assert seal_of(airflow, name) == f"{FIRST + timedelta(days=len(days))}T00:00:00Z"
     assert sound(airflow, name)
     for component in chain(*KILLED):

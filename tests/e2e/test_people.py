@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.instance import Airflow
-from tests.e2e.orders import HEADER, held, orders
+from tests.e2e.orders import HEADER, amounts, orders
 from tidemark.airflow.question import Answer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
@@ -18,7 +18,7 @@ import json
 import os
 
 
-def told(notice, to="all"):
+def notified(notice, to="all"):
     write([notice.event, to, notice.about, notice.task_id, bool(notice.url)])
 
 
@@ -38,10 +38,10 @@ airflow:
   partitions: "@daily"
   after: {seal: e2e_people:seen}
   notify:
-    failure: e2e_people:told
-    question: {call: e2e_people:told, with: {to: owners}}
-    overdue: e2e_people:told
-    correction: e2e_people:told
+    failure: e2e_people:notified
+    question: {call: e2e_people:notified, with: {to: owners}}
+    overdue: e2e_people:notified
+    correction: e2e_people:notified
 """
 DAY = "[2024-03-01T00:00:00Z, 2024-03-02T00:00:00Z)"
 AT = "2024-03-01T10:00:00Z"
@@ -51,8 +51,8 @@ def lines(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def test_each_is_told_of_what_is_theirs(airflow: Airflow) -> None:
-    file = airflow.folder / "told.jsonl"
+def test_each_is_notified_of_what_is_theirs(airflow: Airflow) -> None:
+    file = airflow.folder / "notices.jsonl"
     config = airflow.folder / "airflow" / "config"  # which Airflow has on its path
     config.mkdir(exist_ok=True)
     (config / "e2e_people.py").write_text(f"FILE = {str(file)!r}\n{MODULE}")
@@ -79,13 +79,15 @@ def test_each_is_told_of_what_is_theirs(airflow: Airflow) -> None:
     airflow.clear(name, run)
     airflow.ended(name, run)
     assert lines(file)[3:] == ['["seen", [[1, 1]]]']
-    told = airflow.api.call("GET", "/api/v2/assets/events?order_by=-timestamp")["asset_events"]
-    assert {event["partition_key"] for event in told if event["name"] == "people.intervals"} == {"2024-03-01T00:00:00"}
+    events = airflow.api.call("GET", "/api/v2/assets/events?order_by=-timestamp")["asset_events"]
+    assert {event["partition_key"] for event in events if event["name"] == "people.intervals"} == {
+        "2024-03-01T00:00:00"
+    }
 
     day.write_text(day.read_text().replace("10,", "11,"))
     airflow.clear(name, run)
     airflow.ended(name, run)
-    assert held(airflow, name) == {1: 11}
+    assert amounts(airflow, name) == {1: 11}
     assert sorted(lines(file)[4:]) == [
         f'["correction", "all", "{AT} to {AT}", "published", true]',
         '["seen", [[1, -1], [1, 1]]]',

@@ -1,4 +1,4 @@
-"""The classes of Spark that set-up keeps: a JVM takes them, one that cannot says nothing, and they are kept anew for
+"""The classes of Spark that set-up keeps: a JVM takes them, one that cannot says nothing, and they are kept again for
 other packages only."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_a_java_that_cannot_use_them_says_nothing_of_it() -> None:
     assert (done.stdout, done.stderr) == ("", plain.stderr)
 
 
-def test_they_are_kept_anew_only_for_other_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_are_kept_again_only_for_other_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tools import prepare
 
     made: list[Path] = []
@@ -72,7 +72,7 @@ def test_they_are_kept_anew_only_for_other_packages(tmp_path: Path, monkeypatch:
     assert not archive.exists(), "no JVM can use the classes of other packages"
 
 
-def test_they_are_kept_anew_for_another_java_which_may_be_at_java_home_alone(
+def test_they_are_kept_again_for_another_java_which_may_be_at_java_home_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tools import prepare

@@ -1,4 +1,4 @@
-"""What set-up installed: the pins, each held to its hashes, nothing broken, one Spark and not two."""
+"""What set-up installed: the pins, each checked by its hashes, nothing broken, one Spark and not two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The PostgreSQL of the local Airflow: whatever a kill or a switched-off machine left, it starts, with what it held."""
+"""The PostgreSQL of the local Airflow: whatever a kill or a switched-off machine left, it starts, with its data."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def bystander(*words: str) -> Iterator[psutil.Popen]:
     interruptible = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with psutil.Popen(["bash", *words], user=user, preexec_fn=interruptible) as process:
         try:
-            while process.cmdline()[:1] == ["bash"]:  # it takes the name it was told a moment later
+            while process.cmdline()[:1] == ["bash"]:  # it takes the name it was given a moment later
                 time.sleep(0.01)
             yield process
         finally:
@@ -76,20 +76,20 @@ def bystander(*words: str) -> Iterator[psutil.Popen]:
                 process.kill()
 
 
-def test_a_killed_server_starts_again_with_what_it_held(made: Postgres) -> None:
+def test_a_killed_server_starts_again_with_its_data(made: Postgres) -> None:
     process = start(made)
-    ask(made, "create table held as select 7 as figure")
+    ask(made, "create table figures as select 7 as figure")
     ask(made, "checkpoint")
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not made.is_ready()
     with made.serving(made.data.parent / "log"):
-        assert ask(made, "select figure from held") == [(7,)]
+        assert ask(made, "select figure from figures") == [(7,)]
     assert made.processes() == []
     assert not made.sockets.exists()
 
 
-def test_a_killed_server_whose_children_still_end_is_started_anew(made: Postgres) -> None:
+def test_a_killed_server_whose_children_still_end_is_started_again(made: Postgres) -> None:
     """They outlive it for a moment, and look like a server that runs."""
     with bystander("-c", f"exec -a 'postgres: {made.name}: checkpointer' sleep 600") as child:
         assert not made.is_running()

@@ -56,7 +56,9 @@ def test_every_field_of_a_collection_file_has_its_text() -> None:
 
 
 def test_the_settings_are_those_that_are_read() -> None:
-    told = re.findall(r"^\| `(TIDEMARK_\w+)`", (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8"), re.M)
+    listed = re.findall(
+        r"^\| `(TIDEMARK_\w+)`", (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8"), re.M
+    )
     places = ["include", "tools", "plugins", "dags", "spark_apps", "docker-compose.yaml"]
     found = subprocess.run(
         ["git", "grep", "-ohE", r"\bTIDEMARK_[A-Z_]+[A-Z]\b", "--", *places],
@@ -65,4 +67,4 @@ def test_the_settings_are_those_that_are_read() -> None:
         text=True,
         check=True,
     )
-    assert sorted(told) == sorted({*found.stdout.split()} - INTERNAL)
+    assert sorted(listed) == sorted({*found.stdout.split()} - INTERNAL)

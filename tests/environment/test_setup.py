@@ -225,7 +225,7 @@ def made() -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in paths}
 
 
-def test_uv_is_told_what_pip_is_told() -> None:
+def test_uv_gets_the_settings_of_pip() -> None:
     listed = """\
 :env:.cert='/etc/ours.pem'
 global.cert='/etc/theirs.pem'
@@ -249,10 +249,10 @@ list.format='columns'
     assert uv_flags(settings) == ["--no-index"]
 
 
-def test_what_uv_is_told_by_its_user_stays() -> None:
+def test_settings_of_uv_by_its_user_stay() -> None:
     settings = {"index-url": "https://mirror.invalid/simple", "proxy": "http://proxy.invalid"}
-    told = uv_environment(settings, {"UV_INDEX_URL": "https://theirs.invalid", "HTTPS_PROXY": "http://theirs.invalid"})
-    assert told.keys() == {"UV_INDEX_STRATEGY", "UV_SYSTEM_CERTS"}
+    added = uv_environment(settings, {"UV_INDEX_URL": "https://theirs.invalid", "HTTPS_PROXY": "http://theirs.invalid"})
+    assert added.keys() == {"UV_INDEX_STRATEGY", "UV_SYSTEM_CERTS"}
 
 
 def test_the_login_is_random_and_only_the_owner_can_read_it(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def local_airflow(command: str, home: Path, supervisor: subprocess.Popen[str]) -
     )
 
 
-def told(home: Path) -> dict[str, Any]:
+def report_of(home: Path) -> dict[str, Any]:
     try:
         account: dict[str, Any] = json.loads((home / "components.json").read_text())
     except FileNotFoundError:
@@ -103,7 +103,7 @@ def told(home: Path) -> dict[str, Any]:
 
 
 def starts(home: Path, component: str) -> list[list[int]]:
-    """The pids that each start of a component has told."""
+    """The pids that each start of a component has printed."""
     log = home / "logs" / "components" / f"{component}.log"
     lines = log.read_text().splitlines() if log.exists() else []
     return [[int(word) for word in line.split()] for line in lines if line.count(" ") == 1]
@@ -123,7 +123,7 @@ def test_a_killed_component_is_started_again_and_what_it_left_is_ended(
     [_, [second, _]] = eventually("one is up again", lambda: len(found := starts(home, "one")) == 2 and found)
     assert not lives(worker)
     assert lives(other)
-    one = eventually("it is told", lambda: (c := told(home)["components"]["one"])["pid"] == second and c)
+    one = eventually("it is reported", lambda: (c := report_of(home)["components"]["one"])["pid"] == second and c)
     assert one["restarts"] == 1
     assert one["last_end"].startswith("killed by signal 9 at ")
 
@@ -131,23 +131,27 @@ def test_a_killed_component_is_started_again_and_what_it_left_is_ended(
 def test_a_scheduler_that_loses_a_worker_is_started_again_however_often(
     home: Path, supervisors: list[subprocess.Popen[str]]
 ) -> None:
-    """The worker may have held the lock of the queue that all of them read: then no task would ever start."""
+    """The worker may have had the lock of the queue that all of them read: then no task would ever start."""
     supervisors.append(keep(home, scheduler=WITH_WORKER))
     for count in range(1, 5):  # more often than a component may fail
         scheduler, worker = eventually(f"start {count}", lambda n=count: starts(home, "scheduler")[n - 1 : n])[0]
-        eventually("its worker is known", lambda pid=worker: told(home)["components"]["scheduler"]["workers"] == [pid])
+        eventually(
+            "its worker is known", lambda pid=worker: report_of(home)["components"]["scheduler"]["workers"] == [pid]
+        )
         os.kill(worker, signal.SIGKILL)
         eventually("the scheduler ended", lambda pid=scheduler: not lives(pid))
     eventually("one start more", lambda: len(starts(home, "scheduler")) == 5)
-    assert told(home)["components"]["scheduler"]["last_end"].startswith("ended with the death of one of its workers at")
+    assert report_of(home)["components"]["scheduler"]["last_end"].startswith(
+        "ended with the death of one of its workers at"
+    )
 
 
 def test_a_killed_database_is_started_again(home: Path, supervisors: list[subprocess.Popen[str]]) -> None:
     supervisors.append(keep(home, one=COMPONENT))
     eventually("one is up", lambda: starts(home, "one"))
-    first = told(home)["components"]["postgres"]["pid"]
+    first = report_of(home)["components"]["postgres"]["pid"]
     os.kill(first, signal.SIGKILL)
-    eventually("it is up again", lambda: told(home)["components"]["postgres"]["pid"] not in (None, first))
+    eventually("it is up again", lambda: report_of(home)["components"]["postgres"]["pid"] not in (None, first))
 
 
 def test_one_that_stays_down_is_named_and_takes_everything_along(
@@ -156,12 +160,12 @@ def test_one_that_stays_down_is_named_and_takes_everything_along(
     supervisor = keep(home, one=COMPONENT, broken=BROKEN)
     supervisors.append(supervisor)
     assert supervisor.wait(60) == 1
-    said = told(home)["stayed_down"]
+    said = report_of(home)["stayed_down"]
     assert said.startswith("broken stays down: ended with exit code 1 at ")
     assert said.endswith(", after 3 new starts")
     assert (home / "logs/components/broken.log").read_text().count("no such setting: colour") == 4
     assert not any(lives(pid) for pid, _ in starts(home, "one"))
-    assert not psutil.pid_exists(told(home)["components"]["postgres"]["pid"])
+    assert not psutil.pid_exists(report_of(home)["components"]["postgres"]["pid"])
     status = local_airflow("status", home, supervisor)
     assert status.returncode == 1
     assert f"Airflow went down: {said}\n{home}/logs/components/broken.log:\n" in status.stderr
@@ -172,7 +176,7 @@ def test_down_ends_what_a_killed_supervisor_has_left(home: Path, supervisors: li
     supervisor = keep(home, one=COMPONENT)
     supervisors.append(supervisor)
     [[one, worker]] = eventually("one is up", lambda: starts(home, "one"))
-    postgres = told(home)["components"]["postgres"]["pid"]
+    postgres = report_of(home)["components"]["postgres"]["pid"]
     supervisor.kill()
     supervisor.wait()
     assert lives(postgres)
@@ -186,7 +190,7 @@ def test_its_end_is_everybodys_end(home: Path, supervisors: list[subprocess.Pope
     supervisor = keep(home, one=COMPONENT)
     supervisors.append(supervisor)
     [[one, _]] = eventually("one is up", lambda: starts(home, "one"))
-    postgres = told(home)["components"]["postgres"]["pid"]
+    postgres = report_of(home)["components"]["postgres"]["pid"]
     supervisor.terminate()
     supervisor.wait(60)
     assert not lives(one)

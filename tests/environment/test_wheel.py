@@ -66,9 +66,9 @@ def pip(*words: object) -> None:
 
 def base(wheel: Path) -> list[Requirement]:
     """What the wheel says it needs without any extra."""
-    with zipfile.ZipFile(wheel) as held:
-        [name] = [name for name in held.namelist() if name.endswith(".dist-info/METADATA")]
-        text = held.read(name).decode()
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        text = archive.read(name).decode()
     stated = [line.removeprefix("Requires-Dist: ") for line in text.splitlines() if line.startswith("Requires-Dist: ")]
     return [need for need in map(Requirement, stated) if need.marker is None or need.marker.evaluate({"extra": ""})]
 
@@ -92,11 +92,11 @@ def closure(needs: list[Requirement]) -> set[str]:
 
 def link(package: str, site: Path) -> None:
     """Link an installed package's folders and modules into another environment."""
-    held = metadata.distribution(package)
-    inside = {file.parts[0] for file in held.files or () if ".." not in file.parts}
+    installed = metadata.distribution(package)
+    inside = {file.parts[0] for file in installed.files or () if ".." not in file.parts}
     for top in inside - {"__pycache__"}:
         if not (site / top).exists():
-            (site / top).symlink_to(Path(str(held.locate_file(top))))
+            (site / top).symlink_to(Path(str(installed.locate_file(top))))
 
 
 def said(python: Path, script: str, *words: object) -> str:
@@ -108,17 +108,17 @@ def said(python: Path, script: str, *words: object) -> str:
 
 
 def names(wheel: Path) -> Iterator[str]:
-    with zipfile.ZipFile(wheel) as held:
-        yield from held.namelist()
+    with zipfile.ZipFile(wheel) as archive:
+        yield from archive.namelist()
 
 
 def test_the_wheel_holds_the_package_its_types_and_the_licence_and_nothing_else(wheel: Path) -> None:
-    held = [name for name in names(wheel) if ".dist-info/" not in name]
+    contained = [name for name in names(wheel) if ".dist-info/" not in name]
     sources = PROJECT / "include"
     kinds = [path for kind in ("py", "js") for path in sources.glob(f"tidemark/**/*.{kind}")]
     wanted = {path.relative_to(sources).as_posix() for path in kinds}
     assert "tidemark/airflow/web/start_backfill.js" in wanted
-    assert set(held) == wanted | {"tidemark/py.typed", "pyspark_tidemark.py"}
+    assert set(contained) == wanted | {"tidemark/py.typed", "pyspark_tidemark.py"}
     assert [name for name in names(wheel) if name.endswith("/licenses/LICENSE")]
 
 
@@ -131,9 +131,9 @@ READ = """
 import json, sys
 import tidemark
 
-held = tidemark.open(sys.argv[1], sys.argv[2])
-told = [held.name, held.status().seal, held.as_of().count(), held.changes(after=held.status().since).count()]
-print(json.dumps([*told, len(held.history(limit=3))]))
+opened = tidemark.open(sys.argv[1], sys.argv[2])
+found = [opened.name, opened.status().seal, opened.as_of().count(), opened.changes(after=opened.status().since).count()]
+print(json.dumps([*found, len(opened.history(limit=3))]))
 """
 
 
@@ -169,8 +169,8 @@ def test_the_command_reads_with_the_base_alone(clean: Path, upserted: Path) -> N
 )
 def test_what_an_extra_lacks_is_said_in_one_line(clean: Path, script: str, package: str, extra: str) -> None:
     done = subprocess.run([clean, "-I", "-c", script], capture_output=True, text=True, check=False, cwd="/")
-    told = done.stderr.strip().splitlines()[-1]
-    assert told.endswith(
+    printed = done.stderr.strip().splitlines()[-1]
+    assert printed.endswith(
         f"MissingExtra: {package} is not installed: pip install '.[{extra}]' (in a checkout of Tidemark)"
     )
 

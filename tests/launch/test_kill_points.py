@@ -191,9 +191,9 @@ def new_changes(made: Made, version: int) -> list[str]:
     return [record.change.kind for record in made.log.history() if record.version > version][::-1]
 
 
-def check_leftovers(made: Made, held: set[str], task: str, point: str) -> None:
+def check_leftovers(made: Made, before: set[str], task: str, point: str) -> None:
     """What the dead driver left is either named by the state or an orphan of the kind this point leaves."""
-    orphans = objects(made) - held - named(made)
+    orphans = objects(made) - before - named(made)
     files = {key for key in orphans if key.endswith(".parquet")}
     tables = {key for key in orphans if "/parts-" in key}
     runs = {key for key in orphans if key.startswith("ledger/")}
@@ -226,7 +226,7 @@ def killed(killing: Killing, made: Made, undisturbed: Undisturbed, task: str, po
 
     if launcher == "resident":
         warm()
-    held, version = objects(made), made.log.newest_version()
+    before, version = objects(made), made.log.newest_version()
     killing.plan(task if is_step(task) else "gate", point)
     with pytest.raises(AirflowException) as raised:
         run(made, undisturbed, task, launcher=launcher, ordinary=False)
@@ -236,7 +236,7 @@ def killed(killing: Killing, made: Made, undisturbed: Undisturbed, task: str, po
     fence = ["attempted"] if task in ("ingest", "drain", "compact") else []
     final = [FINAL.get(task, "certified")] if point == "committed" else []
     assert new_changes(made, version) == fence + final
-    check_leftovers(made, held, task, point)
+    check_leftovers(made, before, task, point)
 
 
 @pytest.mark.parametrize(("task", "point"), ALL_POINTS, ids=[" ".join(pair) for pair in ALL_POINTS])

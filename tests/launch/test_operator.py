@@ -315,4 +315,4 @@ def test_the_hook_keeps_what_the_operator_configured(on_airflow: Path) -> None:
 def test_what_apps_wait_for_is_what_the_server_imports() -> None:
     assert {module for step in STEPS.values() for module in step.imports} <= set(LATER)
     ours = [module for module in (*FIRST, *LATER) if module.startswith("tidemark.")]
-    assert [module for module in ours if find_spec(module) is None] == []  # the server passes over what there is not
+    assert [module for module in ours if find_spec(module) is None] == []  # the server passes over missing modules

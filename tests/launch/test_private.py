@@ -267,7 +267,7 @@ class TestScratch:
     def test_a_process_that_shows_no_environment_yet_is_looked_at_again(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tidemark.resident.scratch._STARTED_WITHIN_S", 30)  # the shell may be held up
+        monkeypatch.setattr("tidemark.resident.scratch._STARTED_WITHIN_S", 30)  # the shell may be delayed
         left = tmp_path / "s" / "abc"
         left.mkdir(parents=True)
         # not by `env`: that would for a moment be a process with an environment and without the mark

@@ -71,7 +71,7 @@ FILES = {
     for envelope, (name, other, source) in _ASKED.items()
 }
 """The files of inputs that are alike in all but how they land."""
-Held = Counter[tuple[Any, ...]]
+Multiset = Counter[tuple[Any, ...]]
 
 
 @dataclass
@@ -181,16 +181,16 @@ class Oracle:
         frame.count()
         return cls(spark, Input(followed.made.name, INPUT), START + followed.days * DAY)
 
-    def rows(self, windows: Windows, columns: Sequence[Column], *, in_order: bool = False) -> tuple[Held, Held]:
-        """All rows of the windows, and those that are to be there now, as `held` tells them. With `in_order` sums of
-        whole numbers raise where those of some rows do not fit, as Spark adds them up."""
+    def rows(self, windows: Windows, columns: Sequence[Column], *, in_order: bool = False) -> tuple[Multiset, Multiset]:
+        """All rows of the windows, and those that are to be there now, as `emitted_rows` returns them. With `in_order`
+        sums of whole numbers raise where those of some rows do not fit, as Spark adds them up."""
         types = {column.name: column.type for column in columns}
         sums = [one.name for one in windows.aggregates if one.function is Function.SUM]
         wide = () if in_order else [name for name in sums if types[name] is ColumnType.INT]
         found = self.spark.sql(windows_sql(self.spark, self.given, windows, wide)).toArrow()
         _check_types(found.schema, columns)
         found = _as_stored(found, columns)
-        counted: Held = Counter(cells(found, columns))
+        counted: Multiset = Counter(cells(found, columns))
         return counted, shown(counted, windows, columns, self.close)
 
     def done(self) -> None:
@@ -229,29 +229,29 @@ def updates(made: Made) -> pa.Table:
     return pa.table(arrays, [*(column.name for column in INPUT), HAPPENED, LEARNED, DIFF, UPDATE])
 
 
-def held(one: Deriving, windows: Windows, close: int) -> tuple[Held, Held]:
+def emitted_rows(one: Deriving, windows: Windows, close: int) -> tuple[Multiset, Multiset]:
     """What a collection of windows holds, sealed or not: of all windows, and of those that are there before `close`."""
     job = one.job()
     state = job.log.load().state
     tasks = read_tasks(*parts_table.opened_read(job.store, plan_updates(state)))
-    every: Held = Counter()
-    now: Held = Counter()
+    every: Multiset = Counter()
+    now: Multiset = Counter()
     for task in tasks:
         for batch in changes_of(job.store, task, net=False):
-            told = cells(batch, state.collection.columns, as_they_are=True)
+            rows = cells(batch, state.collection.columns, as_they_are=True)
             times, diffs = (batch.column(name).to_pylist() for name in ("_commit_version", "diff"))
-            for row, time, diff in zip(told, times, diffs, strict=True):
+            for row, time, diff in zip(rows, times, diffs, strict=True):
                 every[row] += diff
                 if time < close:
                     now[row] += diff
     return _net(every), _net(now)
 
 
-def _net(rows: Held) -> Held:
+def _net(rows: Multiset) -> Multiset:
     return Counter({row: count for row, count in rows.items() if count})
 
 
-def shown(rows: Held, windows: Windows, columns: Sequence[Column], close: int) -> Held:
+def shown(rows: Multiset, windows: Windows, columns: Sequence[Column], close: int) -> Multiset:
     """The rows of windows that are to be there before a time."""
     if windows.early:
         return rows
@@ -268,10 +268,10 @@ def cells(
     NaN is the one NaN, as a collection holds them."""
     found = []
     for column in columns:
-        held_as = rows.column(column.name)
-        if pa.types.is_timestamp(held_as.type):
-            held_as = held_as.cast(pa.int64())
-        values = held_as.to_pylist()
+        array = rows.column(column.name)
+        if pa.types.is_timestamp(array.type):
+            array = array.cast(pa.int64())
+        values = array.to_pylist()
         if column.type is ColumnType.FLOAT:
             values = [None if value is None else _bits(float(value), as_they_are) for value in values]
         found.append(values)
@@ -299,12 +299,12 @@ def differences(ours: Mapping[Any, int], theirs: Mapping[Any, int], columns: Seq
     """What the product holds and the oracle does not say, and the other way round; for people."""
     names = [column.name for column in columns]
 
-    def told(row: tuple[Any, ...]) -> dict[str, Any]:
+    def by_name(row: tuple[Any, ...]) -> dict[str, Any]:
         return {
             name: struct.unpack(">d", cell)[0] if isinstance(cell, bytes) and column.type is ColumnType.FLOAT else cell
             for name, cell, column in zip(names, row, columns, strict=True)
         }
 
-    product = [(told(row), count) for row, count in ours.items() if theirs.get(row) != count]
-    oracle = [(told(row), count) for row, count in theirs.items() if ours.get(row) != count]
+    product = [(by_name(row), count) for row, count in ours.items() if theirs.get(row) != count]
+    oracle = [(by_name(row), count) for row, count in theirs.items() if ours.get(row) != count]
     return f"product {sorted(product, key=repr)[:3]}\noracle  {sorted(oracle, key=repr)[:3]}"

@@ -90,7 +90,7 @@ def test_what_does_not_measure_is_tried_once(tmp_path: Path) -> None:
     assert (tries, "1 failed" in said, "what was measured" in said) == (1, True, False)
 
 
-def test_fixtures_are_made_anew_for_a_second_try_and_one_that_fails_is_a_failed_try(tmp_path: Path) -> None:
+def test_fixtures_are_made_again_for_a_second_try_and_one_that_fails_is_a_failed_try(tmp_path: Path) -> None:
     said, tries = tried(
         tmp_path,
         "@pytest.fixture(scope='module')\ndef shared():\n    assert nth() == 2\n    return [0]\n\n"

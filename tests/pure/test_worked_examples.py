@@ -97,7 +97,7 @@ def described(batch: TraceBatch) -> str:
 
 
 def test_a_late_fact_changes_what_it_is_said_to_change() -> None:
-    """The example of arrow/kernels/resolve.py, by the law: A is held, B is known at 30, C comes at 28."""
+    """The example of arrow/kernels/resolve.py, by the law: A is stored, B is known at 30, C comes at 28."""
     known, late = fact.Fact(("k",), ("B",), 1, 30, (0,)), fact.Fact(("k",), ("C",), 5, 28, (0,))
     updates = [
         f"{update.diff:+} {update.value[0]} {update.event_time}" for update in fact.resolve(("A",), [known], [late])

@@ -95,12 +95,12 @@ class World:
         self.commit(Attempted(fence))
         return fence
 
-    def ingest(self, day: int, held: Sequence[dict[str, Any]], *, late: int = 0, **changes: Any) -> UnsealedBatch:
-        """Commit one batch of these rows for a day; `changes` falsify what is recorded of it."""
+    def ingest(self, day: int, updates: Sequence[dict[str, Any]], *, late: int = 0, **changes: Any) -> UnsealedBatch:
+        """Commit one batch of these updates for a day. `changes` falsify what is recorded of it, as `rows`."""
         interval = Interval(day * DAY, (day + 1) * DAY)
         fence = self.fence("ingest", interval)
         identity = self.new_id()
-        parts = self.write(identity, held, facts=self.collection.kind.facts)
+        parts = self.write(identity, updates, facts=self.collection.kind.facts)
         batch = UnsealedBatch(
             identity,
             interval,
@@ -121,16 +121,16 @@ class World:
         return batch
 
     def ingest_nothing(self, day: int) -> None:
-        """A day that was read and held nothing."""
+        """A day that was read and had no rows."""
         interval = Interval(day * DAY, (day + 1) * DAY)
         self.commit(Ingested(self.fence("ingest", interval), None, None))
 
-    def drain(self, description: Description, held: Sequence[dict[str, Any]], **changes: Any) -> TraceBatch:
-        """Commit one trace batch of these rows; `changes` falsify what is recorded of it."""
+    def drain(self, description: Description, updates: Sequence[dict[str, Any]], **changes: Any) -> TraceBatch:
+        """Commit one trace batch of these updates; `changes` falsify what is recorded of it."""
         interval = Interval(0, DAY)
         fence = self.fence("drain", interval)
         identity = self.new_id()
-        parts = self.write(identity, held, facts=False)
+        parts = self.write(identity, updates, facts=False)
         batch = TraceBatch(
             identity,
             description,

@@ -159,11 +159,11 @@ def test_small_and_large_batches_are_judged_alike(spark: Any, tmp_path: Path, pa
     small = Validator().judge_rows(owners, pandas_rows(world.store, parts, world.collection))
     frame = spark_rows(spark, world.store.url, parts, world.collection)
     large = Validator().judge_rows(owners, frame)
-    told = {
+    verdicts = {
         str(owner): (of_small.passed, of_small.error, of_large.passed, of_large.error)
         for owner, of_small, of_large in zip(owners, small, large, strict=True)
     }
-    assert told == {str(owner): (passes, None, passes, None) for owner in owners}
+    assert verdicts == {str(owner): (passes, None, passes, None) for owner in owners}
 
 
 @pytest.mark.quality

@@ -67,11 +67,11 @@ def found(docs: Path) -> dict[str, str]:
     document = results.load("tides", "unsealed", name)
     assert document is not None
     about = ("corrected share", "corrected share, usual", "retracted rows were contributed")
-    return {told["rule"]: told["observed"] for told in document["results"] if told["rule"] in about}
+    return {result["rule"]: result["observed"] for result in document["results"] if result["rule"] in about}
 
 
 def warned(world: World) -> dict[str, str]:
-    return {told["rule"]: told["message"] for told in gate(world.job(), Gate.UNSEALED).get("warnings", [])}
+    return {warning["rule"]: warning["message"] for warning in gate(world.job(), Gate.UNSEALED).get("warnings", [])}
 
 
 @pytest.mark.parametrize("drains", [False, True])

@@ -1,4 +1,4 @@
-"""A gate that is declared is judged by, kept and told like any other: nothing else names it."""
+"""A gate that is declared is judged by, kept and reported like any other: nothing else names it."""
 
 from __future__ import annotations
 

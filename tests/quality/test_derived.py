@@ -1,4 +1,4 @@
-"""The unsealed gate of derived collections: counts that reconcile, and keys that are computed anew."""
+"""The unsealed gate of derived collections: counts that reconcile, and keys that are computed again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_what_was_computed_passes_and_what_was_not_is_stopped(tmp_path: Path, se
     assert len(passed["batches"]) == 1
     assert sea.run("d", verify_definition).sound
     sea.correct("d")
-    lost = max(sea.held("d", 100))
+    lost = max(sea.rows_as_of("d", 100))
     write_by_hand(sea, "d", {lost: -1})
     with pytest.raises(
         GateFailed, match=r"definition of batch.*1 recomputed keys 1 rows.*: 1 times, stored 0 times"
@@ -48,15 +48,15 @@ def test_a_batch_that_holds_other_rows_than_its_commit_says_is_stopped(tmp_path:
     sea.add(derived("d", COUNTS))
     sea.ingest("tides", 0, ("a", ROWS))
     sea.correct("d")
-    write_by_hand(sea, "d", {max(sea.held("d", 100)): -1}, told=2)
+    write_by_hand(sea, "d", {max(sea.rows_as_of("d", 100)): -1}, reported_retractions=2)
     with pytest.raises(GateFailed, match=r"rows taken back as recorded.*takes back 1 rows, 2 were recorded"):
         sea.run("d", lambda job: gate(job, Gate.UNSEALED))
 
 
-def test_a_definition_that_raises_for_a_key_computed_anew_passes_no_batch(
+def test_a_definition_that_raises_for_a_key_computed_again_passes_no_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That it cannot be told is one thing: a definition that raises is told, and the batch is not certified."""
+    """Rows that cannot be compared are one case. A definition that raises is another: the batch is not certified."""
     sea = Sea(tmp_path)
     sea.landed("tides")
     sea.add(derived("d", COUNTS))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.typed import CASES, GOOD, Typed, TypedWorld, held
+from support.typed import CASES, GOOD, Typed, TypedWorld, as_answered
 from support.world import certify
 from tidemark.airflow.web.gates import Shown, gate_page
 from tidemark.errors import GateFailed
@@ -37,7 +37,7 @@ def constant(value: Any, of: ValueType) -> Any:
         return b64encode(value).decode()
     if isinstance(value, date | datetime):
         return value.isoformat()
-    return str(held(value, of)) if of is ColumnType.JSON or isinstance(of, DecimalType) else value
+    return str(as_answered(value, of)) if of is ColumnType.JSON or isinstance(of, DecimalType) else value
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.envelope is not Envelope.UPDATES], ids=str)
@@ -75,4 +75,4 @@ def _shown(case: Typed, number: int) -> Any:
         return b64encode(key).decode()
     if isinstance(key, datetime):
         return key.isoformat().replace("+00:00", "Z")
-    return str(held(key, case.of)) if not isinstance(key, bool | int) else key
+    return str(as_answered(key, case.of)) if not isinstance(key, bool | int) else key

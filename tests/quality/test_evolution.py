@@ -45,8 +45,8 @@ def states(*allowed: str) -> dict[str, Any]:
 @pytest.mark.parametrize("keyed", [False, True])
 def test_an_earlier_batch_is_judged_by_todays_expectations(keyed: bool) -> None:
     world = World(collection(Envelope.UPSERT if keyed else Envelope.APPEND))
-    told = fact if keyed else update
-    batch = world.ingest(1, [told(1, time=DAY, status="paid", day=3), told(2, time=DAY, status="bogus")])
+    row_of = fact if keyed else update
+    batch = world.ingest(1, [row_of(1, time=DAY, status="paid", day=3), row_of(2, time=DAY, status="bogus")])
     redefine(world, states("new", "paid"))
     with pytest.raises(GateFailed, match=r"expect_column_values_to_be_in_set\(state\) .*1 row holds bogus"):
         gate(world.job(), Gate.UNSEALED)

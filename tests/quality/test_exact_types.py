@@ -1,5 +1,5 @@
-"""Expectations on decimals, bytes and JSON: judged exactly, by pandas and by Spark alike, and told as the columns hold
-them."""
+"""Expectations on decimals, bytes and JSON: judged exactly, by pandas and by Spark alike, and reported as the
+columns contain them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ FAIL = [
     {IN_SET: {"column": "doc", "value_set": ["{}"]}},
     {"expect_column_pair_values_to_be_equal": {"column_A": "price", "column_B": "cost"}},
 ]
-TOLD = [
+REPORTED = [
     "1 row holds 0.10, not min_value 0.11",
     "1 row holds 123456789.01, not max_value 123456789",
     f"2 rows hold {LARGE}, not max_value 9999999999999999.99",
@@ -100,12 +100,12 @@ def judged(folder: Path, quality: list[Any], spark: Any = None) -> list[tuple[Ow
     return list(zip(owners, Validator().judge_rows(owners, frame), strict=True))
 
 
-def test_they_are_judged_and_told_exactly(tmp_path: Path) -> None:
+def test_they_are_judged_and_reported_exactly(tmp_path: Path) -> None:
     for owner, verdict in judged(tmp_path / "pass", PASS):
         assert (verdict.passed, verdict.error) == (True, None), owner
     found = judged(tmp_path / "fail", FAIL)
     assert [verdict.passed for _, verdict in found] == [False] * len(FAIL)
-    assert [Wording(owner, verdict, declared([])).failure() for owner, verdict in found] == TOLD
+    assert [Wording(owner, verdict, declared([])).failure() for owner, verdict in found] == REPORTED
 
 
 @pytest.fixture(scope="module")

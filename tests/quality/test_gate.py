@@ -192,7 +192,7 @@ def test_bounds_of_a_timeline_that_are_too_narrow_are_refused(monkeypatch: pytes
     ) in refusal(world, Gate.UNSEALED)
 
 
-def test_another_suite_certifies_anew_and_old_certificates_do_not_count() -> None:
+def test_another_suite_certifies_again_and_old_certificates_do_not_count() -> None:
     world = World(collection())
     batch = world.ingest(1, [update(1, time=DAY, status="bogus")])
     gate(world.job(), Gate.UNSEALED)

@@ -34,7 +34,7 @@ import altair, scipy.stats, sqlalchemy, pyspark
 from great_expectations.expectations.core import expect_column_kl_divergence_to_be_less_than as uses
 print(uses.stats.entropy([0.5, 0.5]) == scipy.stats.entropy([0.5, 0.5]), type(uses.alt.Chart).__name__)
 """
-ANEW_FOR_SPARK = """
+AGAIN_FOR_SPARK = """
 import great_expectations
 from tidemark.quality.gx_import import is_lean
 lean = sys.modules["great_expectations"]
@@ -58,6 +58,6 @@ def test_what_pandas_frames_do_not_need_is_left_out_and_nothing_is_judged_otherw
     assert lean == [*whole, "[]", "True type"]
 
 
-def test_for_a_spark_frame_it_is_imported_anew_with_its_engine() -> None:
-    before, lean_and_whole, after = run(JUDGE.format(before="") + ANEW_FOR_SPARK)
+def test_for_a_spark_frame_it_is_imported_again_with_its_engine() -> None:
+    before, lean_and_whole, after = run(JUDGE.format(before="") + AGAIN_FOR_SPARK)
     assert (before, lean_and_whole) == (after, "True False True True")

@@ -42,16 +42,16 @@ def statuses(*allowed: str) -> dict[str, Any]:
     return {"expect_column_values_to_be_in_set": {"column": "status", "value_set": list(allowed)}}
 
 
-def frame_of(held: Sequence[dict[str, Any]]) -> tuple[tuple[OwnerExpectation, ...], pd.DataFrame]:
+def frame_of(rows: Sequence[dict[str, Any]]) -> tuple[tuple[OwnerExpectation, ...], pd.DataFrame]:
     """Every example of the catalogue without a condition (which is ours to evaluate), and a frame of rows."""
     quality = [{name: example} for name, examples in EXAMPLES.items() for example in examples]
     world = World(collection(Envelope.UPSERT, quality=quality))
-    parts = parts_table.parts_of(world.store, [world.ingest(1, held)])
+    parts = parts_table.parts_of(world.store, [world.ingest(1, rows)])
     owners = owner_expectations(world.collection)
     return tuple(owner for owner in owners if not owner.condition), pandas_rows(world.store, parts, world.collection)
 
 
-def told(verdicts: Sequence[Verdict]) -> list[tuple[Any, ...]]:
+def as_tuples(verdicts: Sequence[Verdict]) -> list[tuple[Any, ...]]:
     return [(v.passed, v.failing, v.judged, v.positions, repr(v.observed), repr(v.values), v.error) for v in verdicts]
 
 
@@ -86,9 +86,9 @@ def by_great_expectations(owners: Sequence[OwnerExpectation], frame: pd.DataFram
 def test_every_expectation_is_judged_as_great_expectations_own_run_judges_it() -> None:
     more = [fact(key, time=DAY, status=["new", "{}", None][key % 3], amount=[1, None][key % 2]) for key in range(9)]
     frames = [frame_of(rows) for rows in (ROWS, more, [fact(1, time=DAY, deleted=True)])]
-    ours = [told(Validator().judge_rows(*one)) for one in frames]
+    ours = [as_tuples(Validator().judge_rows(*one)) for one in frames]
     assert ours == [by_great_expectations(*one) for one in frames]
-    assert ours == [told(Validator().judge_rows(*one)) for one in frames]
+    assert ours == [as_tuples(Validator().judge_rows(*one)) for one in frames]
 
 
 def test_suites_of_two_collections_do_not_mix() -> None:
@@ -160,14 +160,14 @@ def test_threads_judge_side_by_side() -> None:
     owners, frame = frame_of(ROWS)
     _, other = frame_of([fact(1, time=DAY, amount=None)])
     frames = [frame, other, frame, other]
-    alone = [told(Validator().judge_rows(owners, one)) for one in frames]
+    alone = [as_tuples(Validator().judge_rows(owners, one)) for one in frames]
     prepared._KEPT.clear()
     found: dict[int, list[Any]] = {at: [] for at in range(len(frames))}
     together = threading.Barrier(len(frames))
 
     def judge(at: int) -> None:
         together.wait()
-        found[at] += [told(Validator().judge_rows(owners, frames[at])) for _ in range(3)]
+        found[at] += [as_tuples(Validator().judge_rows(owners, frames[at])) for _ in range(3)]
 
     threads = [threading.Thread(target=judge, args=(at,)) for at in range(len(frames))]
     for thread in threads:
@@ -184,13 +184,13 @@ from tidemark.quality import prepared
 from tests.quality.test_suites import BROKEN, SOUND, failed
 
 print(threading.active_count(), {gate.value: bool(prepared._KEPT) for gate in SOUND})
-held = threading.Event()
+locked = threading.Event()
 def hold():
     with prepared._PREPARING:
-        held.set()
+        locked.set()
         threading.Event().wait()
 threading.Thread(target=hold, daemon=True).start()
-held.wait()
+locked.wait()
 if not os.fork():
     signal.alarm(120)  # of a child that waits for a lock that nobody in it will release
     for gate, rules in BROKEN.items():

@@ -53,9 +53,9 @@ def test_a_day_goes_from_landing_to_trace_in_a_bucket(orders: Path) -> None:
     assert after.trace_upper == after.seal == after.complete
     assert all(after.is_certified(batch) for batch in after.trace)
     assert verify(replace(job, runner=lambda: InProcessRunner(job.store)), data=True).findings == ()
-    held = [[row["id"], row["status"], row["_multiplicity"]] for row in as_of(job.store, after).to_pylist()]
-    assert sorted(held) == [[1, "open", 1], [2, "open", 1]]
-    assert read_by_spark(os.environ["TIDEMARK_ROOT"], "orders") == sorted(held)
+    current = [[row["id"], row["status"], row["_multiplicity"]] for row in as_of(job.store, after).to_pylist()]
+    assert sorted(current) == [[1, "open", 1], [2, "open", 1]]
+    assert read_by_spark(os.environ["TIDEMARK_ROOT"], "orders") == sorted(current)
     kept = results_of(os.environ["TIDEMARK_ROOT"])
     assert kept is not None
     outcomes = {str(gate): [name.outcome for name in kept.names("orders", gate)] for gate in Gate}

@@ -210,7 +210,7 @@ def test_what_fails_for_another_reason_is_said_as_that(
     assert keys(store) == []
 
 
-def test_who_may_not_delete_is_told_what_is_left(store: S3Store, wired: Proxy):
+def test_what_may_not_be_deleted_is_reported(store: S3Store, wired: Proxy):
     wired.arm(lambda request: answered("403 AccessDenied") if request.method == "DELETE" else None)
     proof = proved(store)
     wired.arm(None)
@@ -240,9 +240,9 @@ def shell(tmp_path: Path) -> Shell:
 
 def test_init_asks_the_bucket_and_keeps_the_certificate(store: S3Store, shell: Shell):
     shell.ok("init", shell.declared(EVENTS), "--root", store.url)
-    held = S3Store(f"{store.url}/events")
-    assert keys(held) == [key_of(held.address), "versions/00000000/000000000001.json"]
-    assert json.loads(held.read(key_of(held.address)))["address"] == held.address
+    events = S3Store(f"{store.url}/events")
+    assert keys(events) == [key_of(events.address), "versions/00000000/000000000001.json"]
+    assert json.loads(events.read(key_of(events.address)))["address"] == events.address
     said = shell.ok("doctor", "--root", store.url)
     assert said.out.startswith(f"{store.address} may hold collections: it kept 8 of 8 guarantees")
     assert len(keys(store)) == 2

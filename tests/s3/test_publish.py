@@ -11,7 +11,7 @@ from pyiceberg.catalog import load_catalog
 
 from simulation.script import row
 from simulation.test_publish import day
-from support.publishing import held, published, shown
+from support.publishing import kept_rows, published, shown
 from support.world import World, collection
 from tests.s3.conftest import BUCKET
 from tidemark.errors import InvalidUsage
@@ -43,11 +43,11 @@ def test_tables_in_a_bucket(tmp_path: Path, server: str, environment: pytest.Mon
         published(world)
         properties = {name: value for name, value in catalog.items() if name != "name"}
         table = load_catalog("bucket", **properties).load_table("db.tides")
-        assert Counter(map(shown, table.scan().to_arrow().to_pylist())) == held(world)
+        assert Counter(map(shown, table.scan().to_arrow().to_pylist())) == kept_rows(world)
         files = [task.file.file_path for task in table.scan().plan_files()]
         assert all(file.startswith(f"{root}/tides/data/") == by_reference for file in files)
         copied = DeltaTable(f"{root}/_published/delta/tides").to_pyarrow_table()
-        assert Counter(map(shown, copied.to_pylist())) == held(world)
+        assert Counter(map(shown, copied.to_pylist())) == kept_rows(world)
 
 
 def test_without_a_catalog_there_is_no_sqlite_in_a_bucket(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class TestS3Store(StoreLaws):
     pass
 
 
-def test_what_a_killed_writer_left_is_told_and_can_be_discarded(store: S3Store):
+def test_what_a_killed_writer_left_is_listed_and_can_be_discarded(store: S3Store):
     store.create("data/whole", b"1")
     output = store.open_output("data/part")
     output.__enter__().write(b"1" * (PART_BYTES + 1))

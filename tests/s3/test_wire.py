@@ -1,6 +1,6 @@
 """What the wire does to S3 requests, at the wire: lost, cut, shortened, slow and refused ones, and what a store says.
 
-Requests in doubt are told apart from those that surely did nothing, and no reader takes less than there is.
+Requests in doubt are distinguished from those that surely did nothing, and no reader takes less than there is.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ def store(wire: Proxy, stores: Stores) -> S3Store:
     wire.arm(None)
     store = stores()
     assert isinstance(store, S3Store)
-    store.create("held", DATA)
+    store.create("stored", DATA)
     return store
 
 
 @pytest.mark.parametrize("trouble", LOOKS, ids=str)
 def test_one_trouble_with_a_read_is_not_noticed(store: S3Store, wire: Proxy, trouble: Trouble):
     wire.arm_nth(1, trouble)
-    assert store.read("held") == DATA
+    assert store.read("stored") == DATA
     assert wire.troubled
 
 
 @pytest.mark.parametrize("trouble", LOOKS, ids=str)
 def test_one_trouble_with_a_range_is_not_noticed(store: S3Store, wire: Proxy, trouble: Trouble):
-    with store.open_input("held") as source:
+    with store.open_input("stored") as source:
         wire.arm_nth(1, trouble)
         source.seek(100_000)
         assert source.read(70_000) == DATA[100_000:170_000]
@@ -70,7 +70,7 @@ def test_one_trouble_with_a_range_is_not_noticed(store: S3Store, wire: Proxy, tr
 def test_lasting_trouble_with_a_range_is_unavailable_and_nothing_is_made_up(
     store: S3Store, wire: Proxy, trouble: Trouble
 ):
-    with store.open_input("held") as source:
+    with store.open_input("stored") as source:
         wire.arm(lambda request: trouble)
         with pytest.raises(Unavailable):
             source.read(70_000)
@@ -80,7 +80,12 @@ def test_lasting_trouble_with_a_range_is_unavailable_and_nothing_is_made_up(
 
 @pytest.mark.parametrize("trouble", [LOST_REQUEST, LOST_REPLY, CUT_BODY, SLOW_DOWN, INTERNAL_ERROR, SLOW], ids=str)
 def test_one_trouble_with_a_look_is_not_noticed(store: S3Store, wire: Proxy, trouble: Trouble):
-    for look in (lambda: keys(store), lambda: store.folders(""), lambda: store.stat("held"), lambda: store.stat("no")):
+    for look in (
+        lambda: keys(store),
+        lambda: store.folders(""),
+        lambda: store.stat("stored"),
+        lambda: store.stat("no"),
+    ):
         expected = look()
         wire.arm_nth(1, trouble)
         assert look() == expected
@@ -138,7 +143,7 @@ FULL = [answered("507 XMinioStorageFull"), answered("403 QuotaExceeded")]
 
 
 @pytest.mark.parametrize("trouble", FULL, ids=str)
-def test_a_full_store_is_told_from_a_busy_one(store: S3Store, wire: Proxy, trouble: Trouble):
+def test_a_full_store_is_distinguished_from_a_busy_one(store: S3Store, wire: Proxy, trouble: Trouble):
     wire.arm(lambda request: trouble)
     with pytest.raises(Unwritable, match=trouble.name.split()[1]):
         store.create("a", b"1")
@@ -202,4 +207,4 @@ def test_no_trouble_of_a_delete_is_noticed(store: S3Store, wire: Proxy):
         wire.arm_nth(1, trouble)
         store.delete(f"a/{number}")
         assert wire.troubled
-    assert keys(store) == ["held"]
+    assert keys(store) == ["stored"]

@@ -65,7 +65,7 @@ def test_any_request_in_trouble_changes_nothing(made: World, wire: Proxy, tmp_pa
         before = contents.take()
         wire.arm(None)
         made.run(step)
-        requests, then, held = wire.requests, contents.take(), so_far(made, contents)
+        requests, then, expected = wire.requests, contents.take(), so_far(made, contents)
         for nth, request in enumerate(requests, 1):
             troubles = of(request)
             if troubles is not WRITES:
@@ -77,7 +77,7 @@ def test_any_request_in_trouble_changes_nothing(made: World, wire: Proxy, tmp_pa
                 made.run(step)
                 assert wire.troubled, f"step {at} asks for less the second time"
                 troubled.update(wire.troubled)
-                assert so_far(made, contents) == held, f"step {at}, request {nth}: {wire.troubled}"
+                assert so_far(made, contents) == expected, f"step {at}, request {nth}: {wire.troubled}"
         wire.arm(None)
         restore(made, contents, then)
     kinds = {(name.split(" ")[0], name.partition(": ")[2]) for name in troubled}

@@ -36,6 +36,6 @@ def test_lost_replies_in_a_race_lose_and_repeat_nothing(wire: Proxy, stores: Sto
     tally = crowd(store.url, ROUNDS)
     troubled = wire.troubled
     wire.arm(None)
-    assert any(told.startswith("PUT") and told.endswith(str(LOST_REPLY)) for told in troubled)
+    assert any(entry.startswith("PUT") and entry.endswith(str(LOST_REPLY)) for entry in troubled)
     assert len(tally.acknowledged) == ROUNDS * WRITERS
     nothing_lost_or_repeated(store.url, tally)

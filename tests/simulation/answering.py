@@ -22,7 +22,7 @@ def compare(found: Counter[Any], expected: Counter[Any], what: str) -> None:
 
 
 class Answering(Telling):
-    """The invariants of a machine whose oracle is told what is committed."""
+    """The invariants of a machine whose oracle learns what is committed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,17 +48,17 @@ class Answering(Telling):
             reached("reads below since")
         first = -1 if state.since == 0 else kept[0]
         for after in {first, below[-1] if below else first}:
-            told = changes(self.world.truth, state, after=after, upto=kept[-1]).to_pylist()
-            found = Counter({(r["k"], (r["v"],), r["_commit_version"], r["_event_time"]): r["diff"] for r in told})
+            updates = changes(self.world.truth, state, after=after, upto=kept[-1]).to_pylist()
+            found = Counter({(r["k"], (r["v"],), r["_commit_version"], r["_event_time"]): r["diff"] for r in updates})
             compare(found, oracle.changes(after, kept[-1]), f"changes after {after}")
         drained = max(time for time in kept if time <= max(kept[0], state.trace_upper))
         times = {state.since if state.since < state.seal else kept[0], kept[-1], drained, *below[-1:]}
         happened = {kept[0], oracle.forward(max(0, state.trace_upper - 2)), 10**9}
         for time in times:
             for event_time in happened:
-                told = as_of(self.world.truth, state, time=time, event_time=event_time).to_pylist()
-                held = Counter({(r["k"], (r["v"],)): r["_multiplicity"] for r in told})
-                compare(held, oracle.as_of(time, event_time), f"as_of({time}, {event_time})")
+                rows = as_of(self.world.truth, state, time=time, event_time=event_time).to_pylist()
+                contents = Counter({(r["k"], (r["v"],)): r["_multiplicity"] for r in rows})
+                compare(contents, oracle.as_of(time, event_time), f"as_of({time}, {event_time})")
 
     @invariant()
     def the_trace_keeps_its_descriptions(self):
@@ -83,11 +83,11 @@ class Answering(Telling):
             for row in found:
                 assert (row["_time"], row["_event_time"]) == (forward(row["_time"]), forward(row["_event_time"]))
             in_order = [row for part in parts if not part.cancels for row in rows_of[part.file.key]]
-            apart = [rows_of[part.file.key] for part in parts if part.cancels]
-            for rows in [in_order, *apart]:
+            cancelling = [rows_of[part.file.key] for part in parts if part.cancels]
+            for rows in [in_order, *cancelling]:
                 assert all(a < b for a, b in pairwise(map(_place, rows)))
             assert len(set(map(_place, found))) == len(found)
-            for rows in apart:
+            for rows in cancelling:
                 sums: Counter[Any] = Counter()
                 for row in rows:
                     sums[_place(row)[:2]] += row["_diff"]

@@ -42,7 +42,7 @@ def looks(stores: Stores) -> int:
 @pytest.fixture(autouse=True)
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the bytes of a version say, and what comes of it after another, is worked out once in a test. The bytes are
-    read each time. Whatever looks on loads the state anew, which took a third of the machines' time."""
+    read each time. Every reader loads the state again, which took a third of the machines' time."""
     monkeypatch.setattr(versions, "_decoded", lru_cache(4096)(versions._decoded))
     folded, known = log._folded, dict[tuple[str, str], Head]()
 

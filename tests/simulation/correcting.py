@@ -15,7 +15,7 @@ from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import Redefined
 from tidemark.model.collection import Envelope, Gate
 
-Held = dict[tuple[int, str], int]
+Multiplicities = dict[tuple[int, str], int]
 
 
 def row(k: int, v: str, t: int, e: int | None = None, **more: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def day(world: World, number: int, rows: list[dict[str, Any]] | None = None, nam
     return done
 
 
-def held(world: World, time: int | None = None, event_time: int | None = None) -> Held:
+def rows_at(world: World, time: int | None = None, event_time: int | None = None) -> Multiplicities:
     state = world.state
     known = state.seal - 1 if time is None else time
     table = as_of(world.truth, state, time=known, event_time=event_time)
@@ -61,7 +61,7 @@ def objects(world: World) -> set[str]:
     return set(world.truth.objects)  # type: ignore[attr-defined]
 
 
-def told(done: dict[str, Any]) -> tuple[int, int, int, list[int] | None]:
+def corrections(done: dict[str, Any]) -> tuple[int, int, int, list[int] | None]:
     return done["corrected"], done["retracted"], done["added"], done["event_times"]
 
 

@@ -37,5 +37,5 @@ files = st.lists(rows, min_size=0, max_size=2)
 
 def reaching_ahead(landed: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
     """Files of a day that bring rows of a later one, too: once the day is drained, half of them can go."""
-    told = landed or [[as_cells(0)]]
-    return [[*rows, *({**row, "dt": row["dt"] + DAY + 2, "lag": 0} for row in rows)] for rows in told]
+    contents = landed or [[as_cells(0)]]
+    return [[*rows, *({**row, "dt": row["dt"] + DAY + 2, "lag": 0} for row in rows)] for rows in contents]

@@ -18,7 +18,7 @@ from hypothesis.stateful import initialize, rule
 
 from simulation.depths import reached
 from simulation.keeping import budgets, policies
-from simulation.machine import Held, Machine, files, rows
+from simulation.machine import Machine, Waiting, files, rows
 from simulation.oracle import Oracle
 from support.faulty import FaultyStore
 from support.world import DAY, World, collection, interval
@@ -113,10 +113,10 @@ class FullSnapshotMachine(Machine):
 
     @rule(mended=st.none() | rows)
     def lead_out(self, mended):
-        held = [snapshot for snapshot in self.world.state.snapshots if snapshot.quarantined]
-        if not held:
+        quarantined = [snapshot for snapshot in self.world.state.snapshots if snapshot.quarantined]
+        if not quarantined:
             return
-        snapshot = held[0]
+        snapshot = quarantined[0]
         day = snapshot.interval.lower // DAY
         if mended is None:
             if any(self.files[name] != content for name, content in self.read[snapshot.batch].items()):
@@ -144,7 +144,9 @@ class FullSnapshotMachine(Machine):
         missing = [name for name in self.files_of(day) if not self.owner.get(name)]
         return bool(missing) and (day + 1) * DAY <= self.world.state.seal
 
-    def start_work(self, step: str, day: int, landed: list[list[dict[str, Any]]], *, first: bool = True) -> Held | None:
+    def start_work(
+        self, step: str, day: int, landed: list[list[dict[str, Any]]], *, first: bool = True
+    ) -> Waiting | None:
         if self.comes_too_late(day):
             self.run_ingest(day)
             return None

@@ -55,8 +55,8 @@ class Keeping(RuleBasedStateMachine):
     @rule(retention=policies)
     def redefine_retention(self, retention):
         head = self.world.head
-        held = {rung.interval for rung in head.state.rungs}
-        if any(one % other and other % one for one in held for other in retention.intervals):
+        intervals = {rung.interval for rung in head.state.rungs}
+        if any(one % other and other % one for one in intervals for other in retention.intervals):
             reached("intervals that do not go together")
             with pytest.raises(InvalidUsage, match="choose an interval"):
                 self.world.log().commit(head, Redefined(replace(head.state.collection, retention=retention)))
@@ -102,7 +102,7 @@ class Keeping(RuleBasedStateMachine):
             self.run(lambda job: drop_hold(job, name))
         except InvalidUsage:
             # Said again after an answer that got lost.
-            assert name not in [held.name for held in self.world.state.holds]
+            assert name not in [each.name for each in self.world.state.holds]
 
     @rule(seconds=st.sampled_from([1, 2, 5]))
     def time_passes(self, seconds):
@@ -117,7 +117,7 @@ class Keeping(RuleBasedStateMachine):
     def holds_are_not_passed(self):
         if hasattr(self, "world"):
             state = self.world.state
-            assert all(state.since <= held.since for held in state.holds)
+            assert all(state.since <= each.since for each in state.holds)
 
     def compacted(self) -> None:
         """What must be so after a compaction: nothing is due, as few batches as promised, since where it should be."""
@@ -126,7 +126,7 @@ class Keeping(RuleBasedStateMachine):
         top = max((batch.level for batch in state.trace), default=0)
         if state.collection.compact_ahead:
             assert len(state.trace) <= budget(state.collection.live_batches, top)
-        stopped = [held.since for held in state.holds]
+        stopped = [each.since for each in state.holds]
         wanted = self.since_by_policy(state)
         if state.since < wanted:
             assert stopped, (

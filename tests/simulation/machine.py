@@ -1,7 +1,7 @@
 """The state machine: real jobs in any order, interrupted anywhere, against the oracle.
 
-Work is also started (planned and executed) and finished (committed) apart, so that others commit in between
-(waiting.py). What was committed is told to the oracle (telling.py), which then says what every read must answer
+Work is also started (planned and executed) and finished (committed) separately, so that others commit in between
+(waiting.py). What was committed is reported to the oracle (telling.py), which then says what every read must answer
 (answering.py). The rules about what is kept of the past are in keeping.py, about declarations that change in
 redefining.py, all others here.
 """
@@ -29,7 +29,7 @@ from simulation.drawn_files import files, reaching_ahead, rows, some_rows
 from simulation.keeping import budgets, policies
 from simulation.oracle import Oracle
 from simulation.redefining import Redefining, lateness
-from simulation.waiting import Held, HoldingLog, is_replay
+from simulation.waiting import HoldingLog, Waiting, is_replay
 from support.faulty import Fault, FaultyStore
 from support.world import DAY, World, certify, collection, interval
 from tidemark.errors import Fenced, InvalidUsage
@@ -110,8 +110,8 @@ class Machine(Redefining):
         result = self.run_ingest(day)
         assert new or result["outcome"] == "nothing to do"
 
-    @rule(told=some_rows, happened=st.integers(0, 20), landed=files, merge=st.none() | st.integers(0, 12))
-    def late_rows(self, told, happened, landed, merge):
+    @rule(updates=some_rows, happened=st.integers(0, 20), landed=files, merge=st.none() | st.integers(0, 12))
+    def late_rows(self, updates, happened, landed, merge):
         """Days later comes what happened at the very start, among keys that were drained and merged since; perhaps
         since moves, and a merge is done, while it waits to be drained."""
         if merge is None:
@@ -121,22 +121,22 @@ class Machine(Redefining):
             self.run_ingest(self.day(0))
             self.seal(-1)
             self.drain(0)
-        self.land_late(told, happened)
+        self.land_late(updates, happened)
         self.run_ingest(self.day(-1))
         if merge is not None:
             self.allow_compaction(merge, None)
             self.compact(0)
         self.quiet_day([])
 
-    @rule(told=some_rows, happened=st.integers(0, 20))
-    def late_rows_wait(self, told, happened):
+    @rule(updates=some_rows, happened=st.integers(0, 20))
+    def late_rows_wait(self, updates, happened):
         """Late rows are judged, and before that is committed the seal moves on."""
-        self.land_late(told, happened)
-        held = self.start_work("ingest", self.day(-1), [])
-        if held is not None:
+        self.land_late(updates, happened)
+        waiting = self.start_work("ingest", self.day(-1), [])
+        if waiting is not None:
             self.quiet_day([])
-            self.finish(held)
-            self.run_ingest(held.day)
+            self.finish(waiting)
+            self.run_ingest(waiting.day)
 
     @precondition(lambda self: self.waiting)
     @rule(as_now=st.booleans(), landed=files)
@@ -148,12 +148,14 @@ class Machine(Redefining):
         assert self.run(lambda job: replay(job, as_now=as_now))["outcome"] == "nothing to do"
         self.quiet_day(landed)
 
-    @rule(told=some_rows, happened=st.integers(0, 20), ahead=st.sampled_from([-1, -1, -2, 1]), times=st.integers(1, 3))
-    def learned_at_once(self, told, happened, ahead, times):
+    @rule(
+        updates=some_rows, happened=st.integers(0, 20), ahead=st.sampled_from([-1, -1, -2, 1]), times=st.integers(1, 3)
+    )
+    def learned_at_once(self, updates, happened, ahead, times):
         """Late rows come for a day that was read, or beyond a hole; they can be read without a day more."""
         for _ in range(times):
             day = self.day(ahead)
-            self.land(day, [[{**row, "lag": day * DAY + row["dt"] - happened} for row in told]])
+            self.land(day, [[{**row, "lag": day * DAY + row["dt"] - happened} for row in updates]])
             self.run_ingest(day)
             self.seal(-1)
             complete = self.oracle.complete
@@ -245,8 +247,8 @@ class Machine(Redefining):
     @rule(target=work, step=st.sampled_from(STEPS), ahead=st.sampled_from([0, 0, 1, -2]), landed=files)
     def start(self, step, ahead, landed):
         """Plan and execute a step, and keep its result."""
-        held = self.start_work(step, self.day(ahead), landed)
-        return multiple() if held is None else held
+        waiting = self.start_work(step, self.day(ahead), landed)
+        return multiple() if waiting is None else waiting
 
     @rule(
         step=st.sampled_from(STEPS),
@@ -268,8 +270,8 @@ class Machine(Redefining):
             step, day = "ingest", quarantined[0].interval.lower // DAY
         else:
             day = self.day(ahead)
-        held = self.start_work(step, day, landed)
-        if held is None:
+        waiting = self.start_work(step, day, landed)
+        if waiting is None:
             return
         reached(f"{step} waits through a {meanwhile}")
         if meanwhile == "quiet day":
@@ -282,29 +284,29 @@ class Machine(Redefining):
             if pending:
                 self.take_out(pending[0])
         elif meanwhile == "newer attempt":
-            newer = self.start_work(step, held.day, [], first=False)
-            self.finish(held)
+            newer = self.start_work(step, waiting.day, [], first=False)
+            self.finish(waiting)
             if newer is not None:
                 self.finish(newer)
             return
         else:
             again = {
-                "ingest": lambda: self.run_ingest(held.day),
+                "ingest": lambda: self.run_ingest(waiting.day),
                 "drain": lambda: self.drain(run),
                 "replay": lambda: self.run(lambda job: replay(job, as_now=True)),
                 "trim": lambda: self.trim(run),
             }
             self.as_now = True
             again.get(step, lambda: self.compact(run))()
-        self.finish(held)
+        self.finish(waiting)
 
-    @rule(held=consumes(work))
-    def finish(self, held):
-        kind = held.change.kind
-        if is_replay(held.change):
+    @rule(waiting=consumes(work))
+    def finish(self, waiting):
+        kind = waiting.change.kind
+        if is_replay(waiting.change):
             kind, self.as_now = "replayed", True
         try:
-            outcome = self.world.log().commit(held.head, held.change)
+            outcome = self.world.log().commit(waiting.head, waiting.change)
             what = "stale" if isinstance(outcome, Overtaken) else type(outcome).__name__.lower()
             reached(f"{kind}: {what}")
         except Fenced:
@@ -319,7 +321,9 @@ class Machine(Redefining):
         first = next(day for day in range(10**6) if not ingested.covers(interval(day)))
         return max(0, first + ahead)
 
-    def start_work(self, step: str, day: int, landed: list[list[dict[str, Any]]], *, first: bool = True) -> Held | None:
+    def start_work(
+        self, step: str, day: int, landed: list[list[dict[str, Any]]], *, first: bool = True
+    ) -> Waiting | None:
         log = HoldingLog(self.world.store, self.world.new_id, monotonic=self.world.clock, pause=self.world.clock.pause)
         self.land(day, reaching_ahead(landed) if step in ("trim", "settle") else landed)
         if step != "ingest":
@@ -349,9 +353,9 @@ class Machine(Redefining):
         try:
             self.world.run(called, log=log, first=first)
             return None
-        except Held as held:
-            held.day = day
-            return held
+        except Waiting as waiting:
+            waiting.day = day
+            return waiting
         finally:
             self.world.store.arm(fault)
             self.observe()
@@ -384,14 +388,14 @@ class Machine(Redefining):
         """Quarantine a batch, unless it was drained in part or dead letters of its files were replayed."""
         names = [name for name, owner in self.owner.items() if owner == batch]
         state = self.world.state
-        trimmed = any(held.trimmed for held in state.unsealed if held.id == batch)
-        trimmed = trimmed or any(held.id == batch for held in state.ahead)
-        out = {held.id for held in state.quarantined}
-        held = {name for replayed, taken in self.revived.items() if replayed not in out for name in taken}
+        trimmed = any(each.trimmed for each in state.unsealed if each.id == batch)
+        trimmed = trimmed or any(each.id == batch for each in state.ahead)
+        out = {each.id for each in state.quarantined}
+        revived = {name for replayed, taken in self.revived.items() if replayed not in out for name in taken}
         try:
             self.run(lambda job: quarantine(job, batch))
         except InvalidUsage:
-            if not trimmed and not held & set(names):
+            if not trimmed and not revived & set(names):
                 raise
             return False
         return True
@@ -417,7 +421,7 @@ class Machine(Redefining):
             name = f"{day * DAY}/{7 * len(self.files) % 10}-{len(self.files)}.jsonl"
             self.write(name, day, content)
 
-    def land_late(self, told: list[dict[str, Any]], happened: int) -> None:
+    def land_late(self, updates: list[dict[str, Any]], happened: int) -> None:
         """A file of the newest day that tells of long ago."""
         day = self.day(-1)
-        self.land(day, [[{**row, "lag": day * DAY + row["dt"] - happened} for row in told]])
+        self.land(day, [[{**row, "lag": day * DAY + row["dt"] - happened} for row in updates]])

@@ -55,8 +55,8 @@ class Oracle:
         return [time for time in range(self.seal) if self.keeps(time)]
 
     def keeps(self, time: int) -> bool:
-        """Whether a time can be told from its neighbours: from `since` on each, below it the last of every interval,
-        from the rung's lower bound on (newest rung first)."""
+        """Whether a time can be distinguished from its neighbours: from `since` on each, below it the last of every
+        interval, from the rung's lower bound on (newest rung first)."""
         return self._keeps(time, self.since, self.rungs)
 
     def forward(self, time: int) -> int:
@@ -79,17 +79,17 @@ class Oracle:
 
     def as_of(self, time: int, event_time: int) -> Counter:
         """Multiplicity of each (key, value) as known at a time, as of an event time."""
-        return self._held(self.rows, time, event_time)
+        return self._rows_at(self.rows, time, event_time)
 
-    def _held(self, rows: list[Row], time: int, event_time: int) -> Counter:
+    def _rows_at(self, rows: list[Row], time: int, event_time: int) -> Counter:
         known = [r for r in rows if r.time <= time and r.event_time <= event_time]
         if self.keyed:
             last = {r.key: r for r in sorted(known, key=lambda r: (r.event_time, r.order))}
             known = [r for r in last.values() if r.value is not None]
-        held: Counter = Counter()
+        found: Counter = Counter()
         for r in known:
-            held[r.key, r.value] += r.diff
-        return Counter({at: n for at, n in held.items() if n})
+            found[r.key, r.value] += r.diff
+        return Counter({at: n for at, n in found.items() if n})
 
     def changes(self, after: int, upto: int) -> Counter:
         """Diff of each (key, value, time, event_time) learned in (after, upto]: what changes from grid to grid."""
@@ -101,6 +101,6 @@ class Oracle:
             for t, t0 in zip(times, [after, *times], strict=False):
                 for e, e0 in zip(events, [-1, *events], strict=False):
                     for at, sign in (((t, e), 1), ((t0, e), -1), ((t, e0), -1), ((t0, e0), 1)):
-                        for row, n in self._held(rows, *at).items():
+                        for row, n in self._rows_at(rows, *at).items():
                             found[(*row, t, e)] += sign * n
         return Counter({at: n for at, n in found.items() if n})

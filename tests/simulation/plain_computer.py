@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from simulation.plain_definitions import LEARNED, Plain, happened, plain_of, there_at, valid
-from simulation.rows_held import Row, Update, read_updates, rows_seen
+from simulation.rows_read import Row, Update, read_updates, rows_seen
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.order import sort, sort_key_of
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
@@ -81,17 +81,17 @@ class PlainComputer:
         there = there_at(computation.upper, computation.definition, computation.validity, self._whole(computation))
         there = [row for row in there if not self._stands(computation, row)]
         desired = Counter(tuple(row[name] for name in names) for row in there)
-        held: Counter[tuple[Any, ...]] = Counter()
+        stored: Counter[tuple[Any, ...]] = Counter()
         for (row, time, _), diff in read_updates(self.store, plan_updates(computation.state)).items():
             if not self._stands(computation, dict(zip(names, row, strict=True))):
-                held[row] += diff if time < computation.upper else 0
+                stored[row] += diff if time < computation.upper else 0
         width = len(computation.collection.key)
         asked = None if keys is None else {tuple(map(plain_scalar, key)) for key in keys}
-        rows = sorted((row for row in {*desired, *held} if asked is None or row[:width] in asked), key=sort_key_of)
+        rows = sorted((row for row in {*desired, *stored} if asked is None or row[:width] in asked), key=sort_key_of)
         return tuple(
-            Differing(tuple(zip(names, map(str, row), strict=True)), desired[row], held[row])
+            Differing(tuple(zip(names, map(str, row), strict=True)), desired[row], stored[row])
             for row in rows
-            if desired[row] != held[row]
+            if desired[row] != stored[row]
         )[:most]
 
     def _difference(self, computation: Computation) -> Counter[Update]:
@@ -116,7 +116,7 @@ class PlainComputer:
         own = read_updates(self.store, plan_updates(computation.state))
         due: dict[tuple[Any, ...], int] = {}
         for (row, time, event_time), diff in own.items():
-            if touched is not None and tuple(row[names.index(name)] for name in plain.held) not in touched:
+            if touched is not None and tuple(row[names.index(name)] for name in plain.group_columns) not in touched:
                 continue
             if self._stands(computation, dict(zip(names, row, strict=True))):
                 continue
@@ -144,7 +144,7 @@ class PlainComputer:
         whole = plain.whole(given)
         if touched is None or plain.reach is None:
             return whole
-        return [row for row in whole if tuple(row[name] for name in plain.held) in touched]
+        return [row for row in whole if tuple(row[name] for name in plain.group_columns) in touched]
 
     def _changes(self, given: Input) -> Counter[Update]:
         if given.previous is None:
@@ -157,13 +157,13 @@ class PlainComputer:
         for given in computation.inputs:
             names = [column.name for column in given.state.collection.columns]
             for (row, time, event_time), diff in self._changes(given).items():
-                told = {LEARNED: _learned(given, time), DIFF: diff} if _for_a_while(computation) else {}
-                seen = {"event_time": event_time} | dict(zip(names, row, strict=True)) | told
+                more = {LEARNED: _learned(given, time), DIFF: diff} if _for_a_while(computation) else {}
+                seen = {"event_time": event_time} | dict(zip(names, row, strict=True)) | more
                 found.update(plain.groups(given.name, seen))
         return found
 
     def _rows(self, computation: Computation, given: Input) -> list[Row]:
-        """The rows of an input as they are held; where they count for a while only, its updates."""
+        """The current rows of an input; where they count for a while only, its updates."""
         store = self.stores(given.name)
         if not _for_a_while(computation):
             return rows_seen(computation.definition, store, given.state, given.upper - 1)
@@ -174,7 +174,7 @@ class PlainComputer:
         ]
 
     def _stands(self, computation: Computation, row: Mapping[str, Any]) -> bool:
-        """Whether the row of a window stays as it is held."""
+        """Whether the row of a window stays as it is stored."""
         windows = computation.definition.windows
         if windows is None or not _for_a_while(computation):
             return False
@@ -186,13 +186,13 @@ class PlainComputer:
         if windows is None or not _for_a_while(computation):
             return NOT_LATE
         (given,) = computation.inputs
-        told, below = self._changes(given), given.consumed or 0
+        updates, below = self._changes(given), given.consumed or 0
         if isinstance(windows.kind, Session):  # what comes too late follows from all that came before
-            told = read_updates(self.stores(given.name), plan_updates(given.state, given.upper - 1))
+            updates = read_updates(self.stores(given.name), plan_updates(given.state, given.upper - 1))
         else:
-            told = Counter({update: diff for update, diff in told.items() if update[1] >= below})
-        before = Counter({update: diff for update, diff in told.items() if update[1] < below})
-        return self._came_late(computation, windows, told) - self._came_late(computation, windows, before)
+            updates = Counter({update: diff for update, diff in updates.items() if update[1] >= below})
+        before = Counter({update: diff for update, diff in updates.items() if update[1] < below})
+        return self._came_late(computation, windows, updates) - self._came_late(computation, windows, before)
 
     def _came_late(self, computation: Computation, windows: Windows, updates: Counter[Update]) -> Lateness:
         (given,) = computation.inputs
@@ -206,14 +206,14 @@ class PlainComputer:
         return lateness(judge(Rule.of(windows), happened(windows, rows)))
 
     def _slid(self, computation: Computation, windows: Windows, kind: Sliding, rows: Sequence[Row]) -> list[Judged]:
-        """Rows judged by the windows that there are: those that stay as they are held, and those that are computed."""
+        """Rows judged by the windows that there are: those that stay as stored, and those that are computed."""
         names = [column.name for column in computation.collection.columns]
         there = [row for row in self._whole(computation) if not self._stands(computation, row)]
         own: Counter[tuple[Any, ...]] = Counter()
         for (row, _, _), diff in read_updates(self.store, plan_updates(computation.state)).items():
             own[row] += diff
-        held = [dict(zip(names, row, strict=True)) for row, many in own.items() if many]
-        there += [row for row in held if self._stands(computation, row)]
+        stored = [dict(zip(names, row, strict=True)) for row, many in own.items() if many]
+        there += [row for row in stored if self._stands(computation, row)]
         starts: dict[Any, list[Window]] = defaultdict(list)
         for row in there:
             starts[tuple(row[by] for by in windows.by)].append(Window(row[WINDOW_START], row[WINDOW_END]))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulation.rows_held import Row
+from simulation.rows_read import Row
 from tidemark.arrow.rows.schema import DIFF
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.derived import Definition, Derived, Validity
@@ -28,13 +28,13 @@ Rows = Mapping[str, Sequence[Row]]
 @dataclass(frozen=True)
 class Plain:
     """A definition: `whole` of the rows of its inputs; by row, `each` row's own (None: it is not by row); `by`, of each
-    input the columns that say which group or join key a row is of, and `held` where D has these; or `reach`, the groups
-    that a row is of. A row that is not there at once is `due` from some time on."""
+    input the columns that say which group or join key a row is of, and `group_columns` where D has these; or `reach`,
+    the groups that a row is of. A row that is not there at once is `due` from some time on."""
 
     whole: Callable[[Rows], list[Row]]
     each: Callable[[Row], list[Row]] | None = None
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    held: tuple[str, ...] = ()
+    group_columns: tuple[str, ...] = ()
     reach: Callable[[Row], list[tuple[Any, ...]]] | None = None
     due: Callable[[Row], int] = lambda row: 0
 
@@ -110,24 +110,24 @@ PLAIN: dict[str, Plain] = {
         lambda given: [made for row in given["tides"] for made in _big(row) if row["k"] > 2],
         lambda row: [made for made in _big(row) if row["k"] > 2],
     ),
-    COUNTS: Plain(_counts, by={"tides": ("v",)}, held=("v",)),
-    SUMS: Plain(_sums, by={"tides": ("v",)}, held=("v",)),
+    COUNTS: Plain(_counts, by={"tides": ("v",)}, group_columns=("v",)),
+    SUMS: Plain(_sums, by={"tides": ("v",)}, group_columns=("v",)),
     TALLIES: Plain(
         lambda given: [{name: row[name] for name in ("v", "n")} for row in _counts(given)],
         by={"tides": ("v",)},
-        held=("v",),
+        group_columns=("v",),
     ),
     MEANS: Plain(
         lambda given: [
             {"v": v, "mean": sum(row["w"] for row in some) / len(some)} for v, some in _groups(given["tides"], "v")
         ],
         by={"tides": ("v",)},
-        held=("v",),
+        group_columns=("v",),
     ),
     JOINED: Plain(
         _joined("tides", "moons", ("k", "k"), lambda one, other: {"k": one["k"], "v": one["v"], "w": other["v"]}),
         by={"tides": ("k",), "moons": ("k",)},
-        held=("k",),
+        group_columns=("k",),
     ),
     RANKED: Plain(_ranked),
     OFFERED: Plain(lambda given: [made for row in given["tides"] for made in _offered(row)], _offered),
@@ -135,7 +135,7 @@ PLAIN: dict[str, Plain] = {
     MET: Plain(
         _joined("big", "counts", ("v", "v"), lambda one, other: {"k": one["k"], "v": one["v"], "n": other["n"]}),
         by={"big": ("v",), "counts": ("v",)},
-        held=("v",),
+        group_columns=("v",),
     ),
 }
 
@@ -164,26 +164,26 @@ def windowed(windows: Windows) -> Plain:
 
     def made(rows: Sequence[Row]) -> list[Row]:
         names = [*windows.by, WINDOW_START, WINDOW_END, *(one.name for one in windows.aggregates)]
-        told = window_rows(windows, happened(windows, rows), lambda one, row: dict(row)[one.of])
-        return [dict(zip(names, (*key, *window, *values), strict=True)) for key, window, values in told]
+        emitted = window_rows(windows, happened(windows, rows), lambda one, row: dict(row)[one.of])
+        return [dict(zip(names, (*key, *window, *values), strict=True)) for key, window, values in emitted]
 
     def reach(row: Row) -> list[tuple[Any, ...]]:
         rule, alone = Rule.of(windows), happened(windows, [row])
         if isinstance(windows.kind, Session):  # also one that is in no window by itself, as it came too late
             return [one.key for one in alone if isinstance(one.key, tuple)]
-        if lying:
+        if data_driven:
             return [one.row.key for one in judge(rule, alone) if not one.refused]
         return [(*key, *window) for key, window in contents(rule, alone)]
 
     def due(row: Row) -> int:
         return 0 if windows.early else closes_at(windows.kind, row[WINDOW_END], windows.grace) - 1
 
-    # Windows that lie where rows are follow from all rows of their key.
-    lying = not isinstance(windows.kind, AlignedKind)
-    held = windows.by if lying else (*windows.by, WINDOW_START, WINDOW_END)
+    # Data-driven windows follow from all rows of their key.
+    data_driven = not isinstance(windows.kind, AlignedKind)
+    group_columns = windows.by if data_driven else (*windows.by, WINDOW_START, WINDOW_END)
     return Plain(
         lambda given: made(next(iter(given.values()))),
-        held=held,
+        group_columns=group_columns,
         reach=reach,
         due=due,
     )

@@ -36,10 +36,10 @@ class Redefining(Answering):
         """A column comes and goes: nobody sees it, and rows at rest have one more from then on."""
         for coming in (True, False):
             head = self.world.head
-            held = head.state.collection
-            kept = tuple(column for column in held.value if column.name == "v")
+            current = head.state.collection
+            kept = tuple(column for column in current.value if column.name == "v")
             value = (*kept, Column("w", ColumnType.BOOL)) if coming else kept
-            self.world.log().commit(head, Redefined(evolved(held, replace(held, value=value))))
+            self.world.log().commit(head, Redefined(evolved(current, replace(current, value=value))))
         if self.world.state.batches:
             reached("columns changed beside rows at rest")
         self.observe()

@@ -41,9 +41,9 @@ def drawn_files(chance: random.Random) -> Files:
             rows = []
             for _ in range(chance.randrange(1, 5)):
                 happened = max(0, chance.randrange(day * DAY, (day + 1) * DAY) - chance.choice([0, 0, 0, 6, 15, 30]))
-                told = max(0, happened + chance.choice([0, 0, 2, 9]))
+                reported = max(0, happened + chance.choice([0, 0, 2, 9]))
                 cells = {"o": chance.choice([None, 1, 2]), "gone": chance.random() < 0.2, "d": chance.choice([1, 2])}
-                rows.append(row(chance.randrange(3), chance.choice("xyz"), told, happened, **cells))
+                rows.append(row(chance.randrange(3), chance.choice("xyz"), reported, happened, **cells))
             found[day, name] = rows
     return found
 
@@ -137,16 +137,16 @@ class Schedule:
 
 
 def history(world: World) -> Counter[str]:
-    return Counter(repr(tuple(told.values())) for told in changes(world.truth, world.state, after=-1).to_pylist())
+    return Counter(repr(tuple(update.values())) for update in changes(world.truth, world.state, after=-1).to_pylist())
 
 
 def late_table(world: World) -> Counter[str]:
     found = late_rows(world.truth, world.state, limit=1000).rows
-    return Counter(repr({name: cell for name, cell in told.items() if name != "_batch"}) for told in found)
+    return Counter(repr({name: cell for name, cell in letter.items() if name != "_batch"}) for letter in found)
 
 
-def held(world: World, **when: int) -> Counter[str]:
-    return Counter(repr(tuple(told.values())) for told in as_of(world.truth, world.state, **when).to_pylist())
+def rows_at(world: World, **when: int) -> Counter[str]:
+    return Counter(repr(tuple(one.values())) for one in as_of(world.truth, world.state, **when).to_pylist())
 
 
 def check_turns(world: World) -> None:
@@ -179,10 +179,10 @@ class Answers:
             (totals.rows_ingested, totals.rows_late_applied, totals.rows_late_discarded, totals.rows_late_moved),
             history(world),
             late_table(world),
-            {time: held(world, time=time) for time in sorted(versions | {0, state.seal - 1}) if time < state.seal},
+            {time: rows_at(world, time=time) for time in sorted(versions | {0, state.seal - 1}) if time < state.seal},
         )
 
 
 def learned(world: World) -> list[tuple[Any, ...]]:
-    told = changes(world.truth, world.state, after=-1).to_pylist()
-    return [(r["k"], r["_commit_version"], r["_event_time"]) for r in told]
+    updates = changes(world.truth, world.state, after=-1).to_pylist()
+    return [(r["k"], r["_commit_version"], r["_event_time"]) for r in updates]

@@ -75,7 +75,7 @@ def answers(made: World) -> list[Any]:
     """What a reader can see: every time, every event time, and the changes between."""
     store = Contents(made.truth).as_memory()
     state = made.log(store).load().state
-    held = [
+    by_time = [
         as_of(store, state, time=time, event_time=event).to_pylist()
         for time in range(0, state.seal, 3)
         for event in (2, 4, 9, None)
@@ -83,4 +83,4 @@ def answers(made: World) -> list[Any]:
     totals = state.totals
     counts = (totals.rows_ingested, totals.rows_late_applied, totals.rows_late_discarded)
     frontiers = (state.seal, state.trace_upper, [batch.level for batch in state.trace], len(state.pending))
-    return [held, changes(store, state, after=-1).to_pylist(), counts, frontiers]
+    return [by_time, changes(store, state, after=-1).to_pylist(), counts, frontiers]

@@ -11,7 +11,7 @@ from typing import Any
 
 from simulation.plain_computer import PlainComputer
 from simulation.plain_definitions import plain_of, there_at
-from simulation.rows_held import Row, read_updates, rows_seen
+from simulation.rows_read import Row, read_updates, rows_seen
 from support.faulty import Clock
 from support.world import DAY, World, certify, collection, interval
 from tidemark.definition.computation import Computation
@@ -69,9 +69,9 @@ class Sea:
 
     def store(self, name: str) -> ObjectStore:
         """What jobs see."""
-        held = self.worlds[name].store
-        assert held is not None
-        return held
+        store = self.worlds[name].store
+        assert store is not None
+        return store
 
     def log(self, name: str) -> StateLog:
         """As a job opens it: a collection that was never created has an empty store."""
@@ -132,8 +132,8 @@ class Sea:
             if called == until:
                 return
 
-    def held(self, name: str, time: int) -> Counter[tuple[Any, ...]]:
-        """What a collection holds as known at `time`, sealed or not."""
+    def rows_as_of(self, name: str, time: int) -> Counter[tuple[Any, ...]]:
+        """The rows of a collection as known at `time`, sealed or not."""
         world = self.worlds[name]
         found: Counter[tuple[Any, ...]] = Counter()
         for (row, known, _), diff in read_updates(world.truth, plan_updates(world.state)).items():
@@ -160,16 +160,21 @@ class Sea:
                 wanted = plain_of(origin.definition).whole(given)
                 there = there_at(consumption.upper, origin.definition, origin.validity, wanted)
                 desired = Counter(tuple(row[name] for name in names) for row in there)
-                assert self.held(name, consumption.upper - 1) == desired, (name, consumption)
+                assert self.rows_as_of(name, consumption.upper - 1) == desired, (name, consumption)
                 checked += 1
         return checked
 
 
 def write_by_hand(
-    sea: Sea, name: str, rows: Mapping[tuple[Any, ...], int], *, time: int | None = None, told: int | None = None
+    sea: Sea,
+    name: str,
+    rows: Mapping[tuple[Any, ...], int],
+    *,
+    time: int | None = None,
+    reported_retractions: int | None = None,
 ) -> None:
     """A batch that nothing computed, committed as if it had been: rows that others wrote, and rows that they lost.
-    Of the latter it says that it took back as many, or `told`."""
+    Of the latter it says that it took back as many, or `reported_retractions`."""
     world = sea.worlds[name]
     state = world.state
     upper = state.complete + 1
@@ -182,9 +187,9 @@ def write_by_hand(
     )
     job, lower = world.job(), state.complete
     made = unsealed_batch(job, batch, Interval(lower, upper), parts, learned_at=None)
-    held = state.consumed
-    assert held is not None
-    consumption = replace(held, upper=upper, batch=batch)
+    consumed = state.consumed
+    assert consumed is not None
+    consumption = replace(consumed, upper=upper, batch=batch)
     fence = Fence("correct", Interval(lower, upper), "by hand", unannounced=True)
     log = world.log()
     added, retracted = (sum(max(0, sign * diff) for diff in rows.values()) for sign in (1, -1))
@@ -192,10 +197,10 @@ def write_by_hand(
         fence,
         consumption,
         made,
-        held,
+        consumed,
         Mode.WHOLE,
         state.event_times_from,
         rows_added=added,
-        rows_retracted=retracted if told is None else told,
+        rows_retracted=retracted if reported_retractions is None else reported_retractions,
     )
     assert isinstance(log.commit(log.load(), change), Committed)

@@ -1,4 +1,4 @@
-"""What was landed and committed, as the oracle is told of it: read from the log itself, change by change."""
+"""What was landed and committed, as it is reported to the oracle: read from the log itself, change by change."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Telling(Keeping):
         self.seen = 1
 
     def write(self, name: str, day: int, content: list[dict[str, Any]]) -> None:
-        told = []
+        rows = []
         for row in content:
             time = day * DAY + row["dt"]
             happened = max(0, time - row["lag"]) if self.world.collection.landed.event_time else time
-            told.append({**row, "t": time, "e": happened})
-        self.world.land(day, name.split("/")[1].removesuffix(".jsonl"), told)
-        self.files[name] = [self.as_row(name, number, row) for number, row in enumerate(told)]
+            rows.append({**row, "t": time, "e": happened})
+        self.world.land(day, name.split("/")[1].removesuffix(".jsonl"), rows)
+        self.files[name] = [self.as_row(name, number, row) for number, row in enumerate(rows)]
 
     def as_row(self, name: str, number: int, row: dict[str, Any]) -> Row:
         declared = self.world.collection
@@ -104,7 +104,7 @@ class Telling(Keeping):
             reached("trimmed")
         elif isinstance(change, AheadMerged):
             sorted_ = any(batch.level for batch in change.batches)
-            reached("what lies ahead was sorted by buckets" if sorted_ else "what lies ahead was merged")
+            reached("what is ahead was sorted by buckets" if sorted_ else "what is ahead was merged")
         elif isinstance(change, Remembered):
             reached("remembered facts merged" if change.batch else "remembered facts merged to nothing")
         elif isinstance(change, Redefined):
@@ -119,9 +119,9 @@ class Telling(Keeping):
         if change.batch.parts in [batch.parts for batch in inputs]:
             reached("a merge that moves no data")
         elif isinstance(change.batch.parts, tuple) and any(part.cancels for part in change.batch.parts):
-            reached("what cancels was set apart")
+            reached("what cancels was stored separately")
         if change.kept_rows:
-            reached("what was set apart is kept")
+            reached("what is stored separately is kept")
         if change.batch.description.rungs:
             reached("a merge that keeps instants below since")
 
@@ -196,7 +196,7 @@ class Telling(Keeping):
         if change.batch:
             self.accepted[change.batch.id] = taken
             self.read[change.batch.id] = {name: self.files[name] for name in names}
-        if any(r.time > told.time for r in taken for told in came if r.order == told.order and r not in late):
+        if any(r.time > read.time for r in taken for read in came if r.order == read.order and r not in late):
             reached("on time below the ticks")
         if late:
             self.learned[change.batch.id] = max(oracle.seal, self.turn(lower))

@@ -1,4 +1,4 @@
-"""What lies ahead, with real jobs: each row counts from its time on, whatever was drained, merged or killed before."""
+"""Rows ahead, with real jobs: each counts from its time on, whatever was drained, merged or killed before."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def lived(world: World, day: int, rows: list[dict[str, Any]], *, compacts: bool 
         world.run(step)
 
 
-def held(world: World, time: int | None = None) -> Counter[int]:
+def rows_at(world: World, time: int | None = None) -> Counter[int]:
     return Counter({r["k"]: r["_multiplicity"] for r in as_of(world.truth, world.state, time=time).to_pylist()})
 
 
@@ -98,7 +98,7 @@ def test_each_row_counts_from_its_time_on(world: World, compacts: bool) -> None:
         said += rows
         lived(world, day, rows, compacts=compacts)
         for time in (at, at + DAY - 1):
-            assert held(world, time) == known(said, time)
+            assert rows_at(world, time) == known(said, time)
     settled = [entry for entry in world.log().history() if isinstance(entry.change, AheadMerged)]
     assert bool(settled) == compacts
     assert world.state.pending == ()
@@ -106,7 +106,7 @@ def test_each_row_counts_from_its_time_on(world: World, compacts: bool) -> None:
     for day in range(24, 40):
         for step in steps(world, day):
             world.run(step)
-    assert held(world) == known(said, MAX_TIME)
+    assert rows_at(world) == known(said, MAX_TIME)
     assert world.state.ahead == ()
     assert sound(world)
 
@@ -117,12 +117,12 @@ def test_what_is_cancelled_before_it_is_due_is_never_seen(world: World) -> None:
     assert sum(batch.rows for batch in world.state.ahead) == 2
     for day in range(2, 10):
         lived(world, day, [])
-    told = changes(world.truth, world.state, after=-1).to_pylist()
-    assert [(one["k"], one["diff"], one["_commit_version"]) for one in told] == [(2, 2, 95)]
+    updates = changes(world.truth, world.state, after=-1).to_pylist()
+    assert [(one["k"], one["diff"], one["_commit_version"]) for one in updates] == [(2, 2, 95)]
     assert sound(world)
 
 
-def test_parts_lie_in_one_bucket_once_they_are_sorted(world: World) -> None:
+def test_parts_are_in_one_bucket_once_they_are_sorted(world: World) -> None:
     for day in range(12):
         lived(world, day, [row(day, DAY * day + n**3) for n in range(9)])
         buckets = undue.buckets_at(world.state.trace_upper, DAY)
@@ -138,7 +138,7 @@ def test_parts_lie_in_one_bucket_once_they_are_sorted(world: World) -> None:
 def test_a_row_of_the_year_2100_waits_until_then(world: World, far: int) -> None:
     for day in range(20):
         lived(world, day, [row(day, DAY * day), row(1_000 + day, far)])
-    assert held(world) == Counter(range(20))
+    assert rows_at(world) == Counter(range(20))
     assert len(world.state.ahead) <= 2 + undue.STAGE_BATCHES
     assert sum(batch.rows for batch in world.state.ahead) == 20
     assert status(world.head).ahead.rows == 20
@@ -150,7 +150,7 @@ def test_one_row_a_day_of_the_next_is_moved_and_never_rewritten(world: World) ->
         lived(world, day, [row(day, DAY * day), row(100 + day, DAY * (day + 1))])
         assert len(world.state.ahead) == 1
     assert not [entry for entry in world.log().history() if isinstance(entry.change, AheadMerged)]
-    assert sum(held(world).values()) == 19
+    assert sum(rows_at(world).values()) == 19
 
 
 def test_what_a_drain_left_cannot_be_quarantined(world: World) -> None:
@@ -169,7 +169,7 @@ def test_what_a_drain_left_cannot_be_quarantined(world: World) -> None:
         with pytest.raises(InvalidUsage, match="was drained up to 20"):
             quarantine(world.job(), batch)
     world.run(lambda job: quarantine(job, third))
-    assert held(world) == {1: 1}
+    assert rows_at(world) == {1: 1}
     assert sound(world)
 
 
@@ -195,7 +195,7 @@ def test_columns_that_changed_while_rows_waited(world: World) -> None:
     lived(world, 1, [row(9, 300) | {"w": "y"}])
     for day in range(2, 10):
         lived(world, day, [])
-    assert held(world) == Counter(range(4))
+    assert rows_at(world) == Counter(range(4))
     assert sound(world)
 
 
@@ -214,7 +214,7 @@ def test_what_was_merged_is_collected_and_what_waits_is_not(world: World) -> Non
     assert {key for key in world.truth.objects if key.endswith(".parquet")} == named
     for day in range(8, 14):
         lived(world, day, [])
-    assert sum(held(world).values()) == 48
+    assert sum(rows_at(world).values()) == 48
     assert sound(world)
 
 
@@ -260,12 +260,12 @@ def test_any_single_fault_then_the_step_again_changes_nothing(world: World, afte
 
 
 def seen(world: World) -> Any:
-    """What is known, and what lies ahead, whatever the names are."""
+    """What is known, and what is stored ahead, whatever the names are."""
     world.forget()
     state: Arrangement = world.state
     ahead = sorted((b.first_time, b.last_time, b.rows, b.digest, b.level) for b in state.ahead)
-    told = changes(world.truth, state, after=-1).to_pylist() if state.seal else []
-    return told, ahead, state.trace_upper, len(state.unsealed), state.totals
+    updates = changes(world.truth, state, after=-1).to_pylist() if state.seal else []
+    return updates, ahead, state.trace_upper, len(state.unsealed), state.totals
 
 
 def test_two_that_sort_at_once_end_as_one(world: World) -> None:

@@ -58,7 +58,7 @@ def test_the_first_rows(tides: OpenCollection) -> None:
     assert tides.head(1_000).num_rows == 19
 
 
-def test_rows_that_are_held_often_say_so(tmp_path: Path) -> None:
+def test_rows_show_their_multiplicity(tmp_path: Path) -> None:
     made = Sea(tmp_path, root=tmp_path / "root")
     made.landed("tides")
     made.ingest("tides", 0, ("a", [row(1, "a", 1), row(1, "a", 1)]))

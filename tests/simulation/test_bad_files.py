@@ -94,7 +94,7 @@ def test_a_file_refused_by_stop_is_counted_once_it_may_be_set_aside(tmp_path, st
 
 
 @pytest.mark.parametrize("lacks", ["a checksum", "what judged it"])
-def test_a_verdict_that_an_earlier_version_gave_is_given_anew(tmp_path, stores, lacks):
+def test_a_verdict_that_an_earlier_version_gave_is_given_again(tmp_path, stores, lacks):
     """Entries without a checksum were of files that could not be opened; none said by what declaration it was made."""
     declared = quarantining()
     world = World(tmp_path, declared, stores())
@@ -121,8 +121,8 @@ def test_a_file_name_that_is_not_utf8_is_a_bad_file(tmp_path, stores, policy):
         with pytest.raises(GateFailed, match=r"b\\xff\.jsonl: the bytes of its name are not UTF-8; rename it"):
             world.run(take(world))
     else:
-        told = world.run(take(world))
-        assert (told["rows"], told["bad_files"]) == (1, 1)
+        report = world.run(take(world))
+        assert (report["rows"], report["bad_files"]) == (1, 1)
         assert world.run(take(world))["outcome"] == "nothing to do"
         assert world.state.totals.rows_ingested == 1
     Path(os.fsdecode(odd)).rename(folder / "b.jsonl")
@@ -137,8 +137,8 @@ def test_what_is_set_aside_is_named_with_what_is_wrong(tmp_path, stores):
     said: list[str] = []
     job = world.job()
     job.note = said.append
-    told = take(world)(job)
-    assert (told["rows"], told["bad_files"]) == (1, 1)
+    report = take(world)(job)
+    assert (report["rows"], report["bad_files"]) == (1, 1)
     (line,) = [line for line in said if line.startswith("set aside: ")]
     assert "a.jsonl: " in line
     assert line.endswith("; mend it and run the interval again")

@@ -19,7 +19,7 @@ from benchmarks.peers.engines import opened
 from benchmarks.peers.semantics import FEED, STORIES, cases
 from benchmarks.peers.spark.life import life
 from benchmarks.peers.spark.ours import InOneProcess
-from benchmarks.workload import Held, Workload, minus
+from benchmarks.workload import CurrentRows, Workload, minus
 from tidemark.model.collection import Envelope
 
 pytestmark = pytest.mark.simulation
@@ -56,16 +56,16 @@ def test_a_short_life_has_right_answers_and_writes_little(
         assert "table" not in day["created"], "a table of one part is an object of its own"
 
 
-def test_what_is_held_is_what_an_engine_holds(tmp_path: Path) -> None:
+def test_the_current_rows_are_those_of_an_engine(tmp_path: Path) -> None:
     workload = Workload(Envelope.UPSERT, base=500, ingests=4, rows=120)
-    engine, held = opened("tidemark", tmp_path), Held(workload.feed)
+    engine, current = opened("tidemark", tmp_path), CurrentRows(workload.feed)
     expected = []
     for day in range(workload.ingests + 1):
         rows = workload.day(day)
-        expected.append(held.after(rows))
+        expected.append(current.after(rows))
         engine.ingest(day, rows.table(workload.envelope))
-    assert [fingerprint_of(engine.as_of(day), "held") for day in range(5)] == expected
-    assert fingerprint_of(engine.changes(1, 3), "held") == minus(expected[3], expected[1])
+    assert [fingerprint_of(engine.as_of(day), "multiplicity") for day in range(5)] == expected
+    assert fingerprint_of(engine.changes(1, 3), "multiplicity") == minus(expected[3], expected[1])
     assert all(count > 0 for count in engine.stored().values())
 
 

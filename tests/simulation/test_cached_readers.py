@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.simulation, pytest.mark.usefixtures("nothing_is_small"
 READERS, DAYS = budget(ci=(4, 6), deep=(8, 10))
 KEYS = 60
 _roots = count(1)
-Held = Counter[tuple[int, str, int]]
+Multiplicities = Counter[tuple[int, str, int]]
 
 
 @pytest.fixture(autouse=True)
@@ -62,13 +62,13 @@ def rows_of(days: int) -> list[list[dict[str, Any]]]:
     ]
 
 
-def oracle(rows: list[list[dict[str, Any]]], seal: int) -> Held:
-    """What is held as known right before the seal, by adding up."""
-    held: Held = Counter()
+def oracle(rows: list[list[dict[str, Any]]], seal: int) -> Multiplicities:
+    """The rows as of right before the seal, by adding up."""
+    found: Multiplicities = Counter()
     for row in (row for day in rows for row in day):
         if row["t"] < seal:
-            held[row["k"], row["v"], row["at"]] += row["d"]
-    return Counter({row: times for row, times in held.items() if times})
+            found[row["k"], row["v"], row["at"]] += row["d"]
+    return Counter({row: times for row, times in found.items() if times})
 
 
 class Reader:
@@ -93,7 +93,7 @@ class Reader:
                     break
         return self.answered
 
-    def ask(self, opened: tidemark.OpenCollection, expected: Held) -> None:
+    def ask(self, opened: tidemark.OpenCollection, expected: Multiplicities) -> None:
         key, at = self.dice.randrange(KEYS), self.dice.randrange(5)
         question = self.dice.choice(["one", "one", "one", "stretch", "all", "dataset"])
         if question == "dataset":
@@ -109,10 +109,10 @@ class Reader:
         assert found == {row: times for row, times in expected.items() if fits(row)}
         self.answered += 1
 
-    def ask_dataset(self, opened: tidemark.OpenCollection, expected: Held, least: int) -> None:
+    def ask_dataset(self, opened: tidemark.OpenCollection, expected: Multiplicities, least: int) -> None:
         """All rows from a key on, in no order, by threads that read ahead."""
         table = opened.dataset(multiplicity=True).to_table(filter=pc.field("k") >= least)
-        found: Held = Counter()
+        found: Multiplicities = Counter()
         for *row, times in zip(*table.to_pydict().values(), strict=True):
             found[tuple(row)] += times
         assert found == Counter({row: times for row, times in expected.items() if row[0] >= least})

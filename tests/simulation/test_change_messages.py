@@ -31,10 +31,10 @@ def run_day(world: World, day: int, *, settle: bool) -> None:
         world.run(lambda job: compact(job, interval(day)))
 
 
-def held(world: World, **when: int) -> dict[int, str]:
-    told = as_of(world.truth, world.state, **{"time": world.state.seal - 1, **when}).to_pylist()
-    assert all(one["_multiplicity"] == 1 for one in told)
-    return {one["k"]: one["v"] for one in told}
+def rows_at(world: World, **when: int) -> dict[int, str]:
+    rows = as_of(world.truth, world.state, **{"time": world.state.seal - 1, **when}).to_pylist()
+    assert all(one["_multiplicity"] == 1 for one in rows)
+    return {one["k"]: one["v"] for one in rows}
 
 
 # Where merges of other systems go wrong: what comes first, what comes second, and what is right.
@@ -61,11 +61,11 @@ def test_what_peers_get_wrong_is_right(tmp_path: Path, envelope: Envelope, when:
     world.land(1, "a", second)
     run_day(world, 0, settle=when != "in one drain")
     run_day(world, 1, settle=True)
-    assert held(world) == right
+    assert rows_at(world) == right
     if case in UNCHANGED and when != "in one drain":
-        told = changes(world.truth, world.state, after=DAY - 1).to_pylist()
-        assert [one for one in told if one["_event_time"] > 5] == []
-        assert len(told) in (0, 4), "an older value changes the past it belongs to, and nothing else anything"
+        updates = changes(world.truth, world.state, after=DAY - 1).to_pylist()
+        assert [one for one in updates if one["_event_time"] > 5] == []
+        assert len(updates) in (0, 4), "an older value changes the past it belongs to, and nothing else anything"
 
 
 ROW = st.builds(
@@ -85,18 +85,20 @@ DAYS = st.lists(st.lists(ROW, max_size=5), min_size=1, max_size=4)
     days=DAYS,
     late=st.sampled_from([Late("discard"), Late("next_window"), Late("reemit"), Late("reemit", 12)]),
     order_by=st.booleans(),
-    apart=st.booleans(),
+    separately=st.booleans(),
 )
-def test_a_feed_of_messages_is_the_collection_of_the_same_upserts(days: Any, late: Late, order_by: bool, apart: bool):
+def test_a_feed_of_messages_is_the_collection_of_the_same_upserts(
+    days: Any, late: Late, order_by: bool, separately: bool
+):
     answers = []
     for envelope in BOTH:
         with TemporaryDirectory() as folder:
             world = World(Path(folder), collection(envelope, late=late, order_by=order_by))
             for day, rows in enumerate(days):
                 times = [(day * DAY + one["dt"], one["lag"]) for one in rows]
-                told = [one | {"t": t, "e": max(0, t - lag)} for one, (t, lag) in zip(rows, times, strict=True)]
-                world.land(day, "a", told)
-                run_day(world, day, settle=apart or day == len(days) - 1)
+                landed = [one | {"t": t, "e": max(0, t - lag)} for one, (t, lag) in zip(rows, times, strict=True)]
+                world.land(day, "a", landed)
+                run_day(world, day, settle=separately or day == len(days) - 1)
             state = world.state
             seen = [
                 as_of(world.truth, state, time=time, event_time=event).to_pylist()

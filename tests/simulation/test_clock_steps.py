@@ -1,6 +1,6 @@
 """Clocks that are put forward or back while an attempt runs and collectors come by: ages are wrong then, answers never.
 
-The wall clock is the store's here, as on local files; what really passes is told apart from it.
+The wall clock is the store's here, as on local files; what really passes is distinguished from it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def sound(world: World) -> None:
         assert list(verify_objects(world.truth, log.load(version).state)) == [], f"version {version}"
 
 
-def held_batches(world: World) -> int:
+def count_unsealed(world: World) -> int:
     return len(world.state.unsealed)
 
 
@@ -65,7 +65,7 @@ def test_an_attempt_whose_objects_were_removed_meanwhile_writes_them_again(world
     result = world.run(lambda job: ingest(job, interval(4), landing_root=str(tmp_path)), attempts=1)
     assert robbed.interrupted
     assert result["outcome"] == "applied"
-    assert (result["rows"], held_batches(world)) == (1, 1)
+    assert (result["rows"], count_unsealed(world)) == (1, 1)
     sound(world)
 
 
@@ -85,7 +85,7 @@ def test_a_step_of_the_clock_while_an_attempt_runs_takes_nothing_from_under_it(
     collect(world.job(), keep=KEEP)
     world.store = WatchedIngest(world.truth, lambda: listed_then(world, step))
     result = world.run(lambda job: ingest(job, interval(4), landing_root=str(tmp_path)), attempts=1)
-    assert (result["outcome"], held_batches(world)) == ("applied", 1)
+    assert (result["outcome"], count_unsealed(world)) == ("applied", 1)
     assert "data/killed/part.parquet" in {info.key for info in world.truth.list("data/")}, "its day has not passed"
     sound(world)
 
@@ -134,7 +134,7 @@ def test_what_a_misled_collector_is_about_to_remove_is_not_committed(world: Worl
     assert removed, "the objects of the first try"
     for key in removed:
         world.truth.delete(key)
-    assert (result["outcome"], held_batches(world)) == ("applied", 1)
+    assert (result["outcome"], count_unsealed(world)) == ("applied", 1)
     sound(world)
 
 
@@ -196,7 +196,7 @@ def test_a_clock_that_goes_a_day_to_and_fro_while_collectors_work_takes_nothing_
         assert "data/killed/part.parquet" in world.truth.objects, "its day has not passed"
     assert steps > 20
     sound(world)
-    assert held_batches(world) == 4
+    assert count_unsealed(world) == 4
     world.stepped = 0
     for _ in range(6):
         collect(world.job(), keep=KEEP)
@@ -231,7 +231,7 @@ def test_a_clock_that_is_put_at_any_call_of_a_collector_takes_nothing_from_a_run
 
         made.store = WatchedIngest(made.truth, meanwhile)
         result = made.run(lambda job, at=folder: ingest(job, interval(4), landing_root=str(at)), attempts=3)
-        assert (result["outcome"], held_batches(made)) == ("applied", 1)
+        assert (result["outcome"], count_unsealed(made)) == ("applied", 1)
         sound(made)
         if put == [0]:
             break

@@ -119,24 +119,24 @@ def test_what_no_version_names_goes_after_its_grace_and_all_else_stays(world: Wo
         world.log().load(3)
 
 
-def test_at_rest_a_collection_comes_to_rest(world: World):
+def test_once_all_is_collected_no_run_writes_anything(world: World):
     """After all is collected no run writes anything more: neither a version nor a plan."""
     for _ in range(6):
         collected(world, hours=25)
-    held = dict(world.truth.objects)
+    before = dict(world.truth.objects)
     report = collected(world, hours=1000)
     assert report.summary()["outcome"] == "nothing to do"
     assert report.plan is None
-    assert world.truth.objects == held
+    assert world.truth.objects == before
 
 
 def test_a_dry_run_tells_and_does_nothing(world: World):
     idle(world)
     collected(world, hours=3)
-    held = dict(world.truth.objects)
+    before = dict(world.truth.objects)
     world.clock.now += 30 * HOUR
     report = world.run(lambda job: collect(job, keep=KEEP, dry_run=True))
-    assert world.truth.objects == held
+    assert world.truth.objects == before
     assert report.listed.entries
     assert report.removed == ()
 
@@ -162,12 +162,12 @@ def test_what_a_killed_attempt_wrote_goes_and_what_a_running_one_writes_stays(wo
     world.land(4, "a", [row(9, "new", 41)])
     log = world.log(world.truth)
     base = log.load()
-    held = []
+    stopped = []
 
     class Slow(type(log)):  # type: ignore[misc]
         def commit(self, base, change):
-            if change.kind == "ingested" and not held:
-                held.append(change)
+            if change.kind == "ingested" and not stopped:
+                stopped.append(change)
                 for _ in range(10):
                     collected(world, hours=1.1)
             return super().commit(base, change)
@@ -387,7 +387,7 @@ def test_versions_go_oldest_first(world: World):
         def delete(self, key):
             super().delete(key)
             if key.startswith("versions/"):
-                left.append(sorted(int(held[-17:-5]) for held in keys(world, "versions/")))
+                left.append(sorted(int(name[-17:-5]) for name in keys(world, "versions/")))
 
     world.store = Watched(world.truth)
     world.run(lambda job: collect(job, keep=KEEP))
@@ -403,11 +403,11 @@ def test_corruption_stops_the_collector(world: World):
     collected(world, hours=3)
     table = next(batch.parts.key for batch in world.state.unsealed if isinstance(batch.parts, ObjectRef))
     world.truth.objects[table] = b"[]"
-    held = dict(world.truth.objects)
+    before = dict(world.truth.objects)
     world.clock.now += 30 * HOUR
     with pytest.raises(Corruption, match=table):
         collect(world.job(), keep=KEEP)
-    assert world.truth.objects == held
+    assert world.truth.objects == before
 
 
 def test_a_plan_that_is_not_what_was_written_stops_the_collector(world: World):
@@ -438,7 +438,7 @@ def test_versions_are_kept_at_least_for_their_grace(world: World):
     assert GRACES.objects == 24 * 3600 * SECOND
 
 
-def test_many_objects_go_at_once_and_those_that_stay_are_told(world: World):
+def test_many_objects_go_at_once_and_those_that_stay_are_reported(world: World):
     for number in range(500):
         world.truth.create(f"data/orphan/{number:03}.parquet", b"1")
 

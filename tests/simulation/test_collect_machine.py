@@ -13,7 +13,7 @@ from hypothesis import seed
 from hypothesis import strategies as st
 from hypothesis.stateful import consumes, rule, run_state_machine_as_test
 
-from simulation.machine import REACHED, Held, Machine, reached
+from simulation.machine import REACHED, Machine, Waiting, reached
 from simulation.test_machine import PROFILES, declared
 from support.faulty import WrappedStore
 from tidemark.errors import Contention
@@ -63,11 +63,11 @@ class CollectingMachine(Machine):
     )
     def collected_meanwhile(self, hours, landed):
         """While a step's result waits to be committed, a collector comes by twice."""
-        held = self.start_work("ingest", self.day(0), landed)
-        if held is not None:
+        waiting = self.start_work("ingest", self.day(0), landed)
+        if waiting is not None:
             self.collect(hours)
             self.collect(hours)
-            self.finish(held)
+            self.finish(waiting)
 
     @rule(hours=st.sampled_from([-1000, -25, -2, 2, 25, 49, 1000]))
     def the_clock_is_put(self, hours):
@@ -79,8 +79,8 @@ class CollectingMachine(Machine):
     def the_clock_is_put_meanwhile(self, hours, late, landed):
         """While a step's result waits to be committed, and a collector knows no other clock than the one that was put;
         maybe it deletes only after the result was committed, if it is."""
-        held = self.start_work("ingest", self.day(0), landed)
-        if held is None:
+        waiting = self.start_work("ingest", self.day(0), landed)
+        if waiting is None:
             return
         self.collect(0)
         self.world.stepped += hours * HOUR
@@ -92,24 +92,24 @@ class CollectingMachine(Machine):
         except Contention:
             reached("a collector gave way")
         if late:
-            self.finish(held)
+            self.finish(waiting)
         for key in store.postponed:
             self.world.truth.delete(key)
         self.world.forget()
         if not late:
-            self.finish(held)
+            self.finish(waiting)
         self.nothing_is_missing()
 
-    @rule(held=consumes(Machine.work))
-    def finish(self, held: Held):
-        waited = self.world.clock.now - held.head.seen_at
+    @rule(waiting=consumes(Machine.work))
+    def finish(self, waiting: Waiting):
+        waited = self.world.clock.now - waiting.head.seen_at
         try:
-            super().finish(held)
+            super().finish(waiting)
         except Contention as error:
             reached("waited too long" if "planned more than" in str(error) else "its successor was collected")
             self.observe()
         else:
-            assert waited <= PLAN_LIMIT or self.world.log().newest_version() > held.head.version
+            assert waited <= PLAN_LIMIT or self.world.log().newest_version() > waiting.head.version
 
     def nothing_is_missing(self):
         log = self.world.log()

@@ -1,7 +1,7 @@
 """Cases that a random search over commands did not find in the system this one descends from, each on its own.
 
-Rows that compaction has not come to yet must be forwarded by the read; a listener that
-follows a snapshot must see what lies beyond the seal once. And since beyond the seal, the empty frontier, reads
+Rows that compaction has not reached yet must be forwarded by the read; a listener that
+follows a snapshot must see what is beyond the seal once. And since beyond the seal, the empty frontier, reads
 while merges run.
 """
 
@@ -32,7 +32,7 @@ ENVELOPES = pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSER
 
 
 def rows(day: int, *, late: bool) -> list[dict[str, Any]]:
-    """Key 1 changes daily, key 2 does too and may be told of late, a new key comes each day."""
+    """Key 1 changes daily, key 2 does too and may be reported late, a new key comes each day."""
 
     def row(k: int, v: str, t: int, e: int) -> dict[str, Any]:
         return {"k": k, "v": v, "t": t, "e": e, "o": None, "gone": False}
@@ -72,27 +72,27 @@ def merge(world: World, day: int = 0) -> int:
     return before - len(world.state.trace)
 
 
-def told(world: World, state: Arrangement) -> list[Any]:
+def readable(world: World, state: Arrangement) -> list[Any]:
     """All that can be read at and after since: the collection at every time, as of event times, and the changes."""
     since, seal = state.since, state.seal
-    held = [
+    contents = [
         as_of(world.truth, state, time=time, event_time=event_time).to_pylist()
         for time in range(since, seal)
         for event_time in (None, since, max(since, seal - 7))
     ]
-    return [held, changes(world.truth, state, after=since).to_pylist()]
+    return [contents, changes(world.truth, state, after=since).to_pylist()]
 
 
 @ENVELOPES
-def test_what_compaction_has_not_come_to_yet_is_forwarded_by_the_read(tmp_path: Path, envelope: Envelope):
+def test_what_compaction_has_not_reached_yet_is_forwarded_by_the_read(tmp_path: Path, envelope: Envelope):
     world = made(tmp_path, envelope, 4, live_batches=2)
     allow(world, 25)
     unmerged = world.state
     assert [batch.description.since for batch in unmerged.trace] == [0, 0, 0, 0]
-    before = told(world, unmerged)
+    before = readable(world, unmerged)
     assert merge(world)
     assert max(batch.description.since for batch in world.state.trace) > 0
-    assert told(world, world.state) == before
+    assert readable(world, world.state) == before
     for answer in before[1]:
         assert answer["_event_time"] >= 25
 
@@ -100,17 +100,17 @@ def test_what_compaction_has_not_come_to_yet_is_forwarded_by_the_read(tmp_path: 
 @ENVELOPES
 def test_a_read_goes_on_while_its_batches_are_merged(tmp_path: Path, envelope: Envelope):
     world = made(tmp_path, envelope, 4, live_batches=2)
-    held, before = world.state, told(world, world.state)
+    state, before = world.state, readable(world, world.state)
     allow(world, 20)
     assert merge(world)
     passed(world, 4)
-    assert not {batch.id for batch in held.trace} <= {batch.id for batch in world.state.trace}
-    assert told(world, held) == before
+    assert not {batch.id for batch in state.trace} <= {batch.id for batch in world.state.trace}
+    assert readable(world, state) == before
 
 
 @ENVELOPES
-def test_who_follows_a_snapshot_is_told_all_later_changes_once(tmp_path: Path, envelope: Envelope):
-    """Also of rows that had been ingested at the snapshot and lay beyond the seal then."""
+def test_who_follows_a_snapshot_gets_all_later_changes_once(tmp_path: Path, envelope: Envelope):
+    """Also of rows that had been ingested at the snapshot and were beyond the seal then."""
     world = made(tmp_path, envelope, 2)
     world.land(2, "a", rows(2, late=True))
     world.run(lambda job: ingest(job, interval(2), landing_root=str(world.landing)))
@@ -172,8 +172,8 @@ def test_behind_the_empty_frontier_every_batch_may_be_merged(tmp_path: Path):
     certify(world.job(), Gate.TRACE)
     assert plan_compaction(world.state) is None
     allow(world, EMPTY)
-    held = world.state.trace
+    trace = world.state.trace
     assert merge(world) == 1
     (batch,) = world.state.trace
-    assert (batch.rows, batch.level) == (sum(each.rows for each in held), 1)
+    assert (batch.rows, batch.level) == (sum(each.rows for each in trace), 1)
     assert batch.description.since == EMPTY

@@ -10,7 +10,19 @@ from typing import Any
 
 import pytest
 
-from simulation.correcting import day, held, made, objects, redefined, row, run, sealed, sound, told, without_the_gone
+from simulation.correcting import (
+    corrections,
+    day,
+    made,
+    objects,
+    redefined,
+    row,
+    rows_at,
+    run,
+    sealed,
+    sound,
+    without_the_gone,
+)
 from support.faulty import WrappedStore
 from support.relanded import relanded
 from support.world import World, collection, interval
@@ -41,12 +53,12 @@ def test_a_corrected_file_changes_what_differs_and_nothing_known_before(tmp_path
     rows = [row(k, "a", 3 + k, **more) for k in range(4)]
     day(world, 0, rows)
     world.land(0, "a", [*rows[:1], row(1, "b", 4, **more), *rows[2:], row(9, "new", 8, **more)])
-    assert told(run(world, 0)) == (1, 1, 2, [4, 8])
+    assert corrections(run(world, 0)) == (1, 1, 2, [4, 8])
     assert run(world, 0)["outcome"] == "nothing to do"
     day(world, 1, [])
-    assert held(world, 9) == {(k, "a"): 1 for k in range(4)}
-    assert held(world) == {(0, "a"): 1, (1, "b"): 1, (2, "a"): 1, (3, "a"): 1, (9, "new"): 1}
-    assert held(world, event_time=4) == {(0, "a"): 1, (1, "b"): 1}
+    assert rows_at(world, 9) == {(k, "a"): 1 for k in range(4)}
+    assert rows_at(world) == {(0, "a"): 1, (1, "b"): 1, (2, "a"): 1, (3, "a"): 1, (9, "new"): 1}
+    assert rows_at(world, event_time=4) == {(0, "a"): 1, (1, "b"): 1}
     assert sound(world)
 
 
@@ -56,10 +68,10 @@ def test_a_correction_is_known_at_once_and_after_the_end_too(tmp_path: Path) -> 
     for number in (0, 1):
         day(world, number, [row(number, "a", 10 * number + 3)])
     world.land(0, "a", [row(0, "b", 3), row(5, "b", 4)])
-    assert told(day(world, 0)) == (1, 1, 2, [3, 4])
+    assert corrections(day(world, 0)) == (1, 1, 2, [3, 4])
     assert (world.state.complete_below, world.state.seal) == (20, 21)
-    assert held(world) == {(0, "b"): 1, (5, "b"): 1, (1, "a"): 1}
-    assert held(world, 19) == {(0, "a"): 1, (1, "a"): 1}
+    assert rows_at(world) == {(0, "b"): 1, (5, "b"): 1, (1, "a"): 1}
+    assert rows_at(world, 19) == {(0, "a"): 1, (1, "a"): 1}
     assert day(world, 0)["outcome"] == "nothing to do"
     assert world.state.seal == 21
     assert sound(world)
@@ -80,13 +92,13 @@ def test_other_bytes_that_say_the_same_are_an_entry_of_the_ledger_and_no_data(wo
     path = world.land(0, "a", rows[::-1])
     before = {key for key in objects(world) if key.startswith("data/")}
     done = run(world, 0)
-    assert (told(done), done["batch"]) == ((1, 0, 0, None), None)
+    assert (corrections(done), done["batch"]) == ((1, 0, 0, None), None)
     assert {key for key in objects(world) if key.startswith("data/")} == before
     assert run(world, 0)["outcome"] == "nothing to do"
     (entry,) = ledger.known(world.truth, world.state.ledger, [path]).values()
     assert (entry.rows, len(entry.contributed)) == (2, 1)
     world.land(0, "a", rows[:1])
-    assert told(run(world, 0)) == (1, 1, 0, [4, 4])
+    assert corrections(run(world, 0)) == (1, 1, 0, [4, 4])
 
 
 @pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT, Envelope.DEBEZIUM])
@@ -99,9 +111,9 @@ def test_a_correction_that_is_quarantined_was_never_made(tmp_path: Path, envelop
     batch = run(world, 0)["batch"]
     world.run(lambda job: quarantine(job, batch))
     again = run(world, 0)
-    assert told(again) == (1, 0, 1, [4, 4])
+    assert corrections(again) == (1, 0, 1, [4, 4])
     day(world, 1, [])
-    assert held(world) == {(1, "x"): 1, (2, "y"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (2, "y"): 1}
     assert sound(world)
 
 
@@ -119,7 +131,7 @@ def test_a_correction_is_released_where_nothing_came_between_and_only_there(worl
     world.run(lambda job: quarantine(job, second))
     world.run(lambda job: release(job, first))
     day(world, 1, [])
-    assert held(world) == {(1, "x"): 1, (2, "y"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (2, "y"): 1}
 
 
 def test_what_was_corrected_is_taken_out_after_its_correction(world: World) -> None:
@@ -137,7 +149,7 @@ def test_what_was_corrected_is_taken_out_after_its_correction(world: World) -> N
         world.run(lambda job, batch=batch: quarantine(job, batch))
     assert "corrected" not in run(world, 0)
     sealed(world, 0)
-    assert held(world) == {(1, "z"): 1}
+    assert rows_at(world) == {(1, "z"): 1}
 
 
 def test_what_was_corrected_is_not_taken_out_though_the_ledger_has_merged_its_entry_away(world: World) -> None:
@@ -167,8 +179,8 @@ def test_arrival_with_discard_one_row_is_added_and_none_is_dead(tmp_path: Path) 
     done = run(world, 0)
     assert (done["retracted"], done["added"], done["late_discarded"]) == (0, 1, 0)
     day(world, 1, [])
-    assert held(world) == {(k, "a"): 1 for k in (1, 2, 3, 4)}
-    assert held(world, event_time=9) == {(k, "a"): 1 for k in (1, 2, 3, 4)}
+    assert rows_at(world) == {(k, "a"): 1 for k in (1, 2, 3, 4)}
+    assert rows_at(world, event_time=9) == {(k, "a"): 1 for k in (1, 2, 3, 4)}
 
 
 def test_a_row_that_is_not_due_is_taken_back_when_it_would_be(world: World) -> None:
@@ -177,7 +189,7 @@ def test_a_row_that_is_not_due_is_taken_back_when_it_would_be(world: World) -> N
     world.land(0, "a", [row(2, "now", 5)])
     run(world, 0)
     day(world, 1, [])
-    assert [held(world, time) for time in (9, 12, 14, 15, 19)] == [{(2, "now"): 1}] * 5
+    assert [rows_at(world, time) for time in (9, 12, 14, 15, 19)] == [{(2, "now"): 1}] * 5
     assert sound(world)
 
 
@@ -195,11 +207,11 @@ def test_lateness_is_judged_as_it_was_at_first(tmp_path: Path, policy: str) -> N
     assert (done["late_applied"], done["late_discarded"]) == ((1, 0) if applied else (0, 1))
     day(world, 2, [])
     late = {(2, "late"): 1, (4, "late too"): 1} if applied else {}
-    assert held(world) == {(1, "on time"): 1, (3, "corrected"): 1, **late}
+    assert rows_at(world) == {(1, "on time"): 1, (3, "corrected"): 1, **late}
     happened = {"reemit": 6, "next_window": 10}.get(policy)
     if happened is not None:
-        assert (4, "late too") in held(world, event_time=happened)
-        assert (4, "late too") not in held(world, event_time=happened - 1)
+        assert (4, "late too") in rows_at(world, event_time=happened)
+        assert (4, "late too") not in rows_at(world, event_time=happened - 1)
 
 
 def test_corrections_come_in_any_order_and_several_at_once(world: World) -> None:
@@ -213,11 +225,11 @@ def test_corrections_come_in_any_order_and_several_at_once(world: World) -> None
         assert (done["corrected"], done["retracted"], done["added"], done["files"]) == (1, 2, 1, 2)
     day(world, 4, [])
     world.land(0, "a", [row(0, "again", 3)])
-    assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+    assert corrections(run(world, 0)) == (1, 1, 1, [3, 3])
     day(world, 5, [])
     expected = {(n, v): 1 for n in (2, 3) for v in "bc"} | {(0, "again"): 1, (0, "c"): 1, (1, "a"): 1, (9, "all"): 1}
-    assert held(world) == expected
-    assert held(world, 39) == {(n, "a"): 1 for n in range(4)} | {(9, "all"): 4}
+    assert rows_at(world) == expected
+    assert rows_at(world, 39) == {(n, "a"): 1 for n in range(4)} | {(9, "all"): 4}
     assert sound(world)
 
 
@@ -232,7 +244,7 @@ def test_merged_history_is_corrected_where_it_was_merged_to(tmp_path: Path) -> N
     world.land(0, "a", [row(0, "b", 3)])
     run(world, 0)
     day(world, 3, [])
-    assert held(world) == {(0, "b"): 1, (1, "a"): 1, (2, "a"): 1}
+    assert rows_at(world) == {(0, "b"): 1, (1, "a"): 1, (2, "a"): 1}
     assert sound(world)
 
 
@@ -248,14 +260,14 @@ def test_what_is_kept_is_collected_when_it_is_needed_no_more(tmp_path: Path) -> 
         assert sound(world)
     assert [len(written[number] & objects(world)) for number in range(4)] == [0, 0, 1, 1]
     world.land(2, "a", [row(2, "b", 24)])
-    assert told(run(world, 2)) == (1, 1, 0, [23, 23])
+    assert corrections(run(world, 2)) == (1, 1, 0, [23, 23])
     world.land(0, "a", [row(0, "b", 4)])
     with pytest.raises(InvalidUsage, match=r"reprocess_for 20us lets intervals be corrected that begin at .* or later"):
         run(world, 0)
     day(world, 4, [])
     expected = {(n, v): 1 for n in range(4) for v in "ab"}
     del expected[2, "a"]
-    assert held(world) == expected
+    assert rows_at(world) == expected
 
 
 def test_what_was_not_kept_does_not_come_back_when_more_is_asked_for(tmp_path: Path) -> None:
@@ -269,9 +281,9 @@ def test_what_was_not_kept_does_not_come_back_when_more_is_asked_for(tmp_path: P
         run(world, 0)
     day(world, 1, [row(1, "a", 13)])
     world.land(1, "a", [row(1, "b", 13)])
-    assert told(run(world, 1)) == (1, 1, 1, [13, 13])
+    assert corrections(run(world, 1)) == (1, 1, 1, [13, 13])
     day(world, 2, [])
-    assert held(world) == {(0, "a"): 1, (1, "b"): 1}
+    assert rows_at(world) == {(0, "a"): 1, (1, "b"): 1}
 
 
 def test_a_corrected_file_that_cannot_be_read_stops_its_run_and_stays_as_it_was(world: World) -> None:
@@ -281,9 +293,9 @@ def test_a_corrected_file_that_cannot_be_read_stops_its_run_and_stays_as_it_was(
     with pytest.raises(GateFailed, match="what it said before stays"):
         run(world, 0)
     world.land(0, "a", [row(1, "y", 3)])
-    assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+    assert corrections(run(world, 0)) == (1, 1, 1, [3, 3])
     day(world, 1, [])
-    assert held(world) == {(1, "y"): 1}
+    assert rows_at(world) == {(1, "y"): 1}
 
 
 def test_a_corrected_file_that_cannot_be_read_is_left_where_others_go_on(tmp_path: Path) -> None:
@@ -294,27 +306,27 @@ def test_a_corrected_file_that_cannot_be_read_is_left_where_others_go_on(tmp_pat
     (world.landing / path).write_text("no json")
     world.land(0, "b", [row(2, "z", 4)])
     done = run(world, 0)
-    assert (told(done), done["bad_files"]) == ((1, 1, 1, [4, 4]), 1)
+    assert (corrections(done), done["bad_files"]) == ((1, 1, 1, [4, 4]), 1)
     day(world, 1, [])
-    assert held(world) == {(1, "x"): 1, (2, "z"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (2, "z"): 1}
     world.land(0, "a", [row(1, "w", 3)])
-    assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+    assert corrections(run(world, 0)) == (1, 1, 1, [3, 3])
     day(world, 2, [])
-    assert held(world) == {(1, "w"): 1, (2, "z"): 1}
+    assert rows_at(world) == {(1, "w"): 1, (2, "z"): 1}
     assert sound(world)
 
 
 def test_a_file_is_read_as_declared_now_and_compared_with_what_it_said_then(world: World) -> None:
     """A column was added between the readings, and the one there was renamed: equal rows are equal still."""
     day(world, 0, [row(1, "x", 3), row(2, "y", 4)])
-    held_then = world.state.collection
-    value = (replace(held_then.value[0], name="word"), Column("note", ColumnType.STRING, 9))
-    world.log().commit(world.head, Redefined(replace(held_then, value=value, schema=held_then.schema + 1)))
+    then = world.state.collection
+    value = (replace(then.value[0], name="word"), Column("note", ColumnType.STRING, 9))
+    world.log().commit(world.head, Redefined(replace(then, value=value, schema=then.schema + 1)))
     rows = [{"k": k, "word": v, "note": None, "t": t, "e": t} for k, v, t in ((1, "x", 3), (2, "y", 4))]
     world.land(0, "a", rows)
-    assert told(run(world, 0)) == (1, 0, 0, None)
+    assert corrections(run(world, 0)) == (1, 0, 0, None)
     world.land(0, "a", [rows[0], rows[1] | {"note": "seen"}])
-    assert told(run(world, 0)) == (1, 1, 1, [4, 4])
+    assert corrections(run(world, 0)) == (1, 1, 1, [4, 4])
     day(world, 1, [])
     table = as_of(world.truth, world.state)
     assert sorted(zip(table["k"].to_pylist(), table["word"].to_pylist(), table["note"].to_pylist(), strict=True)) == [
@@ -332,9 +344,9 @@ def test_what_was_trimmed_is_kept_for_corrections(world: World) -> None:
     assert [batch.rows for batch in world.state.ahead] == [1]
     collect(world.job(), keep=0, graces=AT_ONCE)
     world.land(0, "a", rows[1:-1])
-    assert told(run(world, 0)) == (1, 2, 0, [3, 5000])
+    assert corrections(run(world, 0)) == (1, 2, 0, [3, 5000])
     day(world, 1, [])
-    assert held(world) == {(k, "a"): 1 for k in range(1, 50)}
+    assert rows_at(world) == {(k, "a"): 1 for k in range(1, 50)}
     assert sound(world)
 
 
@@ -344,7 +356,7 @@ def test_a_file_that_vanished_goes_on_counting(world: World) -> None:
     (world.landing / gone).unlink()
     assert run(world, 0)["outcome"] == "nothing to do"
     day(world, 1, [])
-    assert held(world) == {(1, "x"): 1, (2, "y"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (2, "y"): 1}
 
 
 def test_a_file_that_vanished_is_withdrawn_where_that_is_asked_for(world: World) -> None:
@@ -353,16 +365,16 @@ def test_a_file_that_vanished_is_withdrawn_where_that_is_asked_for(world: World)
     day(world, 0, [row(2, "y", 4)], "b")
     day(world, 1, [row(3, "z", 13)])
     (world.landing / gone).unlink()
-    assert told(without_the_gone(world, 0)) == (1, 2, 0, [3, 25])
+    assert corrections(without_the_gone(world, 0)) == (1, 2, 0, [3, 25])
     assert without_the_gone(world, 0)["outcome"] == "nothing to do"
     day(world, 2, [])
-    assert held(world) == {(2, "y"): 1, (3, "z"): 1}
-    assert held(world, 19) == {(1, "x"): 1, (2, "y"): 1, (3, "z"): 1}
+    assert rows_at(world) == {(2, "y"): 1, (3, "z"): 1}
+    assert rows_at(world, 19) == {(1, "x"): 1, (2, "y"): 1, (3, "z"): 1}
     world.land(0, "a", [row(1, "x", 3)])
     again = run(world, 0)
-    assert (told(again), again["late_applied"]) == ((1, 0, 1, [3, 3]), 0)
+    assert (corrections(again), again["late_applied"]) == ((1, 0, 1, [3, 3]), 0)
     day(world, 3, [])
-    assert held(world) == {(1, "x"): 1, (2, "y"): 1, (3, "z"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (2, "y"): 1, (3, "z"): 1}
     assert sound(world)
 
 
@@ -372,9 +384,9 @@ def test_an_empty_listing_withdraws_nothing_unless_it_is_said_twice(world: World
     (world.landing / path).unlink()
     with pytest.raises(InvalidUsage, match=r"1 files of .* are ingested: a landing may just have expired; say --yes"):
         without_the_gone(world, 0)
-    assert told(without_the_gone(world, 0, yes=True)) == (1, 1, 0, [3, 3])
+    assert corrections(without_the_gone(world, 0, yes=True)) == (1, 1, 0, [3, 3])
     day(world, 1, [])
-    assert held(world) == {}
+    assert rows_at(world) == {}
 
 
 def test_what_was_withdrawn_counts_again_when_that_is_quarantined(world: World) -> None:
@@ -384,8 +396,8 @@ def test_what_was_withdrawn_counts_again_when_that_is_quarantined(world: World) 
     batch = without_the_gone(world, 0)["batch"]
     world.run(lambda job: quarantine(job, batch))
     day(world, 1, [])
-    assert held(world) == {(1, "x"): 1, (2, "y"): 1}
-    assert told(without_the_gone(world, 0)) == (1, 1, 0, [3, 3])
+    assert rows_at(world) == {(1, "x"): 1, (2, "y"): 1}
+    assert corrections(without_the_gone(world, 0)) == (1, 1, 0, [3, 3])
 
 
 def test_a_file_that_cannot_be_corrected_is_not_withdrawn_either(tmp_path: Path) -> None:
@@ -435,5 +447,5 @@ def test_what_comes_between_makes_a_correction_plan_again(tmp_path: Path, other:
     for number in (1, 2):
         day(world, number, [])
     beside = {(3, "b"): 1} if other == "another correction" else {}
-    assert held(world) == {(1, "z"): 1, (2, "z"): 1, **beside}
+    assert rows_at(world) == {(1, "z"): 1, (2, "z"): 1, **beside}
     assert sound(world)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simulation.test_correct import day, held, objects, run, sealed, sound, told, without_the_gone
+from simulation.test_correct import corrections, day, objects, rows_at, run, sealed, sound, without_the_gone
 from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.relanded import relanded
@@ -58,11 +58,11 @@ def test_what_is_withdrawn_uncovers_what_it_hid(tmp_path: Path, envelope: Envelo
     if merging:
         merged(world, 1)
     (world.landing / gone).unlink()
-    assert told(without_the_gone(world, 0)) == (1, 1, 0, [3, 3])
+    assert corrections(without_the_gone(world, 0)) == (1, 1, 0, [3, 3])
     sealed(world, 1)
-    assert [held(world, None, event) for event in (0, 1, 2, 3, 4)] == [{}, *4 * [{(1, "A"): 1}]]
-    assert [held(world, None, event) for event in (5, 6, 19)] == 3 * [{(1, "B"): 1}]
-    assert held(world, 19, 4) == {(1, "B"): 1}
+    assert [rows_at(world, None, event) for event in (0, 1, 2, 3, 4)] == [{}, *4 * [{(1, "A"): 1}]]
+    assert [rows_at(world, None, event) for event in (5, 6, 19)] == 3 * [{(1, "B"): 1}]
+    assert rows_at(world, 19, 4) == {(1, "B"): 1}
     assert sound(world)
 
 
@@ -77,22 +77,22 @@ def test_a_correction_is_released_where_nothing_came_between(world: World) -> No
     day(world, 1, [row(1, "z", 13)])
     with pytest.raises(InvalidUsage, match="the seal 20 has passed the batch's first time"):
         world.run(lambda job: release(job, first))
-    assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+    assert corrections(run(world, 0)) == (1, 1, 1, [3, 3])
     day(world, 2, [])
-    assert (held(world, None, 12), held(world)) == ({(1, "y"): 1}, {(1, "z"): 1})
+    assert (rows_at(world, None, 12), rows_at(world)) == ({(1, "y"): 1}, {(1, "z"): 1})
 
 
 def test_a_correction_is_corrected_drained_or_not_and_back_to_what_it_was(world: World) -> None:
     day(world, 0, [row(1, "a", 3), row(2, "a", 4)])
     for number, (word, drained) in enumerate([("b", True), ("c", False), ("d", True), ("a", True)]):
         world.land(0, "a", [row(1, word, 3), row(2, "a", 4)])
-        assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+        assert corrections(run(world, 0)) == (1, 1, 1, [3, 3])
         if drained:
             sealed(world, 0)
-            assert held(world) == {(1, word): 1, (2, "a"): 1}, number
+            assert rows_at(world) == {(1, word): 1, (2, "a"): 1}, number
     assert run(world, 0)["outcome"] == "nothing to do"
-    assert held(world, 9) == {(1, "a"): 1, (2, "a"): 1}
-    assert held(world, 10) == {(1, "b"): 1, (2, "a"): 1}
+    assert rows_at(world, 9) == {(1, "a"): 1, (2, "a"): 1}
+    assert rows_at(world, 10) == {(1, "b"): 1, (2, "a"): 1}
     assert sound(world)
 
 
@@ -100,24 +100,24 @@ def test_a_line_more_at_the_top_of_a_file_moves_no_others(world: World) -> None:
     lines = [row(k, "a", 3) for k in range(5)]
     day(world, 0, lines)
     world.land(0, "a", [row(9, "new", 2), *lines])
-    assert told(run(world, 0)) == (1, 0, 1, [2, 2])
+    assert corrections(run(world, 0)) == (1, 0, 1, [2, 2])
     world.land(0, "a", [row(9, "new", 2), *lines[::-1]])
     before = {key for key in objects(world) if key.startswith("data/")}
-    assert told(run(world, 0)) == (1, 0, 0, None)
+    assert corrections(run(world, 0)) == (1, 0, 0, None)
     assert {key for key in objects(world) if key.startswith("data/")} == before
 
 
 def test_a_tombstone_that_is_withdrawn_was_no_end(world: World) -> None:
     day(world, 0, [row(1, "a", 2), row(1, "a", 4, gone=True)])
-    assert held(world) == {}
+    assert rows_at(world) == {}
     world.land(0, "a", [row(1, "a", 2)])
     run(world, 0)
     sealed(world, 0)
-    assert held(world) == {(1, "a"): 1}
+    assert rows_at(world) == {(1, "a"): 1}
     world.land(0, "a", [row(1, "a", 4, gone=True)])
     run(world, 0)
     sealed(world, 0)
-    assert (held(world), held(world, None, 3)) == ({}, {})
+    assert (rows_at(world), rows_at(world, None, 3)) == ({}, {})
     assert sound(world)
 
 
@@ -127,17 +127,17 @@ def test_a_row_that_is_not_due_is_taken_back_when_it_would_be(world: World) -> N
     world.land(0, "a", [row(1, "now", 5)])
     run(world, 0)
     day(world, 1, [])
-    assert [held(world, time) for time in (9, 10, 14, 15, 19)] == [{(1, "now"): 1}] * 5
+    assert [rows_at(world, time) for time in (9, 10, 14, 15, 19)] == [{(1, "now"): 1}] * 5
     assert sound(world)
 
 
 def test_what_came_ahead_and_is_due_sooner_is_learned_once(world: World) -> None:
     day(world, 0, [row(1, "now", 5), row(1, "soon", 25, 7)])
     world.land(0, "a", [row(1, "now", 5), row(1, "soon", 7)])
-    assert told(run(world, 0)) == (1, 1, 1, [7, 7])
+    assert corrections(run(world, 0)) == (1, 1, 1, [7, 7])
     for number in (1, 2):
         day(world, number, [])
-    assert [held(world, time) for time in (9, 10, 25)] == [{(1, "now"): 1}, {(1, "soon"): 1}, {(1, "soon"): 1}]
+    assert [rows_at(world, time) for time in (9, 10, 25)] == [{(1, "now"): 1}, {(1, "soon"): 1}, {(1, "soon"): 1}]
     assert sound(world)
 
 
@@ -152,11 +152,11 @@ def test_lateness_is_judged_as_it_was_at_first(tmp_path: Path, policy: str) -> N
     assert (done["retracted"], done["added"]) == (1, 2 if applied else 1)
     day(world, 2, [])
     late = {(2, "late"): 1, (4, "late too"): 1} if applied else {}
-    assert held(world) == {(1, "on time"): 1, (3, "corrected"): 1, **late}
+    assert rows_at(world) == {(1, "on time"): 1, (3, "corrected"): 1, **late}
     happened = {"reemit": 6, "next_window": 10}.get(policy)
     if happened is not None:
-        assert (4, "late too") in held(world, event_time=happened)
-        assert (4, "late too") not in held(world, event_time=happened - 1)
+        assert (4, "late too") in rows_at(world, event_time=happened)
+        assert (4, "late too") not in rows_at(world, event_time=happened - 1)
 
 
 KEPT = Retention("ladder", steps=(Step(None, 30), Step(10, None)))
@@ -180,10 +180,10 @@ def test_what_happened_at_the_very_bound_of_what_is_merged_is_taken_back(merging
     state = merging.state
     assert (state.since, state.correctable_from, state.horizon) == (10, 20, 9)
     merging.land(2, "a", [row(1, "2", 24)])
-    assert told(run(merging, 2)) == (1, 1, 0, [10, 10])
+    assert corrections(run(merging, 2)) == (1, 1, 0, [10, 10])
     sealed(merging, 3)
     expected = {10: "0", 13: "0", 14: "1", 23: "1", 24: "2"}
-    assert {event: held(merging, None, event) for event in expected} == {e: {(1, v): 1} for e, v in expected.items()}
+    assert {event: rows_at(merging, None, event) for event in expected} == {e: {(1, v): 1} for e, v in expected.items()}
     assert sound(merging)
 
 
@@ -200,10 +200,10 @@ def test_what_cannot_be_corrected_any_more_is_merged_and_collected(merging: Worl
     with pytest.raises(InvalidUsage, match="reprocess_for 20us lets intervals be corrected"):
         run(merging, 4)
     merging.land(6, "a", [row(1, "six", 64)])
-    assert told(run(merging, 6)) == (1, 2, 1, [64, 65])
+    assert corrections(run(merging, 6)) == (1, 2, 1, [64, 65])
     sealed(merging, 7)
-    assert held(merging, None, 70) == {(1, "six"): 1, (2, "b"): 1}
-    assert held(merging) == {(1, "7"): 1, (2, "b"): 1}
+    assert rows_at(merging, None, 70) == {(1, "six"): 1, (2, "b"): 1}
+    assert rows_at(merging) == {(1, "7"): 1, (2, "b"): 1}
     assert sound(merging)
 
 
@@ -214,11 +214,11 @@ def test_what_a_file_read_too_early_says_of_long_ago_is_a_dead_letter_as_in_its_
         day(merging, number, [row(1, f"{number}", 10 * number + 3)], "b")
         merged(merging, number)
     merging.land(9, "a", [row(1, "early", 94), row(1, "of long ago", 2)])
-    assert told(run(merging, 9)) == (1, 0, 0, None)
+    assert corrections(run(merging, 9)) == (1, 0, 0, None)
     assert late_rows(merging.truth, merging.state).discarded == 1
 
 
-def test_history_that_is_told_for_good_is_not_corrected_by_a_file_that_was_read_too_early(tmp_path: Path) -> None:
+def test_history_that_is_final_is_not_corrected_by_a_file_that_was_read_too_early(tmp_path: Path) -> None:
     """Where intervals share their files, whichever is read first takes them. Its rows of long ago were on time; what it
     says of long ago by now is refused by name."""
     shared = collection(Envelope.UPSERT).landed.source
@@ -233,7 +233,7 @@ def test_history_that_is_told_for_good_is_not_corrected_by_a_file_that_was_read_
     with pytest.raises(InvalidUsage, match=r"happened at .*00:00:00.000002Z, and what .* is final; put"):
         run(merging, 9)
     merging.land(9, "a", [row(1, "late", 94)])
-    assert told(run(merging, 9)) == (1, 1, 1, [94, 94])
+    assert corrections(run(merging, 9)) == (1, 1, 1, [94, 94])
 
 
 def test_reprocess_for_that_is_declared_later_begins_with_what_is_read_then(tmp_path: Path) -> None:
@@ -249,9 +249,9 @@ def test_reprocess_for_that_is_declared_later_begins_with_what_is_read_then(tmp_
     with pytest.raises(InvalidUsage, match="lets intervals be corrected that begin"):
         run(world, 2)
     world.land(4, "a", [row(1, "four", 40)])
-    assert told(run(world, 4)) == (1, 1, 1, [40, 40])
+    assert corrections(run(world, 4)) == (1, 1, 1, [40, 40])
     sealed(world, 4)
-    assert (held(world), held(world, None, 39)) == ({(1, "four"): 1}, {(1, "3 too"): 1})
+    assert (rows_at(world), rows_at(world, None, 39)) == ({(1, "four"): 1}, {(1, "3 too"): 1})
     assert sound(world)
 
 
@@ -265,11 +265,11 @@ def test_taken_back_facts_are_trimmed_as_taken_back(tmp_path: Path) -> None:
     for number in range(1, 5):
         day(world, number, [row(200 + number, "c", 10 * number)])
         merged(world, number)
-        assert held(world, None, 9) == {(k, "b"): 1 for k in range(50)}
+        assert rows_at(world, None, 9) == {(k, "b"): 1 for k in range(50)}
         assert sound(world)
     trimmed = {batch.id: parts_table.parts_of(world.truth, [batch]) for batch in world.state.unsealed if batch.trimmed}
-    told_then = sorted((part.rows, part.retractions) for parts in trimmed.values() for part in parts)
-    assert told_then == [(1, 1), (50, 0), (50, 50)]
+    counts = sorted((part.rows, part.retractions) for parts in trimmed.values() for part in parts)
+    assert counts == [(1, 1), (50, 0), (50, 50)]
 
 
 def test_a_file_is_read_as_declared_now_and_compared_with_what_it_said_then(world: World) -> None:
@@ -279,10 +279,10 @@ def test_a_file_is_read_as_declared_now_and_compared_with_what_it_said_then(worl
     world.log().commit(world.head, Redefined(replace(then, value=value, schema=then.schema + 1)))
     rows = [row(1, "", 3) | {"word": "x", "note": None}, row(2, "", 4) | {"word": "y", "note": None}]
     world.land(0, "a", [*rows, rows[0] | {"k": 3}])
-    assert told(run(world, 0)) == (1, 0, 1, [3, 3])
+    assert corrections(run(world, 0)) == (1, 0, 1, [3, 3])
     sealed(world, 0)
     world.land(0, "a", [rows[0], rows[1] | {"note": "seen"}])
-    assert told(run(world, 0)) == (1, 2, 1, [3, 4])
+    assert corrections(run(world, 0)) == (1, 2, 1, [3, 4])
     sealed(world, 0)
     assert sound(world)
 
@@ -304,8 +304,8 @@ def test_a_run_again_that_dies_anywhere_is_run_again(tmp_path: Path, after: bool
         fault = world.store = FaultyStore(world.truth, Fault(nth, after, dies=True))
         corrected_day(world)
         world.store = world.truth
-        assert (held(world, None, 2), held(world)) == ({}, {(1, "B"): 1, (2, "new"): 1})
-        assert held(world, 9) == {(1, "B"): 1, (2, "old"): 1}
+        assert (rows_at(world, None, 2), rows_at(world)) == ({}, {(1, "B"): 1, (2, "new"): 1})
+        assert rows_at(world, 9) == {(1, "B"): 1, (2, "old"): 1}
         if fault.fired is None:
             assert sound(world)
             return
@@ -322,14 +322,14 @@ def test_replayed_dead_letters_of_facts_count_on_as_long_as_their_file_says_them
     day(world, 1, [letter, first])
     assert world.run(lambda job: replay(job))["rows"] == 1
     day(world, 2, [])
-    assert [held(world, None, event) for event in (3, 4, 6)] == [{(1, "x"): 1}, {(1, "late"): 1}, {(1, "y"): 1}]
+    assert [rows_at(world, None, event) for event in (3, 4, 6)] == [{(1, "x"): 1}, {(1, "late"): 1}, {(1, "y"): 1}]
     world.land(1, "a", [row(2, "b", 13), row(3, "new", 14), letter])
-    assert told(run(world, 1)) == (1, 1, 2, [13, 14])
+    assert corrections(run(world, 1)) == (1, 1, 2, [13, 14])
     day(world, 3, [])
-    assert [held(world, None, event) for event in (3, 4, 6)] == [{(1, "x"): 1}, {(1, "late"): 1}, {(1, "y"): 1}]
+    assert [rows_at(world, None, event) for event in (3, 4, 6)] == [{(1, "x"): 1}, {(1, "late"): 1}, {(1, "y"): 1}]
     world.land(1, "a", [row(2, "b", 13), row(3, "new", 14)])
-    assert told(run(world, 1)) == (1, 1, 0, [4, 4])
+    assert corrections(run(world, 1)) == (1, 1, 0, [4, 4])
     day(world, 4, [])
-    assert [held(world, None, event) for event in (3, 4, 6)] == [{(1, "x"): 1}, {(1, "x"): 1}, {(1, "y"): 1}]
-    assert held(world) == {(1, "y"): 1, (2, "b"): 1, (3, "new"): 1}
+    assert [rows_at(world, None, event) for event in (3, 4, 6)] == [{(1, "x"): 1}, {(1, "x"): 1}, {(1, "y"): 1}]
+    assert rows_at(world) == {(1, "y"): 1, (2, "b"): 1, (3, "new"): 1}
     assert sound(world)

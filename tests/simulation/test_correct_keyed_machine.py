@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from simulation.test_correct_machine import DAYS, REACH, Held, Machine, Oracle, Version, expected, of_files, walk
+from simulation.test_correct_machine import (
+    DAYS,
+    REACH,
+    Machine,
+    Multiplicities,
+    Oracle,
+    Version,
+    expected,
+    of_files,
+    walk,
+)
 from support.budget import budget
 from support.world import World
 from tidemark.errors import InvalidUsage
@@ -26,7 +36,7 @@ Place = tuple[int, bool, int, str, int]
 class KeyedOracle(Oracle):
     """Files of facts, in dictionaries: it shares no code with the library."""
 
-    def held(self, time: int, event_time: int) -> Held:
+    def rows_at(self, time: int, event_time: int) -> Multiplicities:
         last: dict[int, tuple[Place, str | None]] = {}
         for name, version in self.files.items():
             for k, v, learned, happened, o, row in self.counting(version) if version else ():

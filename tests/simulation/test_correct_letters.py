@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulation.correcting import day, held, made, redefined, row, run, sound, told, without_the_gone
+from simulation.correcting import corrections, day, made, redefined, row, rows_at, run, sound, without_the_gone
 from support.world import World
 from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
@@ -38,11 +38,11 @@ def test_replayed_dead_letters_count_on_where_another_line_of_their_file_changes
     world, _ = lettered(tmp_path)
     day(world, 2, [])
     world.land(1, "a", [*LETTERS[:3], row(4, "z", 13)])
-    assert told(run(world, 1)) == (1, 1, 1, [13, 13])
+    assert corrections(run(world, 1)) == (1, 1, 1, [13, 13])
     day(world, 3, [])
-    assert held(world) == {**REPLAYED, (4, "z"): 1}
-    assert held(world, 29) == {**REPLAYED, (4, "y"): 1}
-    assert held(world, event_time=4) == {(1, "x"): 1, (2, "dead"): 2}
+    assert rows_at(world) == {**REPLAYED, (4, "z"): 1}
+    assert rows_at(world, 29) == {**REPLAYED, (4, "y"): 1}
+    assert rows_at(world, event_time=4) == {(1, "x"): 1, (2, "dead"): 2}
     found = late_rows(world.truth, world.state, limit=9)
     assert (found.discarded, found.replayed, [r["_replayed_by"] is None for r in found.rows]) == (3, 3, [False] * 3)
     assert world.run(lambda job: replay(job))["outcome"] == "nothing to do"
@@ -60,9 +60,9 @@ def test_a_replayed_letter_that_is_gone_is_taken_back_and_a_new_one_waits(tmp_pa
     world.run(lambda job: replay(job))
     fresh = row(5, "new", 15, 6, **more)
     world.land(1, "a", [fresh, letters[3], letters[2], letters[0]])
-    assert told(run(world, 1)) == (1, 1, 0, [4, 4])
+    assert corrections(run(world, 1)) == (1, 1, 0, [4, 4])
     day(world, 2, [])
-    assert held(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1, (4, "y"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1, (4, "y"): 1}
     found = late_rows(world.truth, world.state, limit=9)
     assert [(r["k"], r["_replayed_by"] is None) for r in found.rows] == [(5, True), (3, False), (2, False)]
     assert (found.discarded, found.replayed) == (3, 2)
@@ -70,9 +70,9 @@ def test_a_replayed_letter_that_is_gone_is_taken_back_and_a_new_one_waits(tmp_pa
     assert (totals.rows_late_discarded, totals.rows_replayed) == (3, 2)
     assert world.run(lambda job: replay(job))["rows"] == 1
     world.land(1, "a", [letters[3], fresh])
-    assert told(run(world, 1)) == (1, 2, 0, [4, 5])
+    assert corrections(run(world, 1)) == (1, 2, 0, [4, 5])
     day(world, 3, [])
-    assert held(world) == {(1, "x"): 1, (4, "y"): 1, (5, "new"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (4, "y"): 1, (5, "new"): 1}
     assert sound(world)
 
 
@@ -80,14 +80,14 @@ def test_a_file_that_is_withdrawn_takes_its_replayed_letters_with_it(tmp_path: P
     world, _ = lettered(tmp_path)
     world.land(1, "beside", [])
     (world.landing / "10/a.jsonl").unlink()
-    assert told(without_the_gone(world, 1)) == (1, 4, 0, [4, 13])
+    assert corrections(without_the_gone(world, 1)) == (1, 4, 0, [4, 13])
     day(world, 2, [])
-    assert held(world) == {(1, "x"): 1}
+    assert rows_at(world) == {(1, "x"): 1}
     world.land(1, "a", LETTERS)
-    assert told(run(world, 1)) == (1, 0, 1, [13, 13])
+    assert corrections(run(world, 1)) == (1, 0, 1, [13, 13])
     assert world.run(lambda job: replay(job))["rows"] == 3
     day(world, 3, [])
-    assert held(world) == {**REPLAYED, (4, "y"): 1}
+    assert rows_at(world) == {**REPLAYED, (4, "y"): 1}
     assert sound(world)
 
 
@@ -102,12 +102,12 @@ def test_letters_applied_as_of_the_seal_stay_where_that_put_them(tmp_path: Path)
     assert world.run(lambda job: replay(job, as_now=True))["moved"] == 2
     day(world, 3, [])
     world.land(1, "a", [row(4, "z", 13), *LETTERS[:3]])
-    assert told(run(world, 1)) == (1, 1, 1, [13, 13])
+    assert corrections(run(world, 1)) == (1, 1, 1, [13, 13])
     world.land(1, "a", LETTERS[1:3])
-    assert told(run(world, 1)) == (1, 2, 0, [13, 30])
+    assert corrections(run(world, 1)) == (1, 2, 0, [13, 30])
     day(world, 4, [])
-    assert held(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1}
-    assert held(world, event_time=29) == {(1, "x"): 1, (3, "dead"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1}
+    assert rows_at(world, event_time=29) == {(1, "x"): 1, (3, "dead"): 1}
     assert sound(world)
 
 
@@ -128,7 +128,7 @@ def test_a_correction_that_stands_upon_a_replay_is_taken_out_before_it(tmp_path:
     world.run(lambda job: release(job, first))
     world.run(lambda job: release(job, second))
     day(world, 2, [])
-    assert held(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1}
     assert sound(world)
 
 
@@ -144,7 +144,7 @@ def test_what_was_replayed_since_goes_before_the_correction_it_came_with(tmp_pat
     with pytest.raises(InvalidUsage, match="replay the dead letters of what counts now"):
         world.run(lambda job: release(job, third))
     day(world, 2, [])
-    assert held(world) == {**REPLAYED, (4, "y"): 1}
+    assert rows_at(world) == {**REPLAYED, (4, "y"): 1}
     assert sound(world)
 
 
@@ -154,7 +154,7 @@ def test_a_reading_that_wrote_nothing_goes_with_the_replay_it_stands_upon(tmp_pa
     world.land(1, "a", LETTERS[::-1])
     for _ in range(2):
         done = run(world, 1)
-        assert (told(done), done["batch"]) == ((1, 0, 0, None), None)
+        assert (corrections(done), done["batch"]) == ((1, 0, 0, None), None)
         assert run(world, 1)["outcome"] == "nothing to do"
         assert late_rows(world.truth, world.state).replayed == 3
         world.run(lambda job: quarantine(job, batch))
@@ -165,12 +165,12 @@ def test_a_reading_that_wrote_nothing_goes_with_the_replay_it_stands_upon(tmp_pa
         world.land(1, "a", LETTERS)
     world.run(lambda job: quarantine(job, batch))
     world.land(1, "a", LETTERS[1:] + LETTERS[:1])
-    assert told(run(world, 1)) == (1, 0, 0, None)
+    assert corrections(run(world, 1)) == (1, 0, 0, None)
     with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
         world.run(lambda job: release(job, batch))
     assert world.run(lambda job: replay(job))["rows"] == 3
     day(world, 2, [])
-    assert held(world) == {**REPLAYED, (4, "y"): 1}
+    assert rows_at(world) == {**REPLAYED, (4, "y"): 1}
     assert sound(world)
 
 
@@ -182,7 +182,7 @@ def test_letters_are_the_same_in_the_columns_that_both_readings_have(tmp_path: P
     world.log().commit(world.head, Redefined(replace(then, value=value, schema=then.schema + 1)))
     rows = [{**{"word" if n == "v" else n: x for n, x in one.items()}, "note": None} for one in LETTERS]
     world.land(1, "a", [*rows[:2], rows[2] | {"note": "seen"}, rows[3]])
-    assert told(run(world, 1)) == (1, 1, 1, [5, 5])
+    assert corrections(run(world, 1)) == (1, 1, 1, [5, 5])
     day(world, 2, [])
     table = as_of(world.truth, world.state)
     assert Counter(zip(table["k"].to_pylist(), table["note"].to_pylist(), strict=True))[3, "seen"] == 1
@@ -191,7 +191,7 @@ def test_letters_are_the_same_in_the_columns_that_both_readings_have(tmp_path: P
 
 
 def test_letters_replayed_when_nothing_was_kept_are_not_forgotten_in_silence(tmp_path: Path) -> None:
-    """The file lies ahead of what is complete, so it can be corrected again once that is asked for again."""
+    """The file is ahead of what is complete, so it can be corrected again once that is asked for again."""
     world = made(tmp_path, late=Late("discard"))
     day(world, 0, [row(1, "x", 3)])
     world.land(2, "a", [row(2, "dead", 12, 4), row(3, "y", 23)])
@@ -221,5 +221,5 @@ def test_a_replay_of_what_another_left_is_put_back_only_where_its_file_says_it_s
     ):
         world.run(lambda job: release(job, second))
     day(world, 2, [])
-    assert held(world) == {(1, "x"): 1, (3, "dead"): 1, (4, "y"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (3, "dead"): 1, (4, "y"): 1}
     assert sound(world)

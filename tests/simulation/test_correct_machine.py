@@ -39,7 +39,7 @@ STEPS = 80
 REACH = 6
 """How late rows may be that are applied under `reemit`."""
 Row = tuple[int, str, int, int, int, str | None]
-Held = Counter[tuple[int, str, str | None]]
+Multiplicities = Counter[tuple[int, str, str | None]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Letter:
 @dataclass(frozen=True)
 class Version:
     """What a file says, and how far things had come when it was first read: complete below, known below; of its letters
-    those that were replayed; the batch that told of it; whether it was read with the column that is added."""
+    those that were replayed; the batch that reported it; whether it was read with the column that is added."""
 
     rows: tuple[Any, ...]
     complete: int
@@ -70,32 +70,32 @@ class Version:
             return [row for row in late if self.complete - row[3] > REACH]
         return late if policy == "discard" else []
 
-    def told(self, policy: str) -> Counter[tuple[int, str, str | None, int, int]]:
+    def updates(self, policy: str) -> Counter[tuple[int, str, str | None, int, int]]:
         """Rows with when they are known and when they happened."""
-        told: Counter[tuple[int, str, str | None, int, int]] = Counter()
+        updates: Counter[tuple[int, str, str | None, int, int]] = Counter()
         dead = self.dead(policy)
         for row in self.rows:
             k, v, t, e, diff, note = row
             if row not in dead:
                 late = e < self.complete
                 happened = self.known if late and policy == "next_window" else e
-                told[k, v, note, self.known if late else max(t, self.known), happened] += diff
+                updates[k, v, note, self.known if late else max(t, self.known), happened] += diff
         for letter in self.letters:
             k, v, _, e, diff, note = letter.row
-            told[k, v, note, letter.known, e] += diff
-        return told
+            updates[k, v, note, letter.known, e] += diff
+        return updates
 
-    def counts(self, policy: str, time: int, event_time: int) -> Held:
-        held: Held = Counter()
-        for (k, v, note, learned, happened), diff in self.told(policy).items():
+    def counts(self, policy: str, time: int, event_time: int) -> Multiplicities:
+        found: Multiplicities = Counter()
+        for (k, v, note, learned, happened), diff in self.updates(policy).items():
             if learned <= time and happened <= event_time:
-                held[k, v, note] += diff
-        return held
+                found[k, v, note] += diff
+        return found
 
     def says(self, policy: str, seal: int) -> dict[tuple[int, str, str | None, int, int], int]:
         """As it counts from the seal on."""
         says: Counter[tuple[int, str, str | None, int, int]] = Counter()
-        for (k, v, note, learned, happened), diff in self.told(policy).items():
+        for (k, v, note, learned, happened), diff in self.updates(policy).items():
             says[k, v, note, max(learned, seal), happened] += diff
         return {row: diff for row, diff in says.items() if diff}
 
@@ -118,14 +118,14 @@ class Oracle:
     policy: str
     files: dict[str, Version | None] = field(default_factory=dict)
     made: dict[str, dict[str, tuple[Version | None, Version]]] = field(default_factory=dict)
-    told: list[tuple[int, int, Held]] = field(default_factory=list)
+    answers: list[tuple[int, int, Multiplicities]] = field(default_factory=list)
 
-    def held(self, time: int, event_time: int) -> Held:
-        held: Held = Counter()
+    def rows_at(self, time: int, event_time: int) -> Multiplicities:
+        found: Multiplicities = Counter()
         for version in self.files.values():
             if version:
-                held.update(version.counts(self.policy, time, event_time))
-        return Counter({at: count for at, count in held.items() if count})
+                found.update(version.counts(self.policy, time, event_time))
+        return Counter({at: count for at, count in found.items() if count})
 
 
 @dataclass
@@ -179,9 +179,9 @@ class Machine:
         """A value column is added, once, and every file has it, empty so far."""
         if self.noted or self.chance.random() < 0.5:
             return
-        held = self.world.state.collection
-        value = (*held.value, Column("note", ColumnType.STRING, 9))
-        self.world.log().commit(self.world.head, Redefined(replace(held, value=value, schema=held.schema + 1)))
+        declared = self.world.state.collection
+        value = (*declared.value, Column("note", ColumnType.STRING, 9))
+        self.world.log().commit(self.world.head, Redefined(replace(declared, value=value, schema=declared.schema + 1)))
         for path in sorted(self.world.landing.glob("*/*")):
             said = [json.loads(line) for line in path.read_text().splitlines()]
             path.write_text("".join(json.dumps(row | {"note": None}) + "\n" for row in said))
@@ -237,19 +237,19 @@ class Machine:
         (batch,) = {batch.id for batch in self.world.state.unsealed} - before_run or {""}
         for name, (before, now) in touched.items():
             if not before or self.differ(before, now, known):
-                touched[name] = before, self.told_by(batch, now)
+                touched[name] = before, self.of_batch(batch, now)
                 self.oracle.made.setdefault(batch, {})[name] = touched[name]
                 continue
             # The batch that tells of a file, or the last that replayed letters of it, tells of its newest bytes.
             others = [letter.batch for letter in before.letters if letter.batch != before.batch]
-            touched[name] = before, self.told_by(others[-1] if others else before.batch, now)
+            touched[name] = before, self.of_batch(others[-1] if others else before.batch, now)
             for made in self.oracle.made.values():
                 if name in made and made[name][1] == before:
                     made[name] = made[name][0], touched[name][1]
         self.oracle.files |= {name: now for name, (_, now) in touched.items()}
 
     @staticmethod
-    def told_by(batch: str, version: Version) -> Version:
+    def of_batch(batch: str, version: Version) -> Version:
         return replace(version, batch=batch, letters=tuple(replace(one, batch=batch) for one in version.letters))
 
     def attempted(self, step: Any) -> Any:
@@ -301,8 +301,8 @@ class Machine:
         self.oracle.files |= {name: now for name, (_, now) in self.oracle.made[batch].items()}
 
     def forget(self) -> None:
-        """What was told of what is not drained: a batch that is taken out was never there."""
-        self.oracle.told = [told for told in self.oracle.told if told[0] < self.world.state.trace_upper]
+        """Forget the answers about what is not drained: a batch that is taken out was never there."""
+        self.oracle.answers = [answer for answer in self.oracle.answers if answer[0] < self.world.state.trace_upper]
 
     def compact(self) -> None:
         self.attempted(lambda job: compact(job, interval(0)))
@@ -335,22 +335,22 @@ class Machine:
         act()
 
     def check(self) -> None:
-        """What is known now is a clean build, at some event times; what was known before is as it was told."""
+        """What is known now is a clean build, at some event times; what was known before is as it was answered."""
         time = self.world.state.seal - 1
         if time < 0:
             return
         for event_time in sorted({self.chance.randrange(time + 1), time}):
-            expected = self.oracle.held(time, event_time)
+            expected = self.oracle.rows_at(time, event_time)
             assert self.answer(time, event_time) == expected, (time, event_time)
-            self.oracle.told.append((time, event_time, expected))
-        known, event_time, expected = self.chance.choice(self.oracle.told)
+            self.oracle.answers.append((time, event_time, expected))
+        known, event_time, expected = self.chance.choice(self.oracle.answers)
         assert self.answer(known, event_time) == expected, ("as known before", known, event_time)
 
-    def answer(self, time: int, event_time: int) -> Held:
-        held: Held = Counter()
+    def answer(self, time: int, event_time: int) -> Multiplicities:
+        found: Multiplicities = Counter()
         for row in as_of(self.world.truth, self.world.state, time=time, event_time=event_time).to_pylist():
-            held[row["k"], row["v"], row.get("note")] += row["_multiplicity"]
-        return held
+            found[row["k"], row["v"], row.get("note")] += row["_multiplicity"]
+        return found
 
 
 def of_files(envelope: Envelope, policy: str, *, reprocess_for: int = 1000) -> Collection:

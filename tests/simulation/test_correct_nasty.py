@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from simulation.correcting import day, held, made, objects, row, run, sealed, sound, told, without_the_gone
+from simulation.correcting import corrections, day, made, objects, row, rows_at, run, sealed, sound, without_the_gone
 from support.faulty import WrappedStore
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
@@ -64,9 +64,9 @@ def test_a_file_that_is_replaced_while_it_is_compared_is_read_again(world: World
     world.land(0, "a", [row(1, "y", 3)])
     with pytest.raises(NotReady, match=r"a.jsonl changed since it was listed: .*; run the step again"):
         once(world, 0, lambda: world.land(0, "a", [row(1, "longer", 3), row(2, "z", 4)]))
-    assert told(run(world, 0)) == (1, 1, 2, [3, 4])
+    assert corrections(run(world, 0)) == (1, 1, 2, [3, 4])
     day(world, 1, [])
-    assert held(world) == {(1, "longer"): 1, (2, "z"): 1}
+    assert rows_at(world) == {(1, "longer"): 1, (2, "z"): 1}
 
 
 def test_a_file_that_goes_while_it_is_compared_is_no_withdrawal(world: World) -> None:
@@ -77,7 +77,7 @@ def test_a_file_that_goes_while_it_is_compared_is_no_withdrawal(world: World) ->
         once(world, 0, (world.landing / path).unlink)
     assert run(world, 0)["outcome"] == "nothing to do"
     day(world, 1, [])
-    assert held(world) == {(1, "x"): 1}
+    assert rows_at(world) == {(1, "x"): 1}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="who may read everything can look away")
@@ -103,9 +103,9 @@ def test_a_file_that_cannot_be_read_while_it_is_compared_is_no_bad_file(tmp_path
     finally:
         os.seteuid(0)
         path.chmod(0o644)
-    assert told(run(world, 0)) == (1, 1, 1, [3, 3])
+    assert corrections(run(world, 0)) == (1, 1, 1, [3, 3])
     day(world, 1, [])
-    assert held(world) == {(1, "y"): 1}
+    assert rows_at(world) == {(1, "y"): 1}
 
 
 @pytest.mark.parametrize("other", ["a compaction", "a collector"])
@@ -123,9 +123,9 @@ def test_what_tidies_up_beside_a_correction_does_it_no_harm(tmp_path: Path, othe
         world.store = world.truth
         steps[other]()
 
-    assert told(once(world, 0, happens)) == (1, 2, 1, [3, 4])
+    assert corrections(once(world, 0, happens)) == (1, 2, 1, [3, 4])
     day(world, 3, [])
-    assert held(world) == {(0, "b"): 1, (1, "a"): 1, (2, "a"): 1, (9, "all"): 2}
+    assert rows_at(world) == {(0, "b"): 1, (1, "a"): 1, (2, "a"): 1, (9, "all"): 2}
     assert sound(world)
 
 
@@ -133,26 +133,26 @@ def test_a_row_far_in_the_future_waits_and_its_correction_with_it(world: World) 
     """It comes with a correction, and is corrected away: what is due is drained day by day, and the rest is trimmed."""
     day(world, 0, [row(1, "x", 3)])
     world.land(0, "a", [row(1, "x", 3), row(2, "far", 9000)])
-    assert told(day(world, 0)) == (1, 0, 1, [9000, 9000])
+    assert corrections(day(world, 0)) == (1, 0, 1, [9000, 9000])
     certify(world.job(), Gate.UNSEALED)  # as its own gate does: it is in no seal's way
     for number in (1, 2):
         day(world, number, [row(number, "d", 10 * number + 1)])
         world.run(lambda job, number=number: compact(job, interval(number)))
     assert [(batch.rows, batch.first_time) for batch in world.state.ahead] == [(1, 9000)]
     world.land(0, "a", [row(1, "y", 3)])
-    assert told(day(world, 0)) == (1, 2, 1, [3, 9000])
+    assert corrections(day(world, 0)) == (1, 2, 1, [3, 9000])
     day(world, 3, [])
-    assert held(world) == {(1, "y"): 1, (1, "d"): 1, (2, "d"): 1}
+    assert rows_at(world) == {(1, "y"): 1, (1, "d"): 1, (2, "d"): 1}
     assert sound(world)
 
 
 def test_a_corrected_file_that_is_empty_says_nothing(world: World) -> None:
     day(world, 0, [row(1, "x", 3), row(2, "y", 4)])
     world.land(0, "a", [])
-    assert told(run(world, 0)) == (1, 2, 0, [3, 4])
+    assert corrections(run(world, 0)) == (1, 2, 0, [3, 4])
     assert run(world, 0)["outcome"] == "nothing to do"
     day(world, 1, [])
-    assert held(world) == {}
+    assert rows_at(world) == {}
 
 
 @pytest.mark.parametrize("policy", ["reemit", "discard"])
@@ -167,8 +167,8 @@ def test_a_file_that_is_called_otherwise_is_one_that_is_gone_and_one_that_is_new
     if policy == "discard":
         assert world.run(lambda job: replay(job))["rows"] == 2
     day(world, 1, [])
-    assert held(world) == {(1, "x"): 1, (2, "y"): 1}
-    assert held(world, event_time=3) == {(1, "x"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (2, "y"): 1}
+    assert rows_at(world, event_time=3) == {(1, "x"): 1}
 
 
 def test_a_day_that_was_never_ingested_is_ingested_and_nothing_is_missing(world: World) -> None:
@@ -178,7 +178,7 @@ def test_a_day_that_was_never_ingested_is_ingested_and_nothing_is_missing(world:
     assert without_the_gone(world, 1)["outcome"] == "applied"
     assert without_the_gone(world, 1)["outcome"] == "nothing to do"
     sealed(world, 1)
-    assert held(world) == {(1, "x"): 1}
+    assert rows_at(world) == {(1, "x"): 1}
 
 
 def test_a_landing_that_is_not_there_withdraws_nothing(world: World, tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_landing_that_is_not_there_withdraws_nothing(world: World, tmp_path: P
         without_the_gone(world, 0, yes=True)
     away.rename(world.landing)
     assert without_the_gone(world, 0)["outcome"] == "nothing to do"
-    assert held(world) == {(1, "x"): 1}
+    assert rows_at(world) == {(1, "x"): 1}
 
 
 def test_yes_without_removed_is_not_taken_in_silence(world: World) -> None:
@@ -210,16 +210,16 @@ def test_what_a_hold_keeps_is_as_it_was(tmp_path: Path) -> None:
         world.run(lambda job, number=number: compact(job, interval(number)))
     assert world.state.since == 9
     world.land(0, "a", [row(0, "b", 3)])
-    assert told(run(world, 0)) == (1, 1, 1, [9, 9])
+    assert corrections(run(world, 0)) == (1, 1, 1, [9, 9])
     day(world, 3, [])
     world.run(lambda job: compact(job, interval(3)))
-    assert held(world, 9) == {(0, "a"): 1}
-    assert held(world) == {(0, "b"): 1, (1, "a"): 1, (2, "a"): 1}
+    assert rows_at(world, 9) == {(0, "a"): 1}
+    assert rows_at(world) == {(0, "b"): 1, (1, "a"): 1, (2, "a"): 1}
     assert sound(world)
 
 
 def test_a_value_column_is_dropped_and_another_widened_between_the_readings(tmp_path: Path) -> None:
-    """Held rows say something in the dropped column, new ones nothing: rewritten at rest, and no answer changes."""
+    """Stored rows say something in the dropped column, new ones nothing: rewritten at rest, and no answer changes."""
     value = (Column("v", ColumnType.STRING, 2), Column("n", ColumnType.INT, 3))
     world = World(tmp_path, collection(Envelope.APPEND, reprocess_for=1000, value=value))
     rows = [row(1, "x", 3, n=1), row(2, "y", 4, n=2)]
@@ -229,7 +229,7 @@ def test_a_value_column_is_dropped_and_another_widened_between_the_readings(tmp_
     world.log().commit(world.head, Redefined(wide))
     assert run(world, 0)["outcome"] == "nothing to do"
     world.land(0, "a", [rows[0], rows[1] | {"n": 2.5}])
-    assert told(run(world, 0)) == (1, 2, 2, [3, 4])
+    assert corrections(run(world, 0)) == (1, 2, 2, [3, 4])
     day(world, 1, [])
     table = as_of(world.truth, world.state)
     assert sorted(zip(table["k"].to_pylist(), table["n"].to_pylist(), strict=True)) == [(1, 1.0), (2, 2.5)]
@@ -244,13 +244,13 @@ def test_a_row_is_late_as_it_was_though_the_collection_says_otherwise_by_now(tmp
     day(world, 1)
     redeclared(world, Late("reemit"))
     world.land(1, "a", [row(2, "dead", 12, 4), row(3, "z", 13)])
-    assert told(run(world, 1)) == (1, 1, 1, [13, 13])
+    assert corrections(run(world, 1)) == (1, 1, 1, [13, 13])
     day(world, 2, [row(4, "late", 22, 5)])
     redeclared(world, Late("next_window"))
     world.land(2, "a", [row(4, "late", 22, 5), row(5, "late", 23, 6)])
-    assert told(run(world, 2)) == (1, 0, 1, [6, 6])
+    assert corrections(run(world, 2)) == (1, 0, 1, [6, 6])
     day(world, 3, [])
-    assert held(world) == {(1, "x"): 1, (3, "z"): 1, (4, "late"): 1, (5, "late"): 1}
+    assert rows_at(world) == {(1, "x"): 1, (3, "z"): 1, (4, "late"): 1, (5, "late"): 1}
     assert late_rows(world.truth, world.state).discarded == 1
 
 

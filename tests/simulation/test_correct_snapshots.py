@@ -29,7 +29,7 @@ from tidemark.model.times import Run
 from tidemark.storage.sidecars import ledger
 
 pytestmark = pytest.mark.simulation
-Held = dict[str, int]
+Multiplicities = dict[str, int]
 
 
 def made(folder: Path, *, reprocess_for: int = 1000, **changes: Any) -> World:
@@ -73,13 +73,13 @@ def days(world: World, *said: str) -> World:
     return world
 
 
-def held(world: World, event_time: int | None = None, time: int | None = None) -> Held:
+def rows_at(world: World, event_time: int | None = None, time: int | None = None) -> Multiplicities:
     known = world.state.seal - 1 if time is None else time
     table = as_of(world.truth, world.state, time=known, event_time=event_time)
     return dict(zip(table["v"].to_pylist(), table["_multiplicity"].to_pylist(), strict=True))
 
 
-def told(world: World, after: int) -> list[tuple[str, int, int]]:
+def changes_after(world: World, after: int) -> list[tuple[str, int, int]]:
     """What was learned after a time: value, event time and multiplicity."""
     table = changes(world.truth, world.state, after=after)
     names = ("v", "_event_time", "diff")
@@ -101,9 +101,9 @@ def test_one_in_the_middle_is_corrected_until_the_next(world: World, step: Any) 
     done = run(world, 1, "")
     assert (done["corrected"], done["retracted"], done["added"], done["event_times"]) == (1, 1, 0, [19, 19])
     step(world)
-    assert told(world, after=29) == [("x", 19, -1), ("x", 29, 1)]
-    assert [held(world, at) for at in (8, 9, 18, 19, 28, 29)] == [{}, {"x": 1}, {"x": 1}, {}, {}, {}]
-    assert [held(world, at, time=29) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {}]
+    assert changes_after(world, after=29) == [("x", 19, -1), ("x", 29, 1)]
+    assert [rows_at(world, at) for at in (8, 9, 18, 19, 28, 29)] == [{}, {"x": 1}, {"x": 1}, {}, {}, {}]
+    assert [rows_at(world, at, time=29) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {}]
     assert run(world, 1)["outcome"] == "nothing to do"
     assert sound(world)
 
@@ -117,26 +117,26 @@ def test_the_next_one_that_is_pending_counts_from_what_is_corrected_and_another_
     run(world, 1, "")
     world.run(lambda job: quarantine(job, batch))
     drained(world)
-    assert told(world, after=19) == [("x", 19, -1)]
+    assert changes_after(world, after=19) == [("x", 19, -1)]
     run(world, 3, "y")
     land(world, 2, "")
     run(world, 2)
     drained(world, 3)
-    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {}, {}, {"y": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {}, {}, {"y": 1}]
     assert sound(world)
 
 
-def test_the_next_one_that_is_drained_in_between_is_counted_as_it_was_told(world: World) -> None:
+def test_the_next_one_that_is_drained_in_between_is_counted_as_it_was_announced(world: World) -> None:
     """The correction is committed while the next one is sealed and not drained, and comes into the trace after it."""
     days(world, "x", "x")
     run(world, 2, "xz")
     sealed(world, 2)
     run(world, 1, "")
     world.run(lambda job: drain(job, interval(2)))
-    assert held(world, 29) == {"x": 1, "z": 1}
+    assert rows_at(world, 29) == {"x": 1, "z": 1}
     drained(world)
-    assert told(world, after=29) == [("x", 19, -1), ("x", 29, 1)]
-    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {}, {"x": 1, "z": 1}]
+    assert changes_after(world, after=29) == [("x", 19, -1), ("x", 29, 1)]
+    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {}, {"x": 1, "z": 1}]
     assert sound(world)
 
 
@@ -144,10 +144,10 @@ def test_the_newest_is_corrected_and_what_comes_next_counts_from_there(world: Wo
     days(world, "x", "xx")
     run(world, 1, "xy")
     drained(world)
-    assert told(world, after=19) == [("x", 19, -1), ("y", 19, 1)]
+    assert changes_after(world, after=19) == [("x", 19, -1), ("y", 19, 1)]
     run(world, 2, "yy")
     drained(world, 2)
-    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "y": 1}, {"y": 2}]
+    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "y": 1}, {"y": 2}]
     assert sound(world)
 
 
@@ -158,7 +158,7 @@ def test_one_that_is_not_drained_yet_is_corrected_where_it_stands(world: World) 
     with pytest.raises(InvalidUsage, match=f"corrected as batch {second}; quarantine that batch first"):
         world.run(lambda job: quarantine(job, first))
     drained(world, 1)
-    assert (world.state.seal, told(world, after=9)) == (20, [("x", 19, -1), ("y", 19, 1), ("z", 19, 1)])
+    assert (world.state.seal, changes_after(world, after=9)) == (20, [("x", 19, -1), ("y", 19, 1), ("z", 19, 1)])
     assert sound(world)
 
 
@@ -167,8 +167,8 @@ def test_a_correction_of_a_correction_and_back_to_what_was_said_first(world: Wor
     for says in ("", "xyy", "yx"):
         run(world, 1, says)
         drained(world)
-        assert held(world, 19) == dict(Counter(says))
-        assert (held(world, 9), held(world, 29)) == ({"x": 1}, {"z": 1})
+        assert rows_at(world, 19) == dict(Counter(says))
+        assert (rows_at(world, 9), rows_at(world, 29)) == ({"x": 1}, {"z": 1})
     assert sound(world)
 
 
@@ -181,8 +181,8 @@ def test_several_are_corrected_in_any_order(tmp_path: Path, order: tuple[int, ..
         if one_by_one:
             drained(world)
     drained(world)
-    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"y": 1}, {}, {"x": 2}, {"z": 1}]
-    assert [held(world, at, time=39) for at in (9, 29, 39)] == [{"x": 1}, {}, {"y": 1, "z": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"y": 1}, {}, {"x": 2}, {"z": 1}]
+    assert [rows_at(world, at, time=39) for at in (9, 29, 39)] == [{"x": 1}, {}, {"y": 1, "z": 1}]
     assert sound(world)
 
 
@@ -198,14 +198,14 @@ def test_the_files_of_a_full_snapshot_come_and_go_one_by_one(world: World) -> No
     land(world, 0, None, "b")
     assert run(world, 0)["added"] == 2
     drained(world)
-    assert [held(world, at) for at in (9, 19)] == [{"x": 1, "y": 1, "z": 2}, {"q": 1}]
+    assert [rows_at(world, at) for at in (9, 19)] == [{"x": 1, "y": 1, "z": 2}, {"q": 1}]
     assert run(world, 0, removed=True)["retracted"] == 1
     drained(world)
-    assert [held(world, at) for at in (9, 19)] == [{"x": 1, "z": 2}, {"q": 1}]
+    assert [rows_at(world, at) for at in (9, 19)] == [{"x": 1, "z": 2}, {"q": 1}]
     land(world, 0, "yw", "b")
     assert run(world, 0)["added"] == 2
     drained(world)
-    assert [held(world, at) for at in (9, 19)] == [{"x": 1, "y": 1, "z": 2, "w": 1}, {"q": 1}]
+    assert [rows_at(world, at) for at in (9, 19)] == [{"x": 1, "y": 1, "z": 2, "w": 1}, {"q": 1}]
     assert sound(world)
 
 
@@ -222,8 +222,8 @@ def test_one_that_is_withdrawn_says_nothing_and_the_one_before_holds(world: Worl
     assert (done["withdrawn"], done["rows"]) == (True, 0)
     assert not {key for key in objects(world) - before if key.startswith("data/")}, "nothing is written for it"
     step(world)
-    assert told(world, after=29) == [("y", 19, -1), ("y", 29, 1)]
-    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {"z": 1}]
+    assert changes_after(world, after=29) == [("y", 19, -1), ("y", 29, 1)]
+    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {"z": 1}]
     assert run(world, 1, removed=True, yes=True)["outcome"] == "nothing to do"
     assert sound(world)
 
@@ -234,11 +234,11 @@ def test_several_that_follow_are_withdrawn_at_once_and_come_back(world: World) -
         land(world, day, None)
         run(world, day, removed=True, yes=True)
     drained(world)
-    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"x": 1}, {"x": 1}, {"w": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"x": 1}, {"x": 1}, {"w": 1}]
     run(world, 2, "zz")
     run(world, 1, "y")
     drained(world)
-    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"y": 1}, {"z": 2}, {"w": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"y": 1}, {"z": 2}, {"w": 1}]
     assert sound(world)
 
 
@@ -248,10 +248,10 @@ def test_the_first_and_the_last_are_withdrawn(world: World) -> None:
         land(world, day, None)
         run(world, day, removed=True, yes=True)
         drained(world)
-    assert [held(world, at) for at in (9, 19)] == [{}, {}]
+    assert [rows_at(world, at) for at in (9, 19)] == [{}, {}]
     run(world, 2, "y")
     drained(world, 2)
-    assert told(world, after=20) == [("x", 9, -1), ("x", 19, 1), ("y", 29, 1)] or held(world) == {"y": 1}
+    assert changes_after(world, after=20) == [("x", 9, -1), ("x", 19, 1), ("y", 29, 1)] or rows_at(world) == {"y": 1}
     assert sound(world)
 
 
@@ -261,14 +261,14 @@ def test_a_withdrawal_is_taken_out_and_put_back(world: World) -> None:
     batch = run(world, 1, removed=True, yes=True)["batch"]
     world.run(lambda job: quarantine(job, batch))
     drained(world)
-    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "y": 1}, {"z": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "y": 1}, {"z": 1}]
     again = run(world, 1, removed=True, yes=True)["batch"]
     with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
         world.run(lambda job: release(job, batch))
     world.run(lambda job: quarantine(job, again))
     world.run(lambda job: release(job, again))
     drained(world)
-    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {"z": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {"z": 1}]
     assert sound(world)
 
 
@@ -288,7 +288,7 @@ def test_a_withdrawal_the_ledger_knows_no_more_is_not_put_back_nor_taken_out(wor
     with pytest.raises(InvalidUsage, match="taken by others since; quarantine those batches first"):
         world.run(lambda job: quarantine(job, second))
     drained(world)
-    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"y": 2}, {"z": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"y": 2}, {"z": 1}]
 
 
 @pytest.mark.parametrize("says", ["", "xw"])
@@ -303,13 +303,13 @@ def test_one_that_comes_afterwards_says_what_there_was_until_the_next(world: Wor
     assert done["rows"] == len(says)
     step(world)
     expected = [("x", 19, -1), ("x", 29, 1)] if not says else [("w", 19, 1), ("w", 29, -1)]
-    assert told(world, after=29) == expected
-    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, dict(Counter(says)), {"z": 1}]
-    assert (held(world, 19, time=29), world.state.complete_below) == ({"x": 1}, 30)
+    assert changes_after(world, after=29) == expected
+    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, dict(Counter(says)), {"z": 1}]
+    assert (rows_at(world, 19, time=29), world.state.complete_below) == ({"x": 1}, 30)
     drained(world)
     run(world, 1, "q")
     drained(world)
-    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"q": 1}, {"z": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"q": 1}, {"z": 1}]
     assert sound(world)
 
 
@@ -319,12 +319,12 @@ def test_one_in_quarantine_is_read_again_after_the_seal_has_passed_it(world: Wor
     world.run(lambda job: quarantine(job, batch))
     run(world, 2, "z")
     drained(world, 2)
-    assert held(world, 19) == {"x": 1}
+    assert rows_at(world, 19) == {"x": 1}
     with pytest.raises(InvalidUsage, match=r"the seal 30 has passed .* 19; ingest its files again"):
         world.run(lambda job: release(job, batch))
     run(world, 1, "good")
     drained(world)
-    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, dict(Counter("good")), {"z": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, dict(Counter("good")), {"z": 1}]
     assert sound(world)
 
 
@@ -333,14 +333,14 @@ def test_a_correction_that_is_quarantined_was_never_made(world: World) -> None:
     batch = run(world, 1, "xq")["batch"]
     world.run(lambda job: quarantine(job, batch))
     drained(world)
-    assert held(world, 19) == {"x": 1}
+    assert rows_at(world, 19) == {"x": 1}
     again = run(world, 1)["batch"]
     with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
         world.run(lambda job: release(job, batch))
     world.run(lambda job: quarantine(job, again))
     world.run(lambda job: release(job, again))
     drained(world)
-    assert [held(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "q": 1}, {"y": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "q": 1}, {"y": 1}]
     with pytest.raises(InvalidUsage, match=r"no unsealed or quarantined batch|was drained"):
         world.run(lambda job: quarantine(job, again))
     assert sound(world)
@@ -358,12 +358,12 @@ def test_a_file_that_joined_is_taken_out_before_what_it_joined(world: World) -> 
         world.run(lambda job: release(job, second))
     assert run(world, 0)["rows"] == 2
     drained(world)
-    assert held(world) == {"x": 1, "y": 1}
+    assert rows_at(world) == {"x": 1, "y": 1}
     assert sound(world)
 
 
 def test_a_file_without_rows_that_joined_is_taken_out_with_what_it_joined(world: World) -> None:
-    """Found by the machine: it has no batch of its own, and was counted when nothing was told any more."""
+    """Found by the machine: it has no batch of its own, and was counted when nothing was announced any more."""
     first = run(world, 0, "x")["batch"]
     land(world, 0, "", "b")
     assert run(world, 0)["batch"] is None
@@ -371,7 +371,7 @@ def test_a_file_without_rows_that_joined_is_taken_out_with_what_it_joined(world:
     land(world, 0, None, "a")
     assert run(world, 0)["files"] == 1
     drained(world)
-    assert (held(world), list(world.state.told)) == ({}, [9])
+    assert (rows_at(world), list(world.state.told)) == ({}, [9])
     assert sound(world)
 
 
@@ -395,7 +395,7 @@ def test_a_correction_that_cannot_be_decoded_leaves_what_was_said(world: World) 
         run(world, 0)
     run(world, 0, "z")
     drained(world)
-    assert [held(world, at) for at in (9, 19)] == [{"z": 1}, {"y": 1}]
+    assert [rows_at(world, at) for at in (9, 19)] == [{"z": 1}, {"y": 1}]
 
 
 def test_what_is_beyond_reprocess_for_is_refused_with_the_instant_it_begins_at(tmp_path: Path) -> None:
@@ -411,7 +411,7 @@ def test_what_is_beyond_reprocess_for_is_refused_with_the_instant_it_begins_at(t
     land(world, 2, "zz")
     run(world, 2)
     drained(world)
-    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"y": 1}, {"z": 2}, {"w": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"y": 1}, {"z": 2}, {"w": 1}]
 
 
 def test_of_full_snapshots_at_regular_times_one_run_is_kept_and_no_more_than_may_be_corrected(tmp_path: Path) -> None:
@@ -434,7 +434,7 @@ def test_retention_stays_below_what_may_be_corrected(tmp_path: Path) -> None:
     world.run(lambda job: compact(job, interval(3)))
     drained(world)
     world.run(lambda job: compact(job, interval(3)))
-    assert [held(world, at) for at in (19, 29, 39)] == [{"b": 1}, {"c": 1, "x": 1}, {}]
+    assert [rows_at(world, at) for at in (19, 29, 39)] == [{"b": 1}, {"c": 1, "x": 1}, {}]
     assert sound(world)
 
 
@@ -446,7 +446,7 @@ def test_what_is_kept_to_correct_by_is_collected_with_its_interval(tmp_path: Pat
     run(world, 3, "")
     drained(world)
     collect(world.job(), keep=0, graces=AT_ONCE)
-    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"a": 1}, {"b": 1}, {"c": 1, "x": 1}, {}]
+    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"a": 1}, {"b": 1}, {"c": 1, "x": 1}, {}]
     assert sound(world)
 
 
@@ -463,14 +463,14 @@ def test_reprocess_for_is_lowered_while_a_correction_waits(world: World) -> None
     world.run(lambda job: compact(job, interval(2)))
     run(world, 3, "w")
     drained(world, 3)
-    assert [held(world, at) for at in (9, 19, 29, 39)] == [{"q": 1}, {"y": 1}, {"z": 1}, {"w": 1}]
+    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"q": 1}, {"y": 1}, {"z": 1}, {"w": 1}]
     assert world.state.told.runs == ()
     land(world, 1, "yy")
     with pytest.raises(InvalidUsage, match="changed after it was ingested"):
         run(world, 1)
 
 
-def test_what_was_told_before_reprocess_for_was_declared_is_not_corrected(tmp_path: Path) -> None:
+def test_what_was_announced_before_reprocess_for_was_declared_is_not_corrected(tmp_path: Path) -> None:
     world = days(made(tmp_path, reprocess_for=0), "x", "y")
     log = world.log()
     log.commit(log.load(), Redefined(relanded(world.collection, reprocess_for=1000)))
@@ -484,7 +484,7 @@ def test_what_was_told_before_reprocess_for_was_declared_is_not_corrected(tmp_pa
         drained(world, day)
     run(world, 2, "")
     drained(world)
-    assert [held(world, at) for at in (19, 29, 39)] == [{"y": 1}, {}, {"w": 1}]
+    assert [rows_at(world, at) for at in (19, 29, 39)] == [{"y": 1}, {}, {"w": 1}]
     assert sound(world)
 
 
@@ -501,7 +501,7 @@ def test_a_column_is_added_between_the_readings(world: World) -> None:
     drained(world)
     table = as_of(world.truth, world.state, time=world.state.seal - 1, event_time=9)
     assert sorted(zip(table["v"].to_pylist(), table["w"].to_pylist(), strict=True), key=str) == [("x", 7), ("x", None)]
-    assert held(world, 19) == {"y": 1}
+    assert rows_at(world, 19) == {"y": 1}
     assert sound(world)
 
 
@@ -522,7 +522,7 @@ def dies_at(folder: Path, at: int, lost: bool) -> bool:
     world.store = world.truth
     drained(world)
     expected = [dict(Counter(says)) for says in ("xq", "xq", "w", "z")]
-    assert [held(world, when) for when in (9, 19, 29, 39)] == expected
+    assert [rows_at(world, when) for when in (9, 19, 29, 39)] == expected
     assert sound(world)
     return store.fired is not None
 

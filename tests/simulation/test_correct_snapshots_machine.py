@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from simulation.waiting import Held as Waiting
-from simulation.waiting import HoldingLog
+from simulation.waiting import HoldingLog, Waiting
 from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import World, certify, collection, interval
@@ -39,8 +38,8 @@ pytestmark = pytest.mark.simulation
 
 DAYS = 5
 STEPS = 90
-Held = Counter[tuple[int, str]]
-Files = dict[str, Held]
+Multiplicities = Counter[tuple[int, str]]
+Files = dict[str, Multiplicities]
 
 
 @dataclass
@@ -50,7 +49,7 @@ class Event:
     day: int
     known: int
     effect: str
-    files: dict[str, Held | None]
+    files: dict[str, Multiplicities | None]
     silent: set[tuple[int, str]] = field(default_factory=set)
 
 
@@ -61,7 +60,7 @@ class Oracle:
     events: dict[str, Event] = field(default_factory=dict)
     out: dict[str, Event] = field(default_factory=dict)
     silent: set[tuple[int, str]] = field(default_factory=set)
-    told: list[tuple[int, int, Held]] = field(default_factory=list)
+    answers: list[tuple[int, int, Multiplicities]] = field(default_factory=list)
 
     def says(self, day: int, time: int) -> Files | None:
         """The files that count of a day as known at a time; None: it says nothing."""
@@ -69,7 +68,7 @@ class Oracle:
         for event in sorted(self.events.values(), key=lambda event: event.known):
             if event.day != day or event.known > time:
                 continue
-            if event.effect == "told":
+            if event.effect == "announced":
                 files = {name: rows for name, rows in event.files.items() if rows is not None}
             elif event.effect == "withdrawn":
                 files = None
@@ -79,7 +78,7 @@ class Oracle:
                 files = {name: rows for name, rows in changed.items() if rows is not None}
         return files
 
-    def held(self, time: int, event_time: int) -> Held:
+    def rows_at(self, time: int, event_time: int) -> Multiplicities:
         for day in reversed(range(DAYS)):
             files = self.says(day, time)
             if 10 * day + 9 <= event_time and files is not None:
@@ -121,11 +120,13 @@ class Machine:
         known = max(10 * day + 9, self.world.state.seal)
         listed, files = self.listed(day), self.oracle.says(day, 10**6)
         if files is None:
-            return Event(day, known, "told", dict(listed)) if listed else None
+            return Event(day, known, "announced", dict(listed)) if listed else None
         silent = {name for of, name in self.oracle.silent if of == day}
         if removed and not listed and (files or silent):
             return Event(day, known, "withdrawn", {})
-        changed: dict[str, Held | None] = {n: rows for n, rows in listed.items() if files.get(n, Counter()) != rows}
+        changed: dict[str, Multiplicities | None] = {
+            n: rows for n, rows in listed.items() if files.get(n, Counter()) != rows
+        }
         if removed:
             changed |= {name: None for name, rows in files.items() if name not in listed and rows}
         return Event(day, known, "corrected", changed) if changed else None
@@ -163,9 +164,11 @@ class Machine:
             (batch,) = made
             self.oracle.events[batch] = event
             self.done[
-                "told afterwards" if event.effect == "told" and event.known > 10 * event.day + 9 else event.effect
+                "announced afterwards"
+                if event.effect == "announced" and event.known > 10 * event.day + 9
+                else event.effect
             ] += 1
-            if event.effect == "told":
+            if event.effect == "announced":
                 self.oracle.silent -= {(event.day, name) for name in event.files}
 
     def named(self) -> set[str]:
@@ -183,13 +186,13 @@ class Machine:
         except InvalidUsage:
             return
         except Waiting as waiting:
-            held = waiting
+            ready = waiting
         for _ in range(self.chance.choice([1, 1, 2])):
             self.chance.choice([self.quarantine, self.release, self.seal, self.drain, self.compact, self.rerun])()
         before = self.named()
         outcome: Any = None
         with suppress(Fenced):  # the day was run again meanwhile, by a newer attempt
-            outcome = self.world.log().commit(held.head, held.change)
+            outcome = self.world.log().commit(ready.head, ready.change)
         if isinstance(outcome, Committed):
             self.world.forget()
             self.quiet(day, removed)
@@ -232,10 +235,10 @@ class Machine:
             return
         self.done["taken out"] += 1
         event = self.oracle.out[batch] = self.oracle.events.pop(batch)
-        if event.effect == "told":
+        if event.effect == "announced":
             event.silent = {each for each in self.oracle.silent if each[0] == event.day}
             self.oracle.silent -= event.silent
-        self.oracle.told = [told for told in self.oracle.told if told[0] < self.world.state.trace_upper]
+        self.oracle.answers = [answer for answer in self.oracle.answers if answer[0] < self.world.state.trace_upper]
 
     def release(self) -> None:
         out = sorted(self.oracle.out)
@@ -250,7 +253,7 @@ class Machine:
         self.done["put back"] += 1
         event = self.oracle.events[batch] = self.oracle.out.pop(batch)
         self.oracle.silent |= event.silent
-        self.oracle.told = [told for told in self.oracle.told if told[0] < self.world.state.trace_upper]
+        self.oracle.answers = [answer for answer in self.oracle.answers if answer[0] < self.world.state.trace_upper]
 
     def compact(self) -> None:
         self.attempted(lambda job: compact(job, interval(0)))
@@ -263,20 +266,20 @@ class Machine:
         self.chance.choice([*others, *2 * [self.seal, self.land], *4 * [self.rerun]])()
 
     def check(self) -> None:
-        """What is known now is what the files say, at some event times; what was known before is as it was told."""
+        """What is known now is what the files say, at some event times; what was known before is as it was answered."""
         state = self.world.state
         time, since = state.seal - 1, max(state.since, 0)
         for event_time in sorted({self.chance.randrange(10 * DAYS), time}):
             if time >= since and event_time >= since:
-                expected = self.oracle.held(time, event_time)
+                expected = self.oracle.rows_at(time, event_time)
                 assert self.answer(time, event_time) == expected, (time, event_time)
-                self.oracle.told.append((time, event_time, expected))
-        told = [told for told in self.oracle.told if min(told[:2]) >= since]
-        if told:
-            known, event_time, expected = self.chance.choice(told)
+                self.oracle.answers.append((time, event_time, expected))
+        answers = [answer for answer in self.oracle.answers if min(answer[:2]) >= since]
+        if answers:
+            known, event_time, expected = self.chance.choice(answers)
             assert self.answer(known, event_time) == expected, ("as known before", known, event_time)
 
-    def answer(self, time: int, event_time: int) -> Held:
+    def answer(self, time: int, event_time: int) -> Multiplicities:
         table = as_of(self.world.truth, self.world.state, time=time, event_time=event_time)
         names = ("k", "v", "_multiplicity")
         cells = zip(*(table[name].to_pylist() for name in names), strict=True)
@@ -302,6 +305,15 @@ def test_the_collection_is_what_its_files_say(tmp_path: Path, reach: int, retent
             machine.drain()
         machine.check()
         assert verify(machine.world.job(), data=True).findings == ()
-    wanted = ["told", "told afterwards", "corrected", "withdrawn", "taken out", "put back", "died", "planned again"]
+    wanted = [
+        "announced",
+        "announced afterwards",
+        "corrected",
+        "withdrawn",
+        "taken out",
+        "put back",
+        "died",
+        "planned again",
+    ]
     assert min(done[what] for what in [*wanted, "committed after others"]) > 0, done
     assert (done["refused"] > 0) == (reach < 10 * DAYS), done

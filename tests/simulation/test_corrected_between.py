@@ -1,4 +1,4 @@
-"""What is told of corrections to who follows a collection: those learned in a span, and no others."""
+"""The corrections that are reported to who follows a collection: those learned in a span, and no others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def published(world: World, day: int) -> tuple[int, int]:
     return lower, world.state.trace_upper
 
 
-def told(world: World, span: tuple[int, int]) -> CorrectedRows:
+def corrections(world: World, span: tuple[int, int]) -> CorrectedRows:
     return corrected_between(world.log(), *span)
 
 
@@ -61,14 +61,14 @@ def test_each_span_tells_its_own_corrections_and_no_ordinary_rows(world: World) 
     run(world, 1, [])
     fourth = published(world, 1)
     assert third == (20, 21)
-    assert [told(world, span) for span in (first, second, third, fourth)] == [
+    assert [corrections(world, span) for span in (first, second, third, fourth)] == [
         NOTHING,
         NOTHING,
         CorrectedRows(1, 1, 2, (4, 8)),
         CorrectedRows(1, 1, 0, (13, 13)),
     ]
-    assert told(world, (20, 22)) == CorrectedRows(2, 2, 2, (4, 13))
-    assert told(world, (20, 22)).words == (
+    assert corrections(world, (20, 22)) == CorrectedRows(2, 2, 2, (4, 13))
+    assert corrections(world, (20, 22)).words == (
         "2 files corrected, 2 rows retracted and 2 added, "
         "happened 1970-01-01T00:00:00.000004Z to 1970-01-01T00:00:00.000013Z"
     )
@@ -78,17 +78,17 @@ def test_each_span_tells_its_own_corrections_and_no_ordinary_rows(world: World) 
     }
 
 
-def test_a_correction_that_was_taken_out_is_not_told_and_one_put_back_is(world: World) -> None:
+def test_a_correction_that_was_taken_out_is_not_reported_and_one_put_back_is(world: World) -> None:
     run(world, 0, [row(1, 3)])
     published(world, 0)
     run(world, 0, [row(1, 3, "b")])
     batch = world.state.pending[-1].id
     quarantine(world.job(), batch)
     run(world, 0, [row(1, 3), row(5, 5)])
-    assert told(world, (10, 11)) == CorrectedRows(1, 0, 1, (5, 5))
+    assert corrections(world, (10, 11)) == CorrectedRows(1, 0, 1, (5, 5))
     quarantine(world.job(), world.state.pending[-1].id)
     release(world.job(), batch)
-    assert told(world, (10, 11)) == CorrectedRows(1, 1, 1, (3, 3))
+    assert corrections(world, (10, 11)) == CorrectedRows(1, 1, 1, (3, 3))
 
 
 def test_a_seal_that_asked_for_more_and_moved_nothing_hides_no_correction(world: World) -> None:
@@ -102,7 +102,7 @@ def test_a_seal_that_asked_for_more_and_moved_nothing_hides_no_correction(world:
     world.run(lambda job: seal(job, interval(2)))
     assert (world.state.seal, world.state.requested_seal) == (10, 30)
     release(world.job(), batch)
-    assert told(world, published(world, 0)) == CorrectedRows(1, 1, 1, (3, 3))
+    assert corrections(world, published(world, 0)) == CorrectedRows(1, 1, 1, (3, 3))
 
 
 def test_other_bytes_that_say_the_same_are_nothing_to_tell(world: World) -> None:
@@ -112,17 +112,17 @@ def test_other_bytes_that_say_the_same_are_nothing_to_tell(world: World) -> None
     done = run(world, 0, rows[::-1])
     assert done["changed"] == "nothing changed, 1 file holds other bytes and says the same"
     run(world, 1, [row(3, 13)])
-    assert told(world, published(world, 1)) == NOTHING
+    assert corrections(world, published(world, 1)) == NOTHING
 
 
-def test_a_new_file_of_a_day_that_had_been_read_is_told_by_the_run(world: World) -> None:
+def test_a_new_file_of_a_day_that_had_been_read_is_reported_by_the_run(world: World) -> None:
     assert "changed" not in run(world, 0, [row(1, 3)])
     published(world, 0)
     done = run(world, 0, [row(7, 5)], name="b")
     assert done["changed"] == "1 new file, happened 1970-01-01T00:00:00.000005Z"
 
 
-def test_a_full_snapshot_that_is_withdrawn_is_told_as_the_rows_it_had(tmp_path: Path) -> None:
+def test_a_full_snapshot_that_is_withdrawn_is_reported_as_the_rows_it_had(tmp_path: Path) -> None:
     world = World(tmp_path, collection(Envelope.SNAPSHOT, reprocess_for=1000))
     for day in range(2):
         world.land(day, "a", [{"k": 1, "v": "a"}, {"k": 2, "v": "b"}])
@@ -132,6 +132,6 @@ def test_a_full_snapshot_that_is_withdrawn_is_told_as_the_rows_it_had(tmp_path: 
     asked = {"landing_root": str(world.landing), "removed": True, "yes": True}
     batch = world.run(lambda job: ingest(job, interval(0), **asked))["batch"]
     span = published(world, 0)
-    assert told(world, span) == CorrectedRows(1, 2, 0, (9, 9))
+    assert corrections(world, span) == CorrectedRows(1, 2, 0, (9, 9))
     assert world.state.told == world.state.told.remove(9)
     assert batch

@@ -47,7 +47,7 @@ def sealed(world: World, day: int) -> None:
     world.run(lambda job: drain(job, interval(day)))
 
 
-def held(world: World, time: int) -> list[tuple[Any, ...]]:
+def rows_at(world: World, time: int) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in as_of(world.truth, world.state, time=time).to_pylist()), key=repr)
 
 
@@ -77,14 +77,19 @@ def test_any_cuts_give_what_one_reading_at_the_end_gives(tmp_path: Path, envelop
     assert cut.state.totals.rows_ingested == once.state.totals.rows_ingested
     assert cut.state.totals.rows_late_applied == once.state.totals.rows_late_applied
     for time in range(end):
-        assert held(cut, time) == held(once, time), f"as of {time}"
+        assert rows_at(cut, time) == rows_at(once, time), f"as of {time}"
 
 
 def test_a_cut_completes_nothing_and_the_reason_is_recorded(tmp_path: Path) -> None:
     world = made(tmp_path)
     world.land(0, "a", [row(1, "a", 3)])
-    told = world.run(take(world, 0, COUNT))
-    assert (told["rows"], told["files"], told["cut"]["reason"], told["cut"]["also"]) == (1, 1, "count", ["bytes"])
+    report = world.run(take(world, 0, COUNT))
+    assert (report["rows"], report["files"], report["cut"]["reason"], report["cut"]["also"]) == (
+        1,
+        1,
+        "count",
+        ["bytes"],
+    )
     sealed(world, 0)
     assert (world.state.complete_below, world.state.ingested.members) == (0, ())
     world.land(0, "b", [row(2, "b", 4)])
@@ -140,7 +145,7 @@ def test_a_wrong_file_stops_its_own_cut_once_and_then_the_reading_at_the_end(tmp
     assert world.state.totals.rows_ingested == 2
 
 
-def test_a_file_that_went_on_growing_is_told_by_the_reading_at_the_end_or_corrected_there(tmp_path: Path) -> None:
+def test_a_file_that_went_on_growing_is_reported_by_the_reading_at_the_end_or_corrected_there(tmp_path: Path) -> None:
     for reprocess_for in (0, 10 * DAY):
         world = made(tmp_path / str(reprocess_for), reprocess_for=reprocess_for)
         world.land(0, "a", [row(1, "a", 3)])
@@ -153,7 +158,7 @@ def test_a_file_that_went_on_growing_is_told_by_the_reading_at_the_end_or_correc
             continue
         assert world.run(take(world))["corrected"] == 1
         sealed(world, 0)
-        assert len(held(world, DAY - 1)) == 2
+        assert len(rows_at(world, DAY - 1)) == 2
 
 
 def test_a_file_that_vanished_between_cuts_stays_counted(tmp_path: Path) -> None:
@@ -164,7 +169,7 @@ def test_a_file_that_vanished_between_cuts_stays_counted(tmp_path: Path) -> None
     assert world.run(take(world, 0, COUNT))["outcome"] == "nothing to do"
     assert world.run(take(world))["rows"] == 0
     sealed(world, 0)
-    assert len(held(world, DAY - 1)) == 1
+    assert len(rows_at(world, DAY - 1)) == 1
 
 
 @pytest.mark.parametrize("cut", [COUNT, None])
@@ -186,7 +191,7 @@ def test_a_file_that_vanishes_after_it_was_listed_is_as_if_it_had_not_landed(
     assert world.run(take(world, 0, cut))["outcome"] == "nothing to do"
     world.run(take(world))
     sealed(world, 0)
-    assert len(held(world, DAY - 1)) == 1
+    assert len(rows_at(world, DAY - 1)) == 1
 
 
 def test_what_is_one_whole_is_not_cut(tmp_path: Path) -> None:
@@ -206,7 +211,7 @@ def test_a_cut_killed_at_any_call_counts_each_file_once(tmp_path: Path) -> None:
         world.land(0, "b", [row(2, "b", 4)])
         world.run(take(world))
         sealed(world, 0)
-        assert len(held(world, DAY - 1)) == 2
+        assert len(rows_at(world, DAY - 1)) == 2
         if faulty.fired is None:
             break
     assert nth > 8
@@ -231,4 +236,4 @@ def test_a_cut_and_the_reading_at_the_end_at_once(tmp_path: Path, name: str, aft
     assert world.state.totals.rows_ingested == 2
     assert len(list(ledger.entries(world.truth, world.state.ledger))) == 2
     sealed(world, 0)
-    assert len(held(world, DAY - 1)) == 2
+    assert len(rows_at(world, DAY - 1)) == 2

@@ -55,11 +55,11 @@ def of_table(table: pa.Table) -> Counter[Any]:
 
 
 def as_a_table(opened: OpenCollection) -> pa.Table:
-    """What `as_of` answers, each row as often as it is held: what a dataset is compared with."""
-    held = opened.as_of().to_arrow()
-    times = held["_multiplicity"].to_pylist()
+    """What `as_of` answers, each row as often as its multiplicity says: what a dataset is compared with."""
+    table = opened.as_of().to_arrow()
+    times = table["_multiplicity"].to_pylist()
     places = [place for place, count in enumerate(times) for _ in range(count)]
-    return held.drop_columns(["_multiplicity"]).take(pa.array(places, pa.int64()))
+    return table.drop_columns(["_multiplicity"]).take(pa.array(places, pa.int64()))
 
 
 def filters(dice: random.Random) -> Iterable[pc.Expression]:
@@ -91,9 +91,9 @@ def test_every_version_gives_the_rows_of_as_of(
     dice = random.Random(seed)
     for opened in History(tmp_path, envelope, seed, layout).versions():
         counts = opened.dataset(multiplicity=True)
-        held = opened.as_of().to_arrow()
-        assert sums(counts.to_table()) == sums(held)
-        if min(held["_multiplicity"].to_pylist(), default=1) < 0:
+        answer = opened.as_of().to_arrow()
+        assert sums(counts.to_table()) == sums(answer)
+        if min(answer["_multiplicity"].to_pylist(), default=1) < 0:
             with pytest.raises(InvalidUsage, match="which no table can show; read it with its multiplicity"):
                 opened.dataset().to_table()
             continue
@@ -110,7 +110,7 @@ def test_every_version_gives_the_rows_of_as_of(
 
 
 def sums(table: pa.Table) -> Counter[Any]:
-    """How often each row is held."""
+    """The multiplicity of each row."""
     found: Counter[Any] = Counter()
     for *row, count in zip(*(column.to_pylist() for column in table.columns), strict=True):
         found[tuple(row)] += count
@@ -254,7 +254,7 @@ def test_all_rows_of_a_bag_are_read_as_they_are(tmp_path: Path, monkeypatch: pyt
     assert sorted(dataset.to_table()["v"].to_pylist()) == sorted(row["v"] for row in rows)
 
 
-def test_a_row_that_is_held_often_comes_as_often_in_bounded_batches(tmp_path: Path) -> None:
+def test_a_row_of_a_high_multiplicity_comes_as_often_in_bounded_batches(tmp_path: Path) -> None:
     rows = [{"k": 1, "v": "same", "t": 1, "e": 1}] * 100 + [{"k": 2, "v": "other", "t": 1, "e": 1}]
     dataset = loaded(tmp_path, "often", rows).dataset()
     assert Counter(dataset.to_table()["v"].to_pylist()) == {"same": 100, "other": 1}

@@ -55,12 +55,12 @@ def sea(tmp_path: Path) -> Sea:
 def test_it_is_what_its_definition_says_day_by_day(sea: Sea, select: str, mode: Mode) -> None:
     sea.add(derived("d", select))
     sea.ingest("tides", 0, ("a", FIRST))
-    told = sea.correct("d")
-    assert (told["outcome"], told["mode"], told["why"]) == ("applied", "whole", "first build")
+    report = sea.correct("d")
+    assert (report["outcome"], report["mode"], report["why"]) == ("applied", "whole", "first build")
     assert sea.worlds["d"].state.complete_below == 10
     sea.ingest("tides", 1, ("a", SECOND))
-    told = sea.correct("d")
-    assert told["mode"] == mode
+    report = sea.correct("d")
+    assert report["mode"] == mode
     assert sea.law("d") == 2
     assert [computed.mode for computed in sea.asked] == [Mode.WHOLE, mode]
 
@@ -104,8 +104,8 @@ def test_a_quiet_day_moves_the_frontier_and_computes_nothing(sea: Sea) -> None:
     sea.ingest("tides", 0, ("a", FIRST))
     sea.correct("d")
     sea.ingest("tides", 1)
-    told = sea.correct("d")
-    assert (told["outcome"], told["complete_below"], told["batches"], len(sea.asked)) == ("applied", 20, [], 1)
+    report = sea.correct("d")
+    assert (report["outcome"], report["complete_below"], report["batches"], len(sea.asked)) == ("applied", 20, [], 1)
     assert sea.law("d") == 2
 
 
@@ -137,7 +137,7 @@ def test_whatever_call_fails_the_step_again_ends_as_if_none_had(sea: Sea, after:
 
     def ended() -> list[Any]:
         state, input = sea.worlds["d"].state, sea.worlds["tides"].state
-        return [sea.held("d", 100), state.consumed.upper, [h.since for h in input.holds], len(state.unsealed)]
+        return [sea.rows_as_of("d", 100), state.consumed.upper, [h.since for h in input.holds], len(state.unsealed)]
 
     def ran(fault: Fault | None) -> FaultyStore:
         together = FaultyStore(sea.worlds["d"].truth, fault)
@@ -173,9 +173,9 @@ def test_two_runs_side_by_side_end_as_one(sea: Sea) -> None:
         others.append(sea.run("d", correct))
 
     world.store = InterruptedStore(world.truth, "close_output", meanwhile, after=True)
-    told = sea.run("d", correct)
+    report = sea.run("d", correct)
     assert others[0]["outcome"] == "applied"
-    assert told["outcome"] == "nothing to do"
+    assert report["outcome"] == "nothing to do"
     assert len(world.state.unsealed) == len(world.state.consumptions) == 1
     sea.correct("d")
     assert sea.law("d") == 1
@@ -187,12 +187,12 @@ def test_late_rows_settle_in_what_is_derived_of_them(sea: Sea) -> None:
     sea.ingest("tides", 0, ("a", FIRST))
     sea.ingest("tides", 1, ("a", SECOND))
     sea.correct("d")
-    was = sea.held("d", 19)
+    was = sea.rows_as_of("d", 19)
     sea.ingest("tides", 1, ("late", [row(7, "b", 15, 2)]))
     assert sea.worlds["tides"].state.seal == 21
     sea.correct("d")
-    assert sea.held("d", 19) == was
-    assert sea.held("d", 20)["b", 4, 17, 7] == 1
+    assert sea.rows_as_of("d", 19) == was
+    assert sea.rows_as_of("d", 20)["b", 4, 17, 7] == 1
     assert sea.law("d") == 2
 
 
@@ -204,8 +204,8 @@ def test_a_kill_between_a_commit_and_its_seal_counts_nothing_twice(sea: Sea) -> 
     sea.correct("d", until="correct")
     sea.ingest("tides", 2, ("a", [row(1, "a", 22)]))
     sea.correct("d")
-    assert sea.held("d", 19) == {("a", 1, 5): 1}
-    assert sea.held("d", 29) == {("a", 2, 6): 1}
+    assert sea.rows_as_of("d", 19) == {("a", 1, 5): 1}
+    assert sea.rows_as_of("d", 29) == {("a", 2, 6): 1}
     assert sea.law("d") == 2
 
 
@@ -221,9 +221,9 @@ def test_with_history_a_first_build_stops_at_each_of_its_frontiers(sea: Sea) -> 
     sea.add(derived("d", COUNTS, history=10))
     for day in range(3):
         sea.ingest("tides", day, ("a", [row(day, "a", day * 10 + 1)]))
-    told = sea.correct("d")
-    assert told["commits"] == 3
-    assert [held.complete_below for held in sea.worlds["d"].state.consumptions] == [10, 20, 30]
+    report = sea.correct("d")
+    assert report["commits"] == 3
+    assert [one.complete_below for one in sea.worlds["d"].state.consumptions] == [10, 20, 30]
     assert sea.law("d") == 3
 
 
@@ -232,35 +232,35 @@ class TestSeveralInputs:
         sea.landed("moons")
         sea.add(derived("d", JOINED))
         sea.ingest("tides", 0, ("a", [row(1, "a", 3)]))
-        told = sea.correct("d", until="correct")
-        assert (told["outcome"], told["waits_for"]) == ("waits", "moons")
+        report = sea.correct("d", until="correct")
+        assert (report["outcome"], report["waits_for"]) == ("waits", "moons")
         sea.ingest("moons", 0, ("a", [row(1, "x", 3), row(2, "y", 3)]))
         sea.ingest("tides", 1, ("a", [row(2, "b", 13)]))
         assert sea.correct("d")["complete_below"] == 10
-        assert sea.held("d", 9) == {(1, "a", "x"): 1}
+        assert sea.rows_as_of("d", 9) == {(1, "a", "x"): 1}
         sea.ingest("moons", 1)
-        told = sea.correct("d")
-        assert (told["mode"], sea.held("d", 19)) == ("by_key", {(1, "a", "x"): 1, (2, "b", "y"): 1})
+        report = sea.correct("d")
+        assert (report["mode"], sea.rows_as_of("d", 19)) == ("by_key", {(1, "a", "x"): 1, (2, "b", "y"): 1})
         assert sea.law("d") == 2
 
     def test_an_input_that_was_never_created_is_named(self, sea: Sea) -> None:
         sea.add(derived("d", JOINED))
         sea.ingest("tides", 0, ("a", FIRST))
-        told = sea.correct("d", until="correct")
-        assert (told["outcome"], told["waits_for"]) == ("waits", "moons")
-        assert "never created" in told["waits"]
+        report = sea.correct("d", until="correct")
+        assert (report["outcome"], report["waits_for"]) == ("waits", "moons")
+        assert "never created" in report["waits"]
 
     def test_what_is_beyond_the_time_asked_for_is_left(self, sea: Sea) -> None:
         sea.add(derived("d", COUNTS))
         for day in range(3):
             sea.ingest("tides", day, ("a", [row(day, "a", day * 10 + 1)]))
-        told = sea.worlds["d"].run(lambda job: correct(sea.joined(job), until=20))
-        assert (told["complete_below"], sea.law("d")) == (20, 1)
-        told = sea.worlds["d"].run(lambda job: correct(sea.joined(job), until=50))
-        assert (told["complete_below"], told["waits_for"], told["unfinished"]) == (30, "tides", True)
+        report = sea.worlds["d"].run(lambda job: correct(sea.joined(job), until=20))
+        assert (report["complete_below"], sea.law("d")) == (20, 1)
+        report = sea.worlds["d"].run(lambda job: correct(sea.joined(job), until=50))
+        assert (report["complete_below"], report["waits_for"], report["unfinished"]) == (30, "tides", True)
         sea.correct("d")
-        told = sea.worlds["d"].run(lambda job: correct(sea.joined(job), until=50))
-        assert (told["waits_for"], told["unfinished"]) == ("tides", False)
+        report = sea.worlds["d"].run(lambda job: correct(sea.joined(job), until=50))
+        assert (report["waits_for"], report["unfinished"]) == ("tides", False)
 
 
 class TestDiamonds:
@@ -278,12 +278,12 @@ class TestDiamonds:
             diamond.correct(name)
         diamond.ingest("tides", 0, ("late", [row(9, "b", 5, 4)]))
         diamond.correct("counts")
-        told = diamond.correct("met")
-        assert (told["outcome"], told.get("waits_for")) in (("waits", "big"), ("nothing to do", None))
+        report = diamond.correct("met")
+        assert (report["outcome"], report.get("waits_for")) in (("waits", "big"), ("nothing to do", None))
         diamond.correct("big")
         assert diamond.correct("met")["outcome"] == "applied"
         assert diamond.law("met") == 2
-        assert diamond.held("met", 100)[9, "b", 3] == 1
+        assert diamond.rows_as_of("met", 100)[9, "b", 3] == 1
 
     def test_arms_of_other_speeds_meet_where_both_have_been(self, diamond: Sea) -> None:
         diamond.ingest("tides", 0, ("a", FIRST))
@@ -319,9 +319,9 @@ class TestHolds:
         sea.clock.now += 10
         log = sea.log("tides")
         log.commit(log.load(), CompactionAllowed(19, (), int(log.wall() * 1_000_000)))
-        told = sea.correct("d")
-        assert told["mode"] == "whole"
-        assert "merged below" in told["why"]
+        report = sea.correct("d")
+        assert report["mode"] == "whole"
+        assert "merged below" in report["why"]
         assert sea.law("d") == 1
         sea.ingest("tides", 2, ("a", [row(6, "b", 25)]))
         assert sea.correct("d")["mode"] == "by_key"
@@ -345,23 +345,28 @@ class TestChecks:
         sea.ingest("tides", 0, ("a", FIRST))
         sea.correct("d")
         assert sea.correct("d", check=True) | {"repaired": 0, "checked": True, "outcome": "nothing to do"}
-        was = sea.held("d", 100)
+        was = sea.rows_as_of("d", 100)
         lost = next(iter(was))
         write_by_hand(sea, "d", {lost: -1, (*lost[:-1], None): +2})
-        assert sea.held("d", 100) != was
-        told = sea.correct("d", check=True)
-        assert (told["outcome"], told["repaired"], told["mode"], told["why"]) == ("applied", 3, "whole", "checked")
-        assert sea.held("d", 100) == was
+        assert sea.rows_as_of("d", 100) != was
+        report = sea.correct("d", check=True)
+        assert (report["outcome"], report["repaired"], report["mode"], report["why"]) == (
+            "applied",
+            3,
+            "whole",
+            "checked",
+        )
+        assert sea.rows_as_of("d", 100) == was
         assert sea.correct("d", check=True)["repaired"] == 0
 
     def test_rows_that_are_not_due_yet_are_taken_back_at_their_time(self, sea: Sea) -> None:
         sea.add(derived("d", COUNTS))
         sea.ingest("tides", 0, ("a", FIRST))
         sea.correct("d")
-        was = sea.held("d", 9)
+        was = sea.rows_as_of("d", 9)
         write_by_hand(sea, "d", {("z", 1, 1, 1): +1}, time=500)
         sea.correct("d", check=True)
-        assert sea.held("d", 1_000) == was
+        assert sea.rows_as_of("d", 1_000) == was
 
 
 class TestValidity:
@@ -370,18 +375,24 @@ class TestValidity:
     def test_what_is_not_due_waits_ahead_and_counts_from_when_it_begins_until_it_ends(self, sea: Sea) -> None:
         sea.add(derived("d", OFFERED, validity=Validity("since", valid_for=20)))
         sea.ingest("tides", 0, ("a", [row(0, "a", 3), row(1, "b", 4), row(5, "c", 5)]))
-        told = sea.correct("d")
-        assert [batch.id for batch in sea.worlds["d"].state.ahead] == told["batches"]
-        assert [sorted(k for k, *_ in sea.held("d", at)) for at in (9, 20, 27, 35, 55)] == [[0, 1], [1], [], [5], []]
+        report = sea.correct("d")
+        assert [batch.id for batch in sea.worlds["d"].state.ahead] == report["batches"]
+        assert [sorted(k for k, *_ in sea.rows_as_of("d", at)) for at in (9, 20, 27, 35, 55)] == [
+            [0, 1],
+            [1],
+            [],
+            [5],
+            [],
+        ]
         for day in (1, 2, 3):
             sea.ingest("tides", day)
             sea.correct("d")
-        told = sea.correct("d", check=True)
-        assert (told["checked"], told["repaired"]) == (True, 0)
-        assert [sorted(k for k, *_ in sea.held("d", at)) for at in (9, 20, 27, 35)] == [[0, 1], [1], [], [5]]
+        report = sea.correct("d", check=True)
+        assert (report["checked"], report["repaired"]) == (True, 0)
+        assert [sorted(k for k, *_ in sea.rows_as_of("d", at)) for at in (9, 20, 27, 35)] == [[0, 1], [1], [], [5]]
         assert sea.law("d") == 4
 
-    def test_what_lies_ahead_was_drained_and_is_not_taken_out(self, sea: Sea) -> None:
+    def test_what_is_ahead_was_drained_and_is_not_taken_out(self, sea: Sea) -> None:
         sea.add(derived("d", OFFERED, validity=Validity("since", valid_for=20)))
         sea.ingest("tides", 0, ("a", [row(1, "b", 4), row(5, "c", 5)]))
         (batch,) = sea.correct("d")["batches"]
@@ -394,30 +405,30 @@ class TestOtherDefinitions:
         sea.add(derived("d", BIG))
         sea.ingest("tides", 0, ("a", FIRST))
         sea.correct("d")
-        was = sea.held("d", 9)
+        was = sea.rows_as_of("d", 9)
         sea.run("d", lambda job: declare_collection(job, derived("d", BIGGER)))
-        told = sea.correct("d")
-        assert (told["outcome"], told["mode"], told["why"]) == ("applied", "whole", "another definition")
-        assert sea.held("d", 9) == was
-        assert sea.held("d", 10) == {(3, "b"): 1}
+        report = sea.correct("d")
+        assert (report["outcome"], report["mode"], report["why"]) == ("applied", "whole", "another definition")
+        assert sea.rows_as_of("d", 9) == was
+        assert sea.rows_as_of("d", 10) == {(3, "b"): 1}
         assert sea.law("d") == 1
 
-    def test_a_column_that_went_and_came_back_is_computed_anew(self, sea: Sea) -> None:
+    def test_a_column_that_went_and_came_back_is_computed_again(self, sea: Sea) -> None:
         """The definition is the one that was computed last, and of the column nothing is left."""
         sea.add(derived("d", SUMS))
         sea.ingest("tides", 0, ("a", FIRST))
         sea.correct("d")
-        was = sea.held("d", 9)
+        was = sea.rows_as_of("d", 9)
         for select in (TALLIES, SUMS):
             sea.run("d", lambda job, select=select: declare_collection(job, derived("d", select)))
-        told = sea.correct("d")
-        assert (told["mode"], told["why"]) == ("whole", "it is kept in other columns")
-        assert sea.held("d", 10) == was
+        report = sea.correct("d")
+        assert (report["mode"], report["why"]) == ("whole", "it is kept in other columns")
+        assert sea.rows_as_of("d", 10) == was
         assert sea.law("d") == 1
 
 
 class TestInputsThatGetWider:
-    """Averages of whole numbers are kept in sums and grown by what changed; those of floats are computed anew. The
+    """Averages of whole numbers are kept in sums and grown by what changed; those of floats are recomputed. The
     definition gives the same columns either way."""
 
     @pytest.fixture
@@ -427,8 +438,8 @@ class TestInputsThatGetWider:
         made.add(derived("d", MEANS))
         made.ingest("tides", 0, ("a", [one | {"w": at} for at, one in enumerate(FIRST)]))
         made.correct("d")
-        held = made.worlds["tides"].state.collection
-        wider = replace(held, value=(held.value[0], replace(held.value[1], type=ColumnType.FLOAT)))
+        current = made.worlds["tides"].state.collection
+        wider = replace(current, value=(current.value[0], replace(current.value[1], type=ColumnType.FLOAT)))
         made.run("tides", lambda job: declare_collection(job, wider))
         made.ingest("tides", 1, ("a", [one | {"w": 0.5} for one in SECOND]))
         return made
@@ -444,8 +455,8 @@ class TestInputsThatGetWider:
         assert explain(job)["next"] | {"mode": "whole", "why": "it is kept in other columns"} == explain(job)["next"]
         (frontier,) = verify_definition(wide.joined(wide.worlds["d"].job())).frontiers
         assert frontier.untold.startswith("columns of its inputs changed")
-        told = wide.correct("d")
-        assert (told["mode"], told["why"]) == ("whole", "it is kept in other columns")
+        report = wide.correct("d")
+        assert (report["mode"], report["why"]) == ("whole", "it is kept in other columns")
         after = wide.worlds["d"].state.collection
         assert (after.hidden, after.columns) == ((), before.columns)
         wide.ingest("tides", 2, ("a", [row(1, "a", 22) | {"w": 7.25}]))
@@ -468,14 +479,14 @@ class TestInputsThatGetWider:
 
 
 class TestQuarantine:
-    def test_what_is_taken_out_is_computed_anew(self, sea: Sea) -> None:
+    def test_what_is_taken_out_is_computed_again(self, sea: Sea) -> None:
         sea.add(derived("d", COUNTS))
         sea.ingest("tides", 0, ("a", FIRST))
         sea.correct("d")
         sea.ingest("tides", 1, ("a", SECOND))
-        told = sea.correct("d", until="correct")
-        sea.run("d", lambda job: quarantine(job, told["batches"][0]))
-        assert sea.held("d", 100) == sea.held("d", 9)
+        report = sea.correct("d", until="correct")
+        sea.run("d", lambda job: quarantine(job, report["batches"][0]))
+        assert sea.rows_as_of("d", 100) == sea.rows_as_of("d", 9)
         sea.correct("d")
         assert sea.worlds["d"].state.consumed.upper == 21
         assert sea.law("d") == 2

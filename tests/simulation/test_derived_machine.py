@@ -13,7 +13,7 @@ derived collection holds what its definition says of its inputs as it had consum
 Of each is drawn whether its first build has a history.
 
 Runs are killed at any call, frontiers are left unsealed, batches quarantined, definitions changed, holds lost. Some
-rows of tides and moons lie days ahead. The
+rows of tides and moons are days ahead. The
 oracle is `Sea.law`: the plain definition over the inputs' rows as of the frontiers consumed; and what was recorded of a
 frontier once is looked at again at the end, so that nothing later changes it.
 """
@@ -143,10 +143,10 @@ class Machine:
         self.ran(name, until=self.chance.choice(["correct", "seal", "drain", "compact", "compact"]))
 
     def ran(self, name: str, **asked: Any) -> None:
-        told = self.sea.correct(name, check=self.chance.random() < 0.1, **asked)
-        self.happened[told["outcome"]] += 1
-        self.happened.update(told.get("modes", {}))
-        self.happened["repaired"] += told.get("repaired", 0)
+        report = self.sea.correct(name, check=self.chance.random() < 0.1, **asked)
+        self.happened[report["outcome"]] += 1
+        self.happened.update(report.get("modes", {}))
+        self.happened["repaired"] += report.get("repaired", 0)
         self.record(name)
 
     def killed(self) -> None:
@@ -173,7 +173,7 @@ class Machine:
             self.sea.run(name, lambda job: quarantine(job, batch))
         except InvalidUsage:
             return
-        kept = {held.upper for held in world.state.consumptions}
+        kept = {one.upper for one in world.state.consumptions}
         self.recorded = {at: was for at, was in self.recorded.items() if at[0] != name or at[1] in kept}
         self.happened["really taken out"] += 1
 
@@ -182,8 +182,8 @@ class Machine:
         asked = [(name, dice.choice(some)) for name, some in self.others.items() for dice in (self.before, self.chance)]
         for name, declared in asked:
             other = self.built(declared)
-            told = self.sea.run(name, lambda job, other=other: declare_collection(job, other))
-            if told["columns"]:
+            report = self.sea.run(name, lambda job, other=other: declare_collection(job, other))
+            if report["columns"]:
                 # What was recorded has a column less from now on, or one of which nothing is left.
                 self.recorded = {at: was for at, was in self.recorded.items() if at[0] != name}
                 self.happened["columns changed"] += 1
@@ -203,12 +203,12 @@ class Machine:
         """The law now; and what was recorded stays so."""
         self.sea.law(name)
         world = self.sea.worlds[name]
-        self.happened["lies ahead"] += len(world.state.ahead)
-        for held in world.state.consumptions:
-            if world.state.function.keeps(held.upper - 1):
-                now = self.sea.held(name, held.upper - 1)
-                was = self.recorded.setdefault((name, held.upper), now)
-                assert was == now, (name, held.upper)
+        self.happened["ahead"] += len(world.state.ahead)
+        for consumption in world.state.consumptions:
+            if world.state.function.keeps(consumption.upper - 1):
+                now = self.sea.rows_as_of(name, consumption.upper - 1)
+                was = self.recorded.setdefault((name, consumption.upper), now)
+                assert was == now, (name, consumption.upper)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -220,6 +220,6 @@ def test_whatever_happens_the_law_holds_at_every_frontier(tmp_path: Path, seed: 
         machine.ran(name)
     assert machine.happened["repaired"] == 0
     assert machine.happened["applied"] > 5
-    assert machine.happened["lies ahead"] > 0
+    assert machine.happened["ahead"] > 0
     if os.environ.get("SHOW"):
         print(machine.happened)

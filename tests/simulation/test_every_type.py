@@ -11,7 +11,7 @@ import pytest
 
 import tidemark
 from support.budget import budget
-from support.typed import BAD, CASES, GOOD, IN_TURN, TYPES, Typed, TypedWorld, held
+from support.typed import BAD, CASES, GOOD, IN_TURN, TYPES, Typed, TypedWorld, as_answered
 from support.world import interval
 from tidemark.airflow.web import overview
 from tidemark.airflow.web.page import collection_page
@@ -40,8 +40,12 @@ def now(world: TypedWorld) -> Counter[Any]:
 def answers(world: TypedWorld) -> None:
     """Every question that is asked of a collection has an answer that can be written down."""
     opened = tidemark.open(world.root, "tides")
-    for told in (opened.status().as_dict(), opened.late(limit=100).as_dict(), [e.as_dict() for e in opened.history()]):
-        json.dumps(told)
+    for answer in (
+        opened.status().as_dict(),
+        opened.late(limit=100).as_dict(),
+        [e.as_dict() for e in opened.history()],
+    ):
+        json.dumps(answer)
     described = overview.describe(world.root, "tides", lambda name: True)
     assert described is not None
     assert "error" not in json.loads(json.dumps(described))
@@ -86,8 +90,8 @@ def test_a_bad_file_is_set_aside(tmp_path: Path, case: Typed, file_format: Forma
     world = TypedWorld(tmp_path, case, file_format, bad_files="quarantine")
     world.put_bad(0, "a")
     world.put(0, "b", case.rows())
-    told = world.ingested()
-    assert (told["rows"], told["bad_files"]) == (len(case.numbers), 1)
+    result = world.ingested()
+    assert (result["rows"], result["bad_files"]) == (len(case.numbers), 1)
     assert world.ingested()["outcome"] == "nothing to do"
     world.moved()
     assert now(world) == case.expected(*case.numbers, file_format=file_format)
@@ -119,13 +123,13 @@ def test_late_rows_are_listed_and_replayed(tmp_path: Path, case: Typed) -> None:
     listed = opened.late(limit=10)
     assert len(listed.rows) == listed.discarded == len(case.numbers) - 1
     answers(world)
-    told = world.run(replay)
+    result = world.run(replay)
     if case.envelope is Envelope.UPSERT:
-        assert (told["rows"], told["left"]) == (0, len(case.numbers) - 1), (
+        assert (result["rows"], result["left"]) == (0, len(case.numbers) - 1), (
             "history there is merged: as if they came now"
         )
-        told = world.run(lambda job: replay(job, as_now=True))
-    assert told["rows"] == len(case.numbers) - 1
+        result = world.run(lambda job: replay(job, as_now=True))
+    assert result["rows"] == len(case.numbers) - 1
     world.moved(1)
     assert now(world) == case.expected(*case.numbers)
     answers(world)
@@ -153,9 +157,9 @@ def test_files_that_are_run_again(tmp_path: Path, case: Typed) -> None:
     world.ingested()
     world.moved()
     world.put(0, "a", [case.row(1)])
-    told = world.ingested()
-    assert (told["corrected"], told["retracted"], told["added"]) == (1, 1, 1)
-    batch = told["batch"]
+    result = world.ingested()
+    assert (result["corrected"], result["retracted"], result["added"]) == (1, 1, 1)
+    batch = result["batch"]
     world.run(lambda job: quarantine(job, batch))
     answers(world)
     world.run(lambda job: release(job, batch))
@@ -166,8 +170,8 @@ def test_files_that_are_run_again(tmp_path: Path, case: Typed) -> None:
     world.moved()
     answers(world)
     world.path(0, "a").unlink()
-    told = world.ingested(removed=True)
-    assert (told["corrected"], told["retracted"], told["added"]) == (1, 1, 0)
+    result = world.ingested(removed=True)
+    assert (result["corrected"], result["retracted"], result["added"]) == (1, 1, 0)
     world.moved()
     assert world.path(0, "b").exists()
     answers(world)
@@ -236,7 +240,7 @@ def test_every_reading_door(tmp_path: Path, case: Typed) -> None:
     for number in case.numbers:
         value = case.row(number)[name]
         found = opened.as_of(time=9, where={name: _asked(value, case)}).to_arrow().column(name).to_pylist()
-        assert found == [held(value, case.of)]
+        assert found == [as_answered(value, case.of)]
     missing = opened.as_of(time=9, where={name: [_asked(GOOD[case.of][0], case)]}, columns=[name]).to_arrow()
     assert missing.num_rows == 1
 
@@ -284,7 +288,7 @@ def test_the_table_knows_every_type() -> None:
 
 
 def _asked(value: Any, case: Typed) -> Any:
-    return held(value, case.of)
+    return as_answered(value, case.of)
 
 
 def tidemark_ingest(world: TypedWorld, job: Any) -> Any:

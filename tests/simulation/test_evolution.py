@@ -62,7 +62,7 @@ class Known:
 
 
 @dataclass
-class Told:
+class Record:
     """The columns there ever were, and of each row the cells it came with, each with the type it had then."""
 
     columns: list[Known] = field(default_factory=list)
@@ -78,8 +78,8 @@ class Told:
         return tuple(_wide(*cells.get(column.number, (column.type, None)), column.type) for column in self.live)
 
 
-def _wide(held: ValueType, cell: Any, wanted: ValueType) -> Any:
-    return cell * 86_400_000_000 if (held, wanted) == (DATE, TIMESTAMP) and cell is not None else cell
+def _wide(of: ValueType, cell: Any, wanted: ValueType) -> Any:
+    return cell * 86_400_000_000 if (of, wanted) == (DATE, TIMESTAMP) and cell is not None else cell
 
 
 def _json(of: ValueType, cell: Any) -> Any:
@@ -93,13 +93,13 @@ def _json(of: ValueType, cell: Any) -> Any:
 
 
 class Evolving:
-    """A collection whose columns change, and the oracle that is told of every row."""
+    """A collection whose columns change, and the oracle, which gets every row."""
 
     def __init__(self, folder: str, envelope: Envelope, data: st.DataObject) -> None:
         self.data, self.folder, self.numbers = data, folder, count(1)
-        self.told = Told([Known(next(self.numbers), "a", data.draw(st.sampled_from(list(CELLS))))])
+        self.record = Record([Known(next(self.numbers), "a", data.draw(st.sampled_from(list(CELLS))))])
         self.envelope = envelope
-        value = (Column("a", self.told.columns[0].type),)
+        value = (Column("a", self.record.columns[0].type),)
         self.asked = collection(envelope, value=value, live_batches=2)
         self.world = World(Path(folder), self.asked)
         self.oracle = Oracle(keyed=envelope is Envelope.UPSERT, two_times=True)
@@ -118,9 +118,9 @@ class Evolving:
             drawn = [(0, 0, 0)]
         landed, rows, snapshot = [], [], []
         for at, (key, offset, lag) in enumerate(drawn):
-            cells = {c.number: (c.type, self.data.draw(st.sampled_from(CELLS[c.type]))) for c in self.told.live}
-            self.told.cells.append(cells)
-            row = len(self.told.cells) - 1
+            cells = {c.number: (c.type, self.data.draw(st.sampled_from(CELLS[c.type]))) for c in self.record.live}
+            self.record.cells.append(cells)
+            row = len(self.record.cells) - 1
             time = self.days * DAY + offset
             happened = max(0, time + lag)
             gone, diff = (
@@ -128,7 +128,7 @@ class Evolving:
                 self.data.draw(st.sampled_from([1, 2, -1])),
             )
             landed.append(
-                {c.name: _json(*cells[c.number]) for c in self.told.live}
+                {c.name: _json(*cells[c.number]) for c in self.record.live}
                 | {"k": key, "t": time, "e": happened, "o": at, "gone": gone, "d": diff}
             )
             deleted = gone and self.envelope is Envelope.UPSERT
@@ -156,11 +156,11 @@ class Evolving:
     def evolved(self) -> None:
         """Some of the columns are changed at once, and listed in any order."""
         columns, renames = [], []
-        for column in self.told.columns:
+        for column in self.record.columns:
             kind = "keep" if column.dropped else self.data.draw(st.sampled_from(["keep", "drop", "rename", "widen"]))
             if kind == "drop":
                 column = replace(column, dropped=True)
-            free = [n for n in NAMES if n not in [c.name for c in (*self.told.columns, *columns)]]
+            free = [n for n in NAMES if n not in [c.name for c in (*self.record.columns, *columns)]]
             if kind == "rename" and free:
                 name = self.data.draw(st.sampled_from(free))
                 renames.append((column.name, name))
@@ -168,7 +168,7 @@ class Evolving:
             if kind == "widen" and column.type in WIDER:
                 column = replace(column, type=self.data.draw(st.sampled_from(WIDER[column.type])))
             columns.append(column)
-        free = [n for n in NAMES if n not in [c.name for c in (*self.told.columns, *columns)]]
+        free = [n for n in NAMES if n not in [c.name for c in (*self.record.columns, *columns)]]
         for name in self.data.draw(st.lists(st.sampled_from(free), unique=True, max_size=2)) if free else ():
             of = self.data.draw(st.sampled_from(list(CELLS)))
             columns.append(Known(next(self.numbers), name, of))
@@ -179,16 +179,16 @@ class Evolving:
         asked = replace(
             self.asked, value=tuple(Column(c.name, c.type) for c in listed), renames=tuple(renames), dropped=()
         )
-        held, new = self.told.columns, [c for c in listed if c not in self.told.columns and c.number > self.last]
+        current, new = self.record.columns, [c for c in listed if c not in self.record.columns and c.number > self.last]
         if refused := self.refused(asked):
-            narrow = [c for c, w in zip(held, columns, strict=False) if c.type is INT and w.type in (FLOAT, MONEY)]
-            large = [cells for cells in self.told.cells for c in narrow if cells.get(c.number) == (INT, 2**53 + 1)]
+            narrow = [c for c, w in zip(current, columns, strict=False) if c.type is INT and w.type in (FLOAT, MONEY)]
+            large = [cells for cells in self.record.cells for c in narrow if cells.get(c.number) == (INT, 2**53 + 1)]
             assert large, refused
             event("refused: an int that the wider type does not hold")
             return
         # New columns come behind all others, in the order listed.
-        self.told.columns = [c for c in columns if c not in new] + new
-        event("columns changed" if columns != held else "nothing changed")
+        self.record.columns = [c for c in columns if c not in new] + new
+        event("columns changed" if columns != current else "nothing changed")
         assert declare_collection(self.world.job(), asked)["outcome"] == "nothing to do"
 
     def refused(self, asked: Collection) -> str:
@@ -200,16 +200,16 @@ class Evolving:
 
     @property
     def last(self) -> int:
-        return max(column.number for column in self.told.columns)
+        return max(column.number for column in self.record.columns)
 
     # What must hold.
 
     def check_answers(self) -> None:
         state, store = self.world.state, self.world.truth
-        assert [(c.name, c.type) for c in state.collection.value] == [(c.name, c.type) for c in self.told.live]
+        assert [(c.name, c.type) for c in state.collection.value] == [(c.name, c.type) for c in self.record.live]
         if state.seal:
             for time in {state.seal - 1, self.data.draw(st.integers(0, state.seal - 1))}:
-                found, expected = self.held(as_of(store, state, time=time)), self.expected(time)
+                found, expected = self.multiplicities(as_of(store, state, time=time)), self.expected(time)
                 assert found == expected, (time, found - expected, expected - found)
             if self.envelope is not Envelope.SNAPSHOT:
                 assert self.changed(changes(store, state, after=-1)) == self.replayed().changes(-1, state.seal - 1)
@@ -229,7 +229,7 @@ class Evolving:
 
     def replayed(self) -> Oracle:
         today = Oracle(keyed=self.oracle.keyed, two_times=True)
-        value = self.told.value
+        value = self.record.value
         today.rows = [r if r.value is None else r._replace(value=value(r.value)) for r in self.oracle.rows]
         return today
 
@@ -237,15 +237,15 @@ class Evolving:
         if self.envelope is not Envelope.SNAPSHOT:
             return self.replayed().as_of(time, 2**62)
         snapshots = [snapshot for day, snapshot in enumerate(self.snapshots) if (day + 1) * DAY - 1 <= time]
-        return Counter((key, self.told.value(row)) for key, row in snapshots[-1]) if snapshots else Counter()
+        return Counter((key, self.record.value(row)) for key, row in snapshots[-1]) if snapshots else Counter()
 
-    def held(self, table: Any) -> Counter[Any]:
+    def multiplicities(self, table: Any) -> Counter[Any]:
         rows = _rows(table)
         assert len({row[:-1] for row in rows}) == len(rows), "consolidated"
         return Counter({(row[0], row[1:-1]): row[-1] for row in rows})
 
     def changed(self, table: Any) -> Counter[Any]:
-        width = 1 + len(self.told.live)
+        width = 1 + len(self.record.live)
         rows = _rows(table)
         return Counter({(r[0], r[1:width], r[width + 1], r[width + 3]): r[-1] for r in rows})
 

@@ -71,7 +71,7 @@ def collected(world: World) -> None:
     head = world.head
     key = "ledger/all.json"
     run = ledger.write_run(world.truth, key, ledger.entries(world.truth, head.state.ledger), level=9)
-    inputs = tuple(held.object.key for held in head.state.ledger)
+    inputs = tuple(merged.object.key for merged in head.state.ledger)
     world.log().commit(head, LedgerMerged(inputs, run))
 
 
@@ -162,5 +162,5 @@ def test_of_two_ingests_at_once_each_file_counts_in_one(tmp_path: Path, name: st
     assert [(entry.path, entry.rows) for entry in entries] == [("0/a.jsonl", 2), ("10/a.jsonl", 1)]
     assert {entry.batch for entry in entries} == {batch.id for batch in world.state.unsealed}
     settle(world, 0)
-    held = as_of(world.truth, world.state, time=9).to_pylist()
-    assert [(one["k"], one["_multiplicity"]) for one in held] == [(1, 1), (2, 1)]
+    rows = as_of(world.truth, world.state, time=9).to_pylist()
+    assert [(one["k"], one["_multiplicity"]) for one in rows] == [(1, 1), (2, 1)]

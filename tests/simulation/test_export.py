@@ -32,7 +32,7 @@ def row(k: int, v: str | None, **more: Any) -> dict[str, Any]:
     return {"k": k, "v": v, "t": 1, "e": 1, **more}
 
 
-def held(folder: Path, rows: list[dict[str, Any]], **declared: Any) -> OpenCollection:
+def collection_of(folder: Path, rows: list[dict[str, Any]], **declared: Any) -> OpenCollection:
     sea = Sea(folder, root=folder / "root")
     sea.landed("tides", **declared)
     sea.ingest("tides", 0, ("a", rows))
@@ -41,7 +41,9 @@ def held(folder: Path, rows: list[dict[str, Any]], **declared: Any) -> OpenColle
 
 @pytest.fixture
 def tides(tmp_path: Path) -> OpenCollection:
-    return held(tmp_path, [row(1, "low"), row(2, "high"), row(2, "high"), row(3, None), row(4, "a/b=c ü"), row(5, "")])
+    return collection_of(
+        tmp_path, [row(1, "low"), row(2, "high"), row(2, "high"), row(3, None), row(4, "a/b=c ü"), row(5, "")]
+    )
 
 
 ROWS = Counter({(1, "low"): 1, (2, "high"): 2, (3, None): 1, (4, "a/b=c ü"): 1, (5, ""): 1})
@@ -61,7 +63,7 @@ def read(path: Path) -> Counter[Any]:
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
-def test_each_row_as_often_as_it_is_held(tides: OpenCollection, tmp_path: Path, ending: str) -> None:
+def test_each_row_as_often_as_its_multiplicity_says(tides: OpenCollection, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"out.{ending}"
     path.write_text("before")
     written = tides.export(path)
@@ -214,14 +216,14 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 def test_what_cannot_be_exported(
     tides: OpenCollection, tmp_path: Path, name: str, given: dict[str, Any], message: str
 ) -> None:
-    (tmp_path / "file").write_text("held")
+    (tmp_path / "file").write_text("kept")
     with pytest.raises(InvalidUsage, match=message) as refused:
         tides.export(tmp_path / name, **given)
     assert "\n" not in str(refused.value)
 
 
 def test_a_bucket_and_too_many_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = held(tmp_path, [row(at, "a") for at in range(9)])
+    opened = collection_of(tmp_path, [row(at, "a") for at in range(9)])
     with pytest.raises(InvalidUsage, match="goes to a folder of this machine"):
         opened.export("s3://bucket/out.csv")
     monkeypatch.setattr(exporting, "MOST_PARTITIONS", 8)

@@ -1,4 +1,4 @@
-"""One row a day that lies far ahead: each drain reads what is due, whatever waits, and answers stay what they are."""
+"""One row a day that is far ahead: each drain reads what is due, whatever waits, and answers stay what they are."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOW = {
     "learned then": lambda at, far: {"t": far, "e": at},
     "happened then": lambda at, far: {"t": at, "e": far},
 }
-"""Which of a far row's times lies far ahead."""
+"""Which of a far row's times is far ahead."""
 
 
 class CountedParts(WrappedStore):
@@ -60,8 +60,8 @@ def lived(world: World, day: int, far: dict[str, int] | None = None, *, straddli
     """One day; what its drain opened. `straddling`: its parts are cut as an earlier release did, not at all."""
     at = interval(day)
     rows = [{"k": day * ROWS + n, "v": f"{n}", "t": at.lower + n % DAY, "e": at.lower + n % DAY} for n in range(ROWS)]
-    told = {"o": 0, "gone": False, "d": 1}
-    world.land(day, "a", [row | told for row in rows] + ([{"k": day * ROWS, "v": "far"} | far | told] if far else []))
+    cells = {"o": 0, "gone": False, "d": 1}
+    world.land(day, "a", [row | cells for row in rows] + ([{"k": day * ROWS, "v": "far"} | far | cells] if far else []))
     with pytest.MonkeyPatch.context() as patch:
         if straddling:
             patch.setattr(ahead, "SPARE_ROWS", 2**100)
@@ -149,7 +149,7 @@ def test_what_waited_comes_when_its_time_comes(tmp_path: Path, envelope: Envelop
         if day % 25 == 0 or day >= far:
             world.run(partial(seal, interval=interval(day)))
             world.run(partial(drain, interval=interval(day)))
-    held = Counter(row["v"] for row in answers(world))
-    assert held["far"] == 5
+    values = Counter(row["v"] for row in answers(world))
+    assert values["far"] == 5
     assert world.state.pending == ()
     assert verify(world.job(), data=True).sound

@@ -70,7 +70,7 @@ def test_any_single_fault_then_the_step_again_changes_nothing(
         before = contents.take()
         made.store = faulty = FaultyStore(made.truth)
         made.run(step)
-        then, held, wrote = contents.take(), so_far(made, contents), faulty.wrote
+        then, known, wrote = contents.take(), so_far(made, contents), faulty.wrote
         last = len(wrote) if after else faulty.calls
         for nth in range(1, last + 1):
             if (nth + at + dies) % (writes if after or nth in wrote else looks):
@@ -80,7 +80,7 @@ def test_any_single_fault_then_the_step_again_changes_nothing(
             made.run(step)
             assert faulty.fired, f"step {at} makes fewer than {nth} calls the second time"
             fired.append(faulty.fired.split("/")[0])
-            assert so_far(made, contents) == held, f"step {at}, call {nth}: {faulty.fired}"
+            assert so_far(made, contents) == known, f"step {at}, call {nth}: {faulty.fired}"
             if len(fired) % 50 == 0:
                 made.store = made.truth
                 for later in script[at + 1 :]:
@@ -105,13 +105,13 @@ def restore(made: World, contents: Contents, objects: dict[str, bytes]) -> None:
 def so_far(made: World, contents: Contents) -> list:
     """What is known after a step, whatever versions it took."""
     made.forget()
-    held = contents.as_memory()
-    state = made.log(held).load().state
-    told = changes(held, state, after=-1).to_pylist() if state.seal else []
+    store = contents.as_memory()
+    state = made.log(store).load().state
+    updates = changes(store, state, after=-1).to_pylist() if state.seal else []
     shape = [(batch.description, batch.level, batch.rows, batch.digest) for batch in state.trace]
-    files = [(e.path, e.status, e.rows) for e in ledger.entries(held, state.ledger)]
+    files = [(e.path, e.status, e.rows) for e in ledger.entries(store, state.ledger)]
     frontiers = (state.seal, state.requested_seal, state.since, state.ingested, state.certified_upper, state.totals)
-    return [told, shape, files, frontiers, len(state.pending), len(state.quarantined), len(state.certificates)]
+    return [updates, shape, files, frontiers, len(state.pending), len(state.quarantined), len(state.certificates)]
 
 
 @pytest.mark.parametrize("envelope", ENVELOPES)

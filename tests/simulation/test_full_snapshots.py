@@ -54,11 +54,11 @@ def drained(made: World, day: int) -> dict[str, Any]:
     return made.run(lambda job: drain(job, interval(day)))
 
 
-def held(made: World, time: int | None = None) -> list[tuple[Any, ...]]:
+def rows_at(made: World, time: int | None = None) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in as_of(made.truth, made.state, time=time).to_pylist()]
 
 
-def told(made: World, after: int = -1) -> list[tuple[Any, ...]]:
+def updates(made: World, after: int = -1) -> list[tuple[Any, ...]]:
     names = ("k", "v", "_change_type", "_commit_version", "_event_time", "diff")
     return [tuple(row[n] for n in names) for row in changes(made.truth, made.state, after=after).to_pylist()]
 
@@ -72,12 +72,12 @@ def test_the_files_of_a_day_are_one_full_snapshot_and_the_next_one_says_what_cha
     step = drained if drains else sealed
     read_in(made, 0, [A, C], [A, B])
     step(made, 0)
-    assert told(made) == FIRST
+    assert updates(made) == FIRST
     read_in(made, 1, [B, A])
     step(made, 1)
-    assert told(made) == sorted(FIRST + SECOND, key=lambda row: (row[0], row[1] or "", row[3]))
-    assert held(made, 18) == [(1, "a", 2), (1, "b", 1), (2, None, 1)]
-    assert held(made) == [(1, "a", 1), (1, "b", 1)]
+    assert updates(made) == sorted(FIRST + SECOND, key=lambda row: (row[0], row[1] or "", row[3]))
+    assert rows_at(made, 18) == [(1, "a", 2), (1, "b", 1), (2, None, 1)]
+    assert rows_at(made) == [(1, "a", 1), (1, "b", 1)]
 
 
 def test_an_unchanged_full_snapshot_writes_nothing_and_a_day_without_files_says_nothing(made: World) -> None:
@@ -87,7 +87,7 @@ def test_an_unchanged_full_snapshot_writes_nothing_and_a_day_without_files_says_
     assert drained(made, 1)["rows"] == 0
     assert ingested(made, 2)["batch"] is None
     assert drained(made, 2)["rows"] == 0
-    assert held(made) == [(1, "a", 1), (1, "b", 1)]
+    assert rows_at(made) == [(1, "a", 1), (1, "b", 1)]
     assert made.state.snapshots == ()
 
 
@@ -99,8 +99,8 @@ def test_a_full_snapshot_without_rows_empties_the_collection(made: World, drains
     assert (result["rows"], result["files"]) == (0, 2)
     assert [(snapshot.batch, snapshot.rows) for snapshot in made.state.snapshots] == [(result["batch"], 0)]
     (drained if drains else sealed)(made, 1)
-    assert held(made) == []
-    assert held(made, 18) == [(1, "a", 1), (1, "b", 1)]
+    assert rows_at(made) == []
+    assert rows_at(made, 18) == [(1, "a", 1), (1, "b", 1)]
 
 
 def test_a_wrong_file_stops_its_full_snapshot_and_the_right_one_goes_on(made: World) -> None:
@@ -135,7 +135,7 @@ def test_a_full_snapshot_without_rows_is_taken_out_and_put_back(made: World) -> 
     with pytest.raises(InvalidUsage, match="was ingested again as batch"):
         made.run(lambda job: release(job, snapshot))
     drained(made, 1)
-    assert held(made) == []
+    assert rows_at(made) == []
 
 
 def test_days_may_be_read_in_any_order(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_days_may_be_read_in_any_order(tmp_path: Path) -> None:
         if number % 2:
             drained(made, 1)
         drained(made, 3)
-        answers.append([held(made, time) for time in range(4 * DAY)] + told(made))
+        answers.append([rows_at(made, time) for time in range(4 * DAY)] + updates(made))
     assert all(answer == answers[0] for answer in answers)
     assert answers[0][-1]
 
@@ -167,7 +167,7 @@ def test_a_file_more_or_another_content_is_refused_until_the_full_snapshot_is_qu
     ):
         ingested(made, 0)
     drained(made, 0)
-    assert held(made) == [(1, "a", 1), (1, "b", 1), (2, None, 1)]
+    assert rows_at(made) == [(1, "a", 1), (1, "b", 1), (2, None, 1)]
 
 
 def test_a_full_snapshot_below_the_seal_is_refused_and_the_next_one_says_it_all(made: World) -> None:
@@ -185,10 +185,10 @@ def test_a_full_snapshot_below_the_seal_is_refused_and_the_next_one_says_it_all(
     made.run(lambda job: quarantine(job, batch))
     with pytest.raises(InvalidUsage, match="has passed the full snapshot of 29; the next full snapshot will give"):
         made.run(lambda job: release(job, batch))
-    assert held(made) == [(1, "a", 1)], "in quarantine it said nothing"
+    assert rows_at(made) == [(1, "a", 1)], "in quarantine it said nothing"
     read_in(made, 3, [B, B])
     drained(made, 3)
-    assert held(made) == [(1, "b", 2)]
+    assert rows_at(made) == [(1, "b", 2)]
 
 
 def test_a_file_of_two_intervals_is_refused(tmp_path: Path) -> None:
@@ -215,15 +215,15 @@ def test_history_forwarded_and_merged_between_full_snapshots_changes_no_answer(m
     read_in(made, 4, [A, C])
     read_in(made, 5, [A, C])
     sealed(made, 5)
-    before = held(made)
+    before = rows_at(made)
     assert before == [(1, "a", 1), (2, None, 1)]
     drained(made, 5)
-    assert held(made) == before
-    assert held(made, 45) == [(2, None, 2)]
+    assert rows_at(made) == before
+    assert rows_at(made, 45) == [(2, None, 2)]
 
 
 def test_columns_may_change_between_full_snapshots_and_their_drain(made: World) -> None:
-    """Compared is what is at rest: rows of before the change are retracted as they are held."""
+    """Compared is what is at rest: rows of before the change are retracted as they are stored."""
     read_in(made, 0, [A, C])
     drained(made, 0)
     read_in(made, 1, [A, C])
@@ -235,15 +235,15 @@ def test_columns_may_change_between_full_snapshots_and_their_drain(made: World) 
 
     redefine((*made.state.collection.value, Column("w", ColumnType.INT)))
     drained(made, 1)
-    assert held(made) == [(1, "a", None, 1), (2, None, None, 1)]
+    assert rows_at(made) == [(1, "a", None, 1), (2, None, None, 1)]
     read_in(made, 2, [A | {"w": 5}, C | {"w": None}])
     drained(made, 2)
-    assert held(made) == [(1, "a", 5, 1), (2, None, None, 1)]
+    assert rows_at(made) == [(1, "a", 5, 1), (2, None, None, 1)]
     redefine(made.state.collection.value[1:])
     read_in(made, 3, [A | {"w": 5}, C | {"w": None}])
     drained(made, 3)
-    assert held(made) == [(1, 5, 1), (2, None, 1)]
-    assert told(made, 29) == [], "what only a dropped column tells apart is no change to see"
+    assert rows_at(made) == [(1, 5, 1), (2, None, 1)]
+    assert updates(made, 29) == [], "rows that differ only in a dropped column are no change to see"
 
 
 class ComparesOthers(InProcessRunner):
@@ -290,4 +290,4 @@ def test_a_drain_that_did_not_compare_what_it_should_is_not_committed(made: Worl
         drain(job, interval(1))
     assert made.state.trace_upper == 10
     drained(made, 1)
-    assert held(made) == [(1, "b", 1), (2, None, 1)]
+    assert rows_at(made) == [(1, "b", 1), (2, None, 1)]

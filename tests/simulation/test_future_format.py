@@ -139,15 +139,15 @@ def an_object_of_the_ledger(world: World) -> None:
 
 def _and_its_version(world: World, pattern: str, edit: Callable[[dict[str, Any]], object]) -> None:
     """A sidecar of a newer format that versions of this one's format name."""
-    held = objects(world)
-    key = max(key for key in held if re.match(pattern, key))
-    old = reference(key, held[key])
+    stored = objects(world)
+    key = max(key for key in stored if re.match(pattern, key))
+    old = reference(key, stored[key])
     rewritten(world, key, NEXT, edit)
     new = reference(key, world.truth.read(key))
     this, that = (f'"bytes":{each.bytes},"sha256":"{each.sha256}"' for each in (old, new))
     before = ""
     for number in range(1, world.log().newest_version() + 1):
-        text = CHECKSUM.sub(b"}", held[key_of(number)]).decode().replace(this, that)
+        text = CHECKSUM.sub(b"}", stored[key_of(number)]).decode().replace(this, that)
         data = with_checksum(re.sub('"previous":"[0-9a-f]*"', f'"previous":"{before}"', text).encode())
         assert isinstance(world.truth, MemoryStore)
         world.truth.objects[key_of(number)] = data

@@ -1,5 +1,5 @@
-"""How much is read and asked where windows are judged by their law: never more than the bounds say, and what was not
-looked at is told. Rows are counted, whatever time they take."""
+"""How much is read and asked where windows are judged by their law: never more than the bounds say, and the report
+says what was not looked at. Rows are counted, whatever time they take."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     law = judged_by_law.window_rows
 
     def counting(of: Windows, rows: Iterable[Any], *more: Any) -> Any:
-        told = list(rows)
-        counts.append(len(told))
-        return law(of, told, *more)
+        given = list(rows)
+        counts.append(len(given))
+        return law(of, given, *more)
 
     monkeypatch.setattr(judged_by_law, "window_rows", counting)
     return counts
@@ -95,10 +95,10 @@ def test_all_of_what_is_little_is_judged_by_the_law_alone(
     monkeypatch.setattr(PlainComputer, "compare", lambda *_, **__: pytest.fail("compared by what computes"))
     (found,) = sea.run("w", verify_definition).frontiers
     assert (found.sound, found.judged_by, found.left) == (True, Judge.LAW, "")
-    assert found.windows == len(sea.held("w", 100))
+    assert found.windows == len(sea.rows_as_of("w", 100))
     assert sum(asked) >= ROWS
-    told = sea.run("w", lambda job: gate(job, Gate.UNSEALED))
-    assert len(told["batches"]) == 1
+    report = sea.run("w", lambda job: gate(job, Gate.UNSEALED))
+    assert len(report["batches"]) == 1
 
 
 LATE: list[dict[str, Any]] = [{"late": Late.DISCARD}, {"late": Late.NEXT_WINDOW}, {"max_lateness": 8}, {"grace": 3}]
@@ -130,11 +130,11 @@ def test_windows_that_take_late_rows_for_a_while_are_judged_at_each_frontier(
         alone.setattr(PlainComputer, "compare", lambda *_, **__: pytest.fail("compared by what computes"))
         for name in made:
             frontiers = sea.run(name, lambda job: verify_definition(job, every=True)).frontiers
-            told = [one for one in frontiers if not one.untold]
-            assert all((one.sound, one.judged_by, one.left) == (True, Judge.LAW, "") for one in told), name
-            assert told
-            assert told[0].windows
-            write_by_hand(sea, name, {max(sea.held(name, 100), key=lambda held: held[2]): -1})
+            judged = [one for one in frontiers if not one.untold]
+            assert all((one.sound, one.judged_by, one.left) == (True, Judge.LAW, "") for one in judged), name
+            assert judged
+            assert judged[0].windows
+            write_by_hand(sea, name, {max(sea.rows_as_of(name, 100), key=lambda window: window[2]): -1})
             assert len(sea.run(name, verify_definition).frontiers[0].differing) == 1, name
 
 
@@ -150,7 +150,7 @@ def test_of_many_rows_some_windows_are_judged_and_that_is_said(
     assert 0 < sum(asked) <= 90
     assert (report.sound, report.whole) == (True, False)
     assert found.windows is not None
-    assert 0 < found.windows < len(sea.held("w", 100))
+    assert 0 < found.windows < len(sea.rows_as_of("w", 100))
     assert found.left == f"{found.windows:,} windows were judged, the others were not"
     monkeypatch.setattr(judged_by_law, "LAW_VISITS", 30)
     asked.clear()
@@ -164,24 +164,24 @@ def test_keys_with_too_many_rows_are_not_judged_and_pass_no_gate_as_if_they_were
     """Of a few keys the rows are few, of the hot one too many, to be judged or even to be read; and it is said so."""
     monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 20)
     sea = made(tmp_path, Session(5), together=True)
-    wrong = next(held for held in sea.held("w", 100) if held[0] == "few0")
+    wrong = next(window for window in sea.rows_as_of("w", 100) if window[0] == "few0")
     state = sea.worlds["w"].state
-    keys = [tuple(held[:3]) for held in sorted(sea.held("w", 100)) if held[0] in (HOT, "few0", "few1")]
+    keys = [tuple(window[:3]) for window in sorted(sea.rows_as_of("w", 100)) if window[0] in (HOT, "few0", "few1")]
     few = [key for key in keys if key[0] != HOT]
     for where, bound, count, most in ((judged_by_law, "LAW_ROWS", 100, ROWS), (law_rows, "READ_ROWS", 40, 80)):
         with monkeypatch.context() as less:
             less.setattr(where, bound, count)
-            told = sea.run("w", lambda job: compared_keys(job, state, keys, 9))
-        assert (told.differing, told.judged_by, told.keys) == ((), Judge.LAW, len(few))
-        assert told.left == f"{len(keys) - len(few)} of {len(keys)} keys have too many rows"
+            verdict = sea.run("w", lambda job: compared_keys(job, state, keys, 9))
+        assert (verdict.differing, verdict.judged_by, verdict.keys) == ((), Judge.LAW, len(few))
+        assert verdict.left == f"{len(keys) - len(few)} of {len(keys)} keys have too many rows"
         assert sum(asked) <= 100
         assert sum(read) <= most
         asked.clear()
         read.clear()
     with monkeypatch.context() as less:
         less.setattr(law_rows, "READ_ROWS", 40)
-        told = sea.run("w", lambda job: compared_keys(job, state, [key for key in keys if key[0] == HOT], 9))
-    assert (told.judged_by, told.keys, told.left) == (Judge.LAW, 0, "1 of 1 keys have too many rows")
+        verdict = sea.run("w", lambda job: compared_keys(job, state, [key for key in keys if key[0] == HOT], 9))
+    assert (verdict.judged_by, verdict.keys, verdict.left) == (Judge.LAW, 0, "1 of 1 keys have too many rows")
     assert not read
     write_by_hand(sea, "w", {wrong: -1})
     with pytest.raises(GateFailed, match=r"of 1 recomputed keys 1 rows are not what the definition says"):
@@ -195,7 +195,7 @@ def test_keys_with_too_many_rows_are_not_judged_and_pass_no_gate_as_if_they_were
 def test_of_what_is_too_large_some_windows_are_found_by_a_scan(
     tmp_path: Path, asked: list[int], read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of all rows those alone are kept that lie in a few windows which the collection holds."""
+    """Of all rows, those alone are kept that are in a few windows of the collection."""
     monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 4)
     monkeypatch.setattr(judged_by_law, "SOME_KEYS", 3)
     for kind in KINDS[:3]:
@@ -222,12 +222,12 @@ def test_of_a_hot_key_some_windows_are_judged_and_of_others_all(
         less.setattr(law_rows, "READ_ROWS", 90)
         (found,) = sea.run("w", verify_definition).frontiers
     assert (found.sound, found.judged_by) == (True, Judge.LAW)
-    held = sea.held("w", 100)
-    few = sum(one[0] != HOT for one in held)
+    rows = sea.rows_as_of("w", 100)
+    few = sum(one[0] != HOT for one in rows)
     assert found.windows is not None
-    assert few < found.windows < len(held)
+    assert few < found.windows < len(rows)
     assert sum(read) <= ROWS + 60
-    write_by_hand(sea, "w", {max(one for one in held if one[0] != HOT): -1})
+    write_by_hand(sea, "w", {max(one for one in rows if one[0] != HOT): -1})
     with monkeypatch.context() as less:
         less.setattr(law_rows, "READ_ROWS", 90)
         assert not sea.run("w", verify_definition).sound

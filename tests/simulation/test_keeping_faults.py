@@ -1,4 +1,4 @@
-"""For n = 1, 2, …: the nth call to storage fails while history is trimmed, held, allowed to go and merged."""
+"""For n = 1, 2, …: the nth call to storage fails while history is trimmed, kept by a hold, allowed to go and merged."""
 
 from __future__ import annotations
 
@@ -73,13 +73,22 @@ def seen(world: World) -> list[Any]:
     world.forget()
     state = world.state
     kept = [time for time in range(state.seal) if state.function.keeps(time)]
-    held = [as_of(world.truth, state, time=time).to_pylist() for time in {*kept[:1], *kept[-1:], *kept[::9]}]
-    told = changes(world.truth, state, after=kept[0]).to_pylist() if kept else []
+    rows = [as_of(world.truth, state, time=time).to_pylist() for time in {*kept[:1], *kept[-1:], *kept[::9]}]
+    updates = changes(world.truth, state, after=kept[0]).to_pylist() if kept else []
     trace = [(b.description, b.level, b.rows, b.digest, b.retractions) for b in state.trace]
-    apart = (*state.unsealed, *state.ahead)
-    unsealed = [(b.first_time, b.last_time, b.rows, b.digest, b.trimmed) for b in apart]
+    waiting = (*state.unsealed, *state.ahead)
+    unsealed = [(b.first_time, b.last_time, b.rows, b.digest, b.trimmed) for b in waiting]
     totals = (state.totals.rows_compacted, state.totals.rows_drained, state.totals.rows_ingested)
-    return [held, told, trace, unsealed, totals, state.function, [h.name for h in state.holds], state.forgotten_below]
+    return [
+        rows,
+        updates,
+        trace,
+        unsealed,
+        totals,
+        state.function,
+        [h.name for h in state.holds],
+        state.forgotten_below,
+    ]
 
 
 def restore(world: World, objects: dict[str, bytes]) -> None:
@@ -112,7 +121,7 @@ def test_any_single_fault_then_the_step_again_changes_nothing(tmp_path, clean, a
     for at, step in enumerate(work(tmp_path)):
         before = dict(world.truth.objects)
         world.run(step)
-        then, held = dict(world.truth.objects), seen(world)
+        then, answers = dict(world.truth.objects), seen(world)
         # The last day, and what comes after it.
         for nth in count(1) if at > 4 * (DAYS - 1) else ():
             restore(world, before)
@@ -121,7 +130,7 @@ def test_any_single_fault_then_the_step_again_changes_nothing(tmp_path, clean, a
             if faulty.fired is None:
                 break
             fired.append(faulty.fired.split("/")[0])
-            assert seen(world) == held, f"step {at}, call {nth}: {faulty.fired}"
+            assert seen(world) == answers, f"step {at}, call {nth}: {faulty.fired}"
         world.store = world.truth
         restore(world, then)
     assert seen(world) == expected

@@ -47,7 +47,7 @@ def made(folder: Path, envelope: Envelope = Envelope.APPEND, *, store: Any = Non
 
 
 def pass_day(world: World, day: int) -> list[dict[str, Any]]:
-    """A day's run, or once more: what each of its steps came to."""
+    """A day's run, or once more: what each of its steps reported."""
     steps = (
         lambda job: ingest(job, interval(day), landing_root=str(world.landing)),
         lambda job: seal(job, interval(day)),
@@ -67,9 +67,9 @@ def count(world: World, **when: int) -> int:
     return sum(as_of(world.truth, world.state, **when).column("_multiplicity").to_pylist())
 
 
-def held(world: World, **when: int) -> Counter[tuple[int, str]]:
-    told = as_of(world.truth, world.state, **when).to_pylist()
-    return Counter({(r["k"], r["v"]): r["_multiplicity"] for r in told})
+def rows_as_of(world: World, **when: int) -> Counter[tuple[int, str]]:
+    rows = as_of(world.truth, world.state, **when).to_pylist()
+    return Counter({(r["k"], r["v"]): r["_multiplicity"] for r in rows})
 
 
 def frontiers(world: World) -> tuple[int, int, int]:
@@ -87,8 +87,8 @@ def test_a_late_row_is_read_without_an_interval_more(tmp_path: Path, envelope: E
     assert count(world, time=19) == 2, "as known before"
     assert count(world, event_time=4) == 2
     assert count(world, event_time=3) == 1
-    told = changes(world.truth, world.state, after=19).to_pylist()
-    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in told] == [(3, 20, 4)]
+    updates = changes(world.truth, world.state, after=19).to_pylist()
+    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in updates] == [(3, 20, 4)]
 
 
 def test_a_run_once_more_finds_nothing_to_do(tmp_path: Path):
@@ -113,9 +113,9 @@ def test_several_in_a_row_are_each_known_from_their_own_instant_on(tmp_path: Pat
 def test_an_older_fact_that_is_learned_at_once_changes_the_past_it_belongs_to(tmp_path: Path):
     world = made(tmp_path, Envelope.UPSERT)
     late(world, k=2, v="older")
-    assert held(world) == {(1, "a"): 1, (2, "b"): 1}
-    assert held(world, event_time=10) == {(1, "a"): 1, (2, "older"): 1}
-    assert held(world, event_time=19, time=19) == {(1, "a"): 1, (2, "b"): 1}
+    assert rows_as_of(world) == {(1, "a"): 1, (2, "b"): 1}
+    assert rows_as_of(world, event_time=10) == {(1, "a"): 1, (2, "older"): 1}
+    assert rows_as_of(world, event_time=19, time=19) == {(1, "a"): 1, (2, "b"): 1}
 
 
 def test_a_day_without_late_rows_makes_no_tick_and_no_version_more(tmp_path: Path):
@@ -175,10 +175,10 @@ def test_what_is_on_time_stays_so_below_the_ticks(tmp_path: Path, envelope: Enve
     result = pass_day(world, 2)[0]
     assert (result["rows"], result["late_applied"], result["late_discarded"]) == (2, 0, 0)
     assert frontiers(world) == (30, 30, 30)
-    told = changes(world.truth, world.state, after=22).to_pylist()
-    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in told] == [(7, 23, 21), (8, 24, 24)]
+    updates = changes(world.truth, world.state, after=22).to_pylist()
+    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in updates] == [(7, 23, 21), (8, 24, 24)]
     assert late_rows(world.truth, world.state).applied == 3
-    assert held(world, event_time=21)[(7, "x")] == 1
+    assert rows_as_of(world, event_time=21)[(7, "x")] == 1
 
 
 def test_a_collection_that_goes_on_after_its_end_finds_no_row_late(tmp_path: Path):
@@ -201,8 +201,8 @@ def test_a_collection_of_one_time_learns_an_on_time_row_at_the_seal(tmp_path: Pa
     late(world, "more", t=5)
     world.land(2, "a", [row(7, "x", 20)])
     pass_day(world, 2)
-    told = changes(world.truth, world.state, after=19).to_pylist()
-    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in told if r["k"] == 7] == [(7, 22, 22)]
+    updates = changes(world.truth, world.state, after=19).to_pylist()
+    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in updates if r["k"] == 7] == [(7, 22, 22)]
     assert late_rows(world.truth, world.state).applied == 2
 
 
@@ -225,12 +225,12 @@ def test_what_a_day_beyond_a_missing_one_brought_late_waits_for_that(tmp_path: P
     assert frontiers(world) == (20, 20, 20)
     assert (result["complete_below"], result["seal"]) == (20, 20)
     assert result["waiting_for"] == str(interval(2))
-    assert held(world) == {(1, "a"): 1, (2, "b"): 1}
+    assert rows_as_of(world) == {(1, "a"): 1, (2, "b"): 1}
     pass_day(world, 2)
     assert frontiers(world) == (40, 40, 40)
     assert count(world) == 4
-    told = changes(world.truth, world.state, after=19).to_pylist()
-    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in told] == [(3, 30, 4), (9, 35, 35)]
+    updates = changes(world.truth, world.state, after=19).to_pylist()
+    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in updates] == [(3, 30, 4), (9, 35, 35)]
 
 
 def test_a_row_that_stands_at_the_seal_is_not_known_before_its_day_is_complete(tmp_path: Path):
@@ -315,7 +315,7 @@ def test_a_second_reader_knows_as_much(tmp_path: Path, envelope: Envelope):
         assert (theirs.state["complete_below"], theirs.state["seal"]) == frontiers(world)[:2]
         for time in range(2, world.state.seal):
             for event_time in (4, 13, 19):
-                ours = held(world, time=time, event_time=event_time)
+                ours = rows_as_of(world, time=time, event_time=event_time)
                 found = theirs.as_of(time, event_time)
                 assert {tuple(cell for _, cell in item): many for item, many in found.items()} == ours
 
@@ -336,9 +336,9 @@ def test_ticks_do_not_push_days_out_of_what_is_kept(tmp_path: Path, retention: R
 def test_status_tells_both(tmp_path: Path):
     world = made(tmp_path)
     late(world)
-    told = status(world.head).as_dict()
-    assert told["complete_below_text"].endswith("00.000020Z")
-    assert told["seal_text"].endswith("00.000021Z")
+    report = status(world.head).as_dict()
+    assert report["complete_below_text"].endswith("00.000020Z")
+    assert report["seal_text"].endswith("00.000021Z")
     words = [record.change.words for record in world.log().history() if isinstance(record.change, Sealed)]
     at = "1970-01-01T00:00:00.0000"
     assert words[0] == f"known up to {at}21Z, complete below {at}20Z"

@@ -42,11 +42,11 @@ def test_what_comes_late_joins_what_is_open_and_nothing_else(days: Days) -> None
     days.sea.add(windows_of("w", MET))
     days.day(0, HOUR, 20 * HOUR)
     days.sea.correct("w")
-    assert days.sea.held("w", D - 1) == {(HOUR, HOUR + END, 1): 1}
+    assert days.sea.rows_as_of("w", D - 1) == {(HOUR, HOUR + END, 1): 1}
     days.day(1, 2 * HOUR, 13 * HOUR)
-    told = days.sea.correct("w")
-    assert days.sea.held("w", 2 * D - 1) == {(HOUR, HOUR + END, 1): 1, (13 * HOUR, 20 * HOUR + END, 2): 1}
-    assert told["late"] == {"rows_late_for_all": 1, "rows_late_for_some": 0, "window_updates_late": 1}
+    result = days.sea.correct("w")
+    assert days.sea.rows_as_of("w", 2 * D - 1) == {(HOUR, HOUR + END, 1): 1, (13 * HOUR, 20 * HOUR + END, 2): 1}
+    assert result["late"] == {"rows_late_for_all": 1, "rows_late_for_some": 0, "window_updates_late": 1}
     assert days.law() == 2
 
 
@@ -56,7 +56,7 @@ def test_what_is_taken_back_stays_in_a_frozen_session_and_goes_from_an_open_one(
     days.sea.correct("w")
     days.day(1, gone=(HOUR, 20 * HOUR))
     days.sea.correct("w")
-    assert days.sea.held("w", 3 * D) == {(HOUR, 2 * HOUR + END, 2): 1, (15 * HOUR, 15 * HOUR + END, 1): 1}
+    assert days.sea.rows_as_of("w", 3 * D) == {(HOUR, 2 * HOUR + END, 2): 1, (15 * HOUR, 15 * HOUR + END, 1): 1}
     assert days.law() == 2
 
 
@@ -67,11 +67,11 @@ def test_a_row_that_was_late_counts_after_all_where_what_is_learned_with_it_open
     days.sea.correct("w")
     days.day(0, 5 * HOUR, name="late")
     assert days.sea.correct("w")["late"]["rows_late_for_all"] == 1
-    before = days.sea.held("w", 2 * D)
+    before = days.sea.rows_as_of("w", 2 * D)
     assert before == {(HOUR, HOUR + END, 1): 1}
     days.day(1, 14 * HOUR)
     assert days.sea.correct("w")["late"]["rows_late_for_all"] == -1
-    assert days.sea.held("w", 2 * D - 1) == {(HOUR, HOUR + END, 1): 1, (5 * HOUR, 14 * HOUR + END, 2): 1}
+    assert days.sea.rows_as_of("w", 2 * D - 1) == {(HOUR, HOUR + END, 1): 1, (5 * HOUR, 14 * HOUR + END, 2): 1}
     assert late_by(days.sea.worlds["w"].state, 9 * D) == Lateness()
     assert days.law() == 3
 
@@ -79,21 +79,21 @@ def test_a_row_that_was_late_counts_after_all_where_what_is_learned_with_it_open
 @pytest.mark.parametrize("windows", [MET, replace(MET, kind=Session(10 * HOUR, False, 13 * HOUR), grace=5 * HOUR)])
 def test_the_same_sessions_and_numbers_from_one_run_or_many(tmp_path: Path, windows: Windows) -> None:
     found = []
-    for apart in (True, False):
-        sea = Sea(tmp_path / str(apart))
+    for daily in (True, False):
+        sea = Sea(tmp_path / str(daily))
         sea.add(replace(collection(Envelope.UPDATES), name="tides"))
         sea.add(windows_of("w", windows))
         days = Days(sea)
         for number, at in enumerate([(1, 8), (2, 25, 30), (9, 20, 33, 50), (3, 41, 60)]):
             days.day(number, *(hour * HOUR for hour in at))
             days.day(number, (7 * number - 3) * HOUR, name="late")
-            if apart:
+            if daily:
                 sea.correct("w")
                 days.merged()
-                assert sea.worlds["tides"].state.since == 0, "it is held from its beginning on"
+                assert sea.worlds["tides"].state.since == 0, "its history is kept from its beginning on"
         sea.correct("w")
         days.law()
-        found.append((sea.held("w", 9 * D), late_by(sea.worlds["w"].state, 9 * D)))
+        found.append((sea.rows_as_of("w", 9 * D), late_by(sea.worlds["w"].state, 9 * D)))
     assert found[0] == found[1]
     assert found[0][1]
 
@@ -114,7 +114,7 @@ def test_sessions_are_refused_of_what_does_not_keep_when_its_rows_came(days: Day
         correct(sea.joined(sea.worlds["v"].job()))
 
 
-def test_an_input_is_held_from_its_beginning_on_whatever_retention_it_is_given(days: Days) -> None:
+def test_an_input_is_kept_from_its_beginning_on_whatever_retention_it_is_given(days: Days) -> None:
     sea = days.sea
     sea.add(windows_of("w", MET))
     days.day(0, HOUR)

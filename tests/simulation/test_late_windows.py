@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from simulation.plain_definitions import happened, plain_of, windows_of
-from simulation.rows_held import Update, read_updates
+from simulation.rows_read import Update, read_updates
 from simulation.script import row
 from simulation.sea import Sea
 from support.budget import budget
@@ -70,8 +70,8 @@ class Days:
         rows += [row(k, "a", last, e=max(k, 0), d=-1) for k in gone]
         self.sea.ingest("tides", number * SPAN, (name, rows), days=SPAN)
         state = self.sea.worlds["tides"].state
-        told = plan_changes(state, self.known - 1, state.seal - 1)
-        self.learned.update(read_updates(self.sea.worlds["tides"].truth, told))
+        request = plan_changes(state, self.known - 1, state.seal - 1)
+        self.learned.update(read_updates(self.sea.worlds["tides"].truth, request))
         self.known = state.seal
 
     def merged(self) -> None:
@@ -95,13 +95,13 @@ class Days:
                 for ((k, v), time, _), diff in self.learned.items()
                 if time < consumed.upper
             ]
-            told = window_rows(windows, happened(windows, rows), lambda one, held: dict(held)[one.of])
+            computed = window_rows(windows, happened(windows, rows), lambda one, cells: dict(cells)[one.of])
             there = {
                 (*key, *window, *values): 1
-                for key, window, values in told
+                for key, window, values in computed
                 if due({"window_end": window.end}) < consumption.upper
             }
-            assert self.sea.held(name, consumption.upper - 1) == there, (name, consumption.upper)
+            assert self.sea.rows_as_of(name, consumption.upper - 1) == there, (name, consumption.upper)
             judged = lateness(judge(Rule.of(windows), happened(windows, rows)))
             assert consumption.late == judged, (name, consumption.upper)
         return len(world.state.consumptions)
@@ -118,12 +118,12 @@ def test_what_comes_when_a_window_has_closed_changes_it_no_more(days: Days) -> N
     days.sea.add(windows_of("w", HOURLY))
     days.day(0, HOUR, 7 * HOUR)
     days.sea.correct("w")
-    before = days.sea.held("w", D - 1)
+    before = days.sea.rows_as_of("w", D - 1)
     assert before == {(0, 6 * HOUR, 1): 1, (6 * HOUR, 12 * HOUR, 1): 1}
     days.day(1, 2 * HOUR, D + HOUR)
-    told = days.sea.correct("w")
-    assert days.sea.held("w", 2 * D - 1) == {**before, (D, D + 6 * HOUR, 1): 1}
-    assert told["late"] == {"rows_late_for_all": 1, "rows_late_for_some": 0, "window_updates_late": 1}
+    result = days.sea.correct("w")
+    assert days.sea.rows_as_of("w", 2 * D - 1) == {**before, (D, D + 6 * HOUR, 1): 1}
+    assert result["late"] == {"rows_late_for_all": 1, "rows_late_for_some": 0, "window_updates_late": 1}
     assert days.law() == 2
 
 
@@ -133,7 +133,7 @@ def test_what_is_taken_back_when_a_window_has_closed_stays_in_it(days: Days) -> 
     days.sea.correct("w")
     days.day(1, gone=(HOUR,))
     days.sea.correct("w")
-    assert days.sea.held("w", 2 * D - 1) == {(0, 6 * HOUR, 2): 1}
+    assert days.sea.rows_as_of("w", 2 * D - 1) == {(0, 6 * HOUR, 2): 1}
     assert days.law() == 2
 
 
@@ -146,33 +146,33 @@ def test_late_rows_correct_windows_for_as_long_as_they_may(days: Days) -> None:
     days.day(1, 2 * HOUR, 21 * HOUR)
     days.sea.correct("w")
     evening = (18 * HOUR, 24 * HOUR)
-    assert days.sea.held("w", 2 * D - 1) == {(0, 6 * HOUR, 2): 1, (*evening, 2): 1}
+    assert days.sea.rows_as_of("w", 2 * D - 1) == {(0, 6 * HOUR, 2): 1, (*evening, 2): 1}
     days.day(2, 3 * HOUR, 22 * HOUR)
     days.sea.correct("w")
-    assert days.sea.held("w", 3 * D - 1) == {(0, 6 * HOUR, 2): 1, (*evening, 2): 1}
+    assert days.sea.rows_as_of("w", 3 * D - 1) == {(0, 6 * HOUR, 2): 1, (*evening, 2): 1}
     assert days.law() == 3
 
 
 @pytest.mark.parametrize("windows", [HOURLY, SLID])
 def test_the_same_windows_from_one_run_or_many(tmp_path: Path, windows: Windows) -> None:
-    held = []
-    for apart in (True, False):
-        sea = Sea(tmp_path / str(apart))
+    found = []
+    for daily in (True, False):
+        sea = Sea(tmp_path / str(daily))
         sea.add(replace(collection(Envelope.UPDATES), name="tides"))
         sea.add(windows_of("w", windows))
         days = Days(sea)
         for number, at in enumerate([(1, 8), (2, 25, 30), (9, 20, 50)]):
             days.day(number, *(hour * HOUR for hour in at))
-            if apart:
+            if daily:
                 sea.correct("w")
                 days.merged()
         sea.correct("w")
         days.law()
-        held.append(sea.held("w", 3 * D - 1))
-    assert held[0] == held[1]
+        found.append(sea.rows_as_of("w", 3 * D - 1))
+    assert found[0] == found[1]
 
 
-def test_what_was_merged_before_a_first_build_counts_wherever_it_lies(days: Days) -> None:
+def test_what_was_merged_before_a_first_build_counts_wherever_it_is(days: Days) -> None:
     days.day(0, HOUR)
     days.day(1, 2 * HOUR)
     days.merged()
@@ -180,7 +180,7 @@ def test_what_was_merged_before_a_first_build_counts_wherever_it_lies(days: Days
     days.sea.add(windows_of("w", HOURLY))
     days.day(2, 3 * HOUR, 2 * D + HOUR)
     days.sea.correct("w")
-    assert days.sea.held("w", 3 * D - 1) == {(0, 6 * HOUR, 2): 1, (2 * D, 2 * D + 6 * HOUR, 1): 1}
+    assert days.sea.rows_as_of("w", 3 * D - 1) == {(0, 6 * HOUR, 2): 1, (2 * D, 2 * D + 6 * HOUR, 1): 1}
 
 
 def test_all_computed_once_more_leaves_what_is_not_known_any_more(days: Days) -> None:
@@ -191,11 +191,11 @@ def test_all_computed_once_more_leaves_what_is_not_known_any_more(days: Days) ->
         days.day(number, 2 * HOUR, number * D + HOUR)
         days.sea.correct("w")
     days.merged()
-    before = days.sea.held("w", 3 * D - 1)
-    told = days.sea.correct("w", whole=True)
-    assert (told["outcome"], days.sea.asked[-1].mode) == ("nothing to do", Mode.WHOLE)
+    before = days.sea.rows_as_of("w", 3 * D - 1)
+    result = days.sea.correct("w", whole=True)
+    assert (result["outcome"], days.sea.asked[-1].mode) == ("nothing to do", Mode.WHOLE)
     assert days.sea.correct("w", check=True)["repaired"] == 0
-    assert days.sea.held("w", 4 * D) == before
+    assert days.sea.rows_as_of("w", 4 * D) == before
     found: list[Any] = []
     days.sea.run("w", lambda job: found.append(verify_definition(days.sea.joined(job))))
     assert [(report.sound, report.checked) for report in found] == [(True, 1)]
@@ -206,26 +206,26 @@ def test_windows_of_windows_are_judged_by_the_schedule_below_them(days: Days) ->
     days.sea.add(windows_of("w", replace(HOURLY, late=Late.REEMIT)))
     daily = Windows((), "window_start", Tumbling(D), (Aggregate("n", Function.SUM, "n"),), late=Late.DISCARD)
     days.sea.add(windows_of("daily", daily, "w"))
-    told = []
+    late_updates = []
     for number, at in enumerate([(HOUR, 7 * HOUR), (2 * HOUR, D + HOUR), (2 * D,)]):
         days.day(number, *at)
         days.sea.correct("w")
-        told.append(days.sea.correct("daily")["late"]["window_updates_late"])
-    assert days.sea.held("w", 3 * D - 1)[0, 6 * HOUR, 2] == 1
-    assert days.sea.held("daily", 3 * D - 1) == {(0, D, 2): 1, (D, 2 * D, 1): 1, (2 * D, 3 * D, 1): 1}
-    assert told == [0, 2, 0], "the row that goes, and the one that comes"
+        late_updates.append(days.sea.correct("daily")["late"]["window_updates_late"])
+    assert days.sea.rows_as_of("w", 3 * D - 1)[0, 6 * HOUR, 2] == 1
+    assert days.sea.rows_as_of("daily", 3 * D - 1) == {(0, D, 2): 1, (D, 2 * D, 1): 1, (2 * D, 3 * D, 1): 1}
+    assert late_updates == [0, 2, 0], "the row that goes, and the one that comes"
 
 
-def test_what_came_too_late_adds_up_and_is_told(days: Days) -> None:
+def test_what_came_too_late_adds_up_and_is_reported(days: Days) -> None:
     days.sea.add(windows_of("w", replace(HOURLY, kind=Hopping(8 * HOUR, 4 * HOUR))))
     days.sea.add(windows_of("always", replace(HOURLY, late=Late.REEMIT)))
-    told = []
+    reports = []
     for number, at in enumerate([(HOUR,), (2 * HOUR, 23 * HOUR), (3 * HOUR,)]):
         days.day(number, *at)
-        told.append(days.sea.correct("w")["late"])
+        reports.append(days.sea.correct("w")["late"])
         assert not any(days.sea.correct("always")["late"].values())
     of_day = {"rows_late_for_all": 1, "rows_late_for_some": 1, "window_updates_late": 3}
-    assert told[1:] == [of_day, {"rows_late_for_all": 1, "rows_late_for_some": 0, "window_updates_late": 2}]
+    assert reports[1:] == [of_day, {"rows_late_for_all": 1, "rows_late_for_some": 0, "window_updates_late": 2}]
     state = days.sea.worlds["w"].state
     assert late_by(state, D - 1) == Lateness()
     assert late_by(state, 2 * D - 1) == Lateness(1, 1, 3)
@@ -248,16 +248,16 @@ def test_a_row_counts_in_the_sliding_windows_that_start_late_enough(days: Days) 
         (13 * HOUR, 23 * HOUR, 2): 1,
         (14 * HOUR + half + 1, 24 * HOUR + half + 1, 1): 1,
     }
-    assert days.sea.held("w", 2 * D) == day
+    assert days.sea.rows_as_of("w", 2 * D) == day
     days.day(1, 15 * HOUR, 12 * HOUR)
-    told = days.sea.correct("w")
+    result = days.sea.correct("w")
     corrected = {
         (14 * HOUR + half + 1, 24 * HOUR + half + 1, 2): 1,
         (15 * HOUR + 1, 25 * HOUR + 1, 1): 1,
     }
     kept = dict(list(day.items())[:2])
-    assert days.sea.held("w", 2 * D) == kept | corrected
-    assert told["late"] == {"rows_late_for_all": 1, "rows_late_for_some": 1, "window_updates_late": 3}
+    assert days.sea.rows_as_of("w", 2 * D) == kept | corrected
+    assert result["late"] == {"rows_late_for_all": 1, "rows_late_for_some": 1, "window_updates_late": 3}
     assert days.law() == 2
 
 
@@ -275,7 +275,7 @@ def test_who_came_an_instant_too_late_opens_no_sliding_window_whatever_is_merged
         days.sea.correct("w")
         assert days.sea.worlds["tides"].state.since == number * D - 1, "the end of an interval, but not what came then"
         days.sea.correct("w", whole=True)
-        assert (14 * HOUR, 24 * HOUR, 1) not in days.sea.held("w", 9 * D)
+        assert (14 * HOUR, 24 * HOUR, 1) not in days.sea.rows_as_of("w", 9 * D)
     assert days.law() == 4
 
 
@@ -334,8 +334,8 @@ def test_what_happened_before_the_collections_start_counts_if_its_first_day_brin
     days.day(0, -7 * HOUR, -HOUR, HOUR)
     days.sea.correct("w")
     first = {(-12 * HOUR, -6 * HOUR, 1): 1, (-6 * HOUR, 0, 1): 1, (0, 6 * HOUR, 1): 1}
-    assert days.sea.held("w", D - 1) == first
+    assert days.sea.rows_as_of("w", D - 1) == first
     days.day(1, -7 * HOUR, D + HOUR)
     days.sea.correct("w")
-    assert days.sea.held("w", 2 * D - 1) == {**first, (D, D + 6 * HOUR, 1): 1}, "a day later it is late"
+    assert days.sea.rows_as_of("w", 2 * D - 1) == {**first, (D, D + 6 * HOUR, 1): 1}, "a day later it is late"
     days.law()

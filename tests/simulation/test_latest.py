@@ -55,8 +55,8 @@ def opened(world: World) -> OpenCollection:
 
 
 def latest(rows: Iterable[Named], t: int, within: int | None = None, value: str | None = None) -> dict[int, Named]:
-    """By key the latest of some rows of an as-of; of those that have a `value`, if told. LookupError, with the key,
-    where a row that is not before it is held fewer than zero times."""
+    """By key the latest of some rows of an as-of; of those that have a `value`, if one is named. LookupError, with
+    the key, where a row that is not before it has a negative multiplicity."""
     best: dict[int, tuple[Any, Named]] = {}
     below: list[Named] = []
     for row in rows:
@@ -124,8 +124,8 @@ def check_join(collection: OpenCollection, times: Sequence[int]) -> None:
         with pytest.raises(InvalidUsage, match=r"a row of the key k=\d has a negative multiplicity"):
             answer.to_arrow()
         return
-    told = [(row["v"], row["_at"]) for row in answer.to_arrow().to_pylist()]
-    assert told == [(None, None) if row is None else (row["v"], row["at"]) for row in found]
+    answered = [(row["v"], row["_at"]) for row in answer.to_arrow().to_pylist()]
+    assert answered == [(None, None) if row is None else (row["v"], row["at"]) for row in found]
     newest = table.filter(pc.equal(table["knew"], knew[-1]))
     now = collection.latest_at("at", at=newest, at_column="t").to_arrow()
     assert now.select(["v", "_at"]).to_pylist() == answer.to_arrow().select(["v", "_at"]).to_pylist()[-len(newest) :]
@@ -213,8 +213,8 @@ def check_any(collection: OpenCollection, timeline: str) -> int:
             for key, row in found.items():
                 probe = pa.table(dict(zip(collection.key, ([of] for of in key), strict=True)) | {"t": [t]})
                 asked = {"at": probe.append_column("knew", knew), "at_column": "t", "known_at": "knew"}
-                [told] = collection.latest_at(timeline, **asked).to_arrow().to_pylist()
-                assert [told[name] for name in value if name != timeline] == [
+                [answer] = collection.latest_at(timeline, **asked).to_arrow().to_pylist()
+                assert [answer[name] for name in value if name != timeline] == [
                     row[name] for name in value if name != timeline
                 ]
                 count += 1

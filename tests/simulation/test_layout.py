@@ -70,8 +70,8 @@ class Twins:
         return row | ({"d": dice.choice([1, 2, -1])} if self.envelope is Envelope.UPDATES else {})
 
     def both(self, of: Any) -> None:
-        told = [of(world) for world in (self.plain, self.placed)]
-        assert told[0] == told[1]
+        results = [of(world) for world in (self.plain, self.placed)]
+        assert results[0] == results[1]
         self.check()
 
     def check(self) -> None:
@@ -168,22 +168,22 @@ def test_the_column_may_be_renamed_and_neither_dropped_nor_exchanged(tmp_path: P
     twins = Twins(tmp_path, Envelope.APPEND, 3)
     twins.land(0, "a")
     twins.ingested(0)
-    held = twins.placed.state.collection
-    for layout, told in ((Layout("at", 4), "by at, every 4us"), (None, "none")):
-        with pytest.raises(InvalidUsage, match=f"layout .*by at, every 3us.*{told}"):
-            evolved(held, replace(held, layout=layout))
+    current = twins.placed.state.collection
+    for layout, text in ((Layout("at", 4), "by at, every 4us"), (None, "none")):
+        with pytest.raises(InvalidUsage, match=f"layout .*by at, every 3us.*{text}"):
+            evolved(current, replace(current, layout=layout))
     with pytest.raises(InvalidUsage, match="timeline at is not a timestamp or int column of the value"):
-        replace(held, value=held.value[:1])
+        replace(current, value=current.value[:1])
     renamed = replace(
-        held,
-        value=(held.value[0], Column("happened", ColumnType.INT)),
+        current,
+        value=(current.value[0], Column("happened", ColumnType.INT)),
         timelines=("happened",),
         layout=Layout("happened", 3),
         renames=(("at", "happened"),),
     )
     world = twins.placed
     before = rows(opened(world).as_of())
-    world.log().commit(world.head, Redefined(evolved(held, renamed)))
+    world.log().commit(world.head, Redefined(evolved(current, renamed)))
     assert rows(opened(world).as_of()) == before
     world.land(1, "a", [{"k": 1, "v": "a", "happened": 4, "t": 11, "e": 11}])
     run(world, 1)

@@ -84,4 +84,4 @@ def test_a_batch_among_many_known_files_comes_back_from_quarantine(tmp_path: Pat
     batch = made.run(lambda job: ingest(job, interval(51), landing_root=str(tmp_path)))["batch"]
     made.run(lambda job: quarantine(job, batch))
     made.run(lambda job: release(job, batch))
-    assert [held.id for held in made.state.unsealed] == [batch]
+    assert [unsealed.id for unsealed in made.state.unsealed] == [batch]

@@ -60,14 +60,14 @@ DEPTHS = (
     "a hold stops since",
     "a lone batch is rewritten",
     "a merge that moves no data",
-    "what cancels was set apart",
-    "what was set apart is kept",
+    "what cancels was stored separately",
+    "what is stored separately is kept",
     "a merge that keeps instants below since",
     "trimmed",
     "trimmed: stale",
     "remembered facts merged",
-    "what lies ahead was merged",
-    "what lies ahead was sorted by buckets",
+    "what is ahead was merged",
+    "what is ahead was sorted by buckets",
     "columns changed beside rows at rest",
     "a tick",
     "a tick upon a tick",
@@ -76,7 +76,7 @@ DEPTHS = (
 
 
 @pytest.fixture(autouse=True)
-def remembered_facts_and_what_lies_ahead_are_merged_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def remembered_facts_and_what_is_ahead_are_merged_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A walk is short."""
     monkeypatch.setattr(remember, "FAN_IN", 2)
     monkeypatch.setattr(undue, "STAGE_ROWS", 3)
@@ -128,7 +128,7 @@ def test_a_step_that_waited_while_others_went_on(step: str, meanwhile: str):
     for run in (0, 1):
         machine = declared(**TO_WAIT.get(step, {}))
         if step == "replay":
-            machine.late_rows(told=[a_row(1)], happened=0, landed=[], merge=None)
+            machine.late_rows(updates=[a_row(1)], happened=0, landed=[], merge=None)
         for ahead in (0, -1):
             machine.overtaken(step, meanwhile, [[a_row(2), a_row(3)]], run, ahead)
             machine.answers_are_the_oracle_s()
@@ -144,7 +144,7 @@ def test_a_late_fact_before_a_compacted_one(monkeypatch: pytest.MonkeyPatch):
     machine = declared()
     for day in range(6):
         machine.quiet_day([[a_row(key, "ab"[day % 2]) for key in range(min(3, day + 1))]])
-    machine.late_rows(told=[a_row(0, "b")], happened=0, landed=[], merge=None)
+    machine.late_rows(updates=[a_row(0, "b")], happened=0, landed=[], merge=None)
     machine.answers_are_the_oracle_s()
     machine.teardown()
     assert REACHED["late fact before a compacted one"]
@@ -156,7 +156,7 @@ def test_as_many_ticks_as_a_day_has_instants(envelope: Envelope):
     for depth in ("a tick upon a tick", "on time below the ticks", "complete below the ticks"):
         REACHED.pop(depth, None)
     machine = declared(envelope=envelope)
-    machine.learned_at_once(told=[a_row(0, "b"), a_row(3)], happened=4, ahead=-1, times=12)
+    machine.learned_at_once(updates=[a_row(0, "b"), a_row(3)], happened=4, ahead=-1, times=12)
     machine.quiet_day([[a_row(0), {**a_row(1), "dt": 9}]])
     machine.quiet_day([[{**a_row(2), "dt": 2}]])
     machine.answers_are_the_oracle_s()
@@ -175,12 +175,12 @@ def test_late_rows_that_wait_while_others_are_learned_are_judged_again(envelope:
     for _ in range(2):
         machine.quiet_day([[a_row(0)]])
     machine.land_late([a_row(1)], 4)
-    held = machine.start_work("ingest", machine.day(-1), [])
-    assert held is not None
-    machine.learned_at_once(told=[a_row(2)], happened=3, ahead=-2, times=1)
-    machine.finish(held)
+    waiting = machine.start_work("ingest", machine.day(-1), [])
+    assert waiting is not None
+    machine.learned_at_once(updates=[a_row(2)], happened=3, ahead=-2, times=1)
+    machine.finish(waiting)
     assert REACHED["ingested: stale"]
-    machine.run_ingest(held.day)
+    machine.run_ingest(waiting.day)
     machine.seal(-1)
     machine.drain(0)
     machine.answers_are_the_oracle_s()

@@ -1,5 +1,5 @@
 """Windows that count a late row in the first one that is open when it comes, through all steps: whatever runs there
-were, and whatever was merged meanwhile. Which window holds a row is told here by looking at all windows there are.
+were, and whatever was merged meanwhile. The test looks at all windows there are to find the one that has a row.
 
 Days are real ones, as in test_late_windows. A row happened at its `k`.
 """
@@ -63,7 +63,7 @@ def every(windows: Windows) -> Iterator[tuple[int, int]]:
 
 def counted(days: Days, windows: Windows, consumed: int, upper: int) -> Counter[tuple[Any, ...]]:
     """What is to be there below a frontier, by hand."""
-    held = defaultdict(list)
+    placed = defaultdict(list)
     there = list(every(windows))
     for ((k, v), time, _), diff in days.learned.items():
         if time >= consumed:
@@ -72,11 +72,11 @@ def counted(days: Days, windows: Windows, consumed: int, upper: int) -> Counter[
         still_open = [window for window in there if window[1] + windows.grace > came(time)]
         found = {window for window in own if window in still_open}
         for window in found if found >= {*own} else found | {min(still_open)}:
-            held[(v, *window) if windows.by else window] += [k] * diff
+            placed[(v, *window) if windows.by else window] += [k] * diff
     of = {"n": len, "least": min}
     return Counter(
         (*key, *(of[one.name](rows) for one in windows.aggregates))
-        for key, rows in held.items()
+        for key, rows in placed.items()
         if windows.early or key[-1] + windows.grace <= upper
     )
 
@@ -88,7 +88,7 @@ def check(days: Days, name: str = "w") -> int:
     assert windows is not None
     for one in state.consumptions:
         wanted = counted(days, windows, one.inputs[0].upper, one.upper)
-        assert days.sea.held(name, one.upper - 1) == wanted, (name, one.upper)
+        assert days.sea.rows_as_of(name, one.upper - 1) == wanted, (name, one.upper)
     return len(state.consumptions)
 
 
@@ -104,15 +104,15 @@ def test_a_late_row_counts_in_the_window_that_is_open_when_it_comes(days: Days) 
     days.day(0, HOUR)
     days.sea.correct("w")
     days.day(1, 2 * HOUR, 3 * HOUR, D + HOUR, D + 8 * HOUR)
-    told = days.sea.correct("w")
+    run = days.sea.correct("w")
     quarters = {(0, 6 * HOUR, 1), (D, D + 6 * HOUR, 3), (D + 6 * HOUR, D + 12 * HOUR, 1)}
-    assert days.sea.held("w", 2 * D - 1) == Counter(quarters)
-    assert (told["mode"], told["late"]["rows_late_for_all"], told["late"]["window_updates_late"]) == ("by_key", 2, 2)
+    assert days.sea.rows_as_of("w", 2 * D - 1) == Counter(quarters)
+    assert (run["mode"], run["late"]["rows_late_for_all"], run["late"]["window_updates_late"]) == ("by_key", 2, 2)
     assert check(days) == 2
 
 
 def test_a_window_that_is_open_keeps_the_late_rows_of_the_runs_before(days: Days) -> None:
-    """Days by three, computed anew for each day's rows: the row that happened before came with the first of them."""
+    """Days by three, computed again for each day's rows: the row that happened before came with the first of them."""
     windows = replace(QUARTERS, kind=Tumbling(3 * D), aggregates=(LEAST,), early=True)
     days.sea.add(windows_of("w", windows))
     for number in range(6):
@@ -122,14 +122,14 @@ def test_a_window_that_is_open_keeps_the_late_rows_of_the_runs_before(days: Days
     assert days.sea.worlds["tides"].state.since == 0
     assert days.sea.asked[-1].mode is Mode.BY_KEY
     assert days.sea.asked[-1].inputs[0].judging.known_from == 3 * D, "no further back than for what is open"
-    assert days.sea.held("w", 6 * D - 1) == {(0, 3 * D, 0): 1, (3 * D, 6 * D, HOUR): 1}
+    assert days.sea.rows_as_of("w", 6 * D - 1) == {(0, 3 * D, 0): 1, (3 * D, 6 * D, HOUR): 1}
     assert check(days) == 6
 
 
 def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
     windows = replace(QUARTERS, kind=Hopping(10 * HOUR, 4 * HOUR), aggregates=(COUNT, LEAST))
 
-    def told(*runs: int) -> Counter[tuple[Any, ...]]:
+    def windows_after(*runs: int) -> Counter[tuple[Any, ...]]:
         """The windows where there was a run after each of these days."""
         days = Days(Sea(tmp_path / str(runs)))
         for made in (collection(), windows_of("w", windows)):
@@ -140,9 +140,9 @@ def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
                 days.sea.correct("w")
                 days.merged()
         assert check(days)
-        return days.sea.held("w", 3 * D - 1)
+        return days.sea.rows_as_of("w", 3 * D - 1)
 
-    assert told(0, 1, 2) == told(1, 2) == told(0, 2)
+    assert windows_after(0, 1, 2) == windows_after(1, 2) == windows_after(0, 2)
 
 
 REFUSED = {
@@ -163,9 +163,9 @@ def test_inputs_that_take_rows_back_or_merge_are_refused(tmp_path: Path, why: st
     sea.ingest("tides", 0, days=SPAN)
     with pytest.raises(
         InvalidUsage, match=rf"windows\.late: next_window counts .*, and {why}.*, or write discard"
-    ) as told:
+    ) as refused:
         correct(sea.joined(sea.worlds["w"].job()))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_a_derived_input_is_refused_and_one_that_was_merged_all_the_same(days: Days) -> None:
@@ -179,9 +179,9 @@ def test_a_derived_input_is_refused_and_one_that_was_merged_all_the_same(days: D
         correct(sea.joined(sea.worlds["of_big"].job()))
     sea.correct("w")
     log = sea.log("tides")
-    held = {hold.name: hold.since for hold in log.load().state.holds}
-    assert held["derived.w"] == 0 < held["derived.big"], "held from the beginning, whatever was consumed"
-    for name in held:
+    holds = {hold.name: hold.since for hold in log.load().state.holds}
+    assert holds["derived.w"] == 0 < holds["derived.big"], "kept from the beginning, whatever was consumed"
+    for name in holds:
         log.commit(log.load(), HoldDropped(name))
     log.commit(log.load(), CompactionAllowed(5, (), 0))
     days.sea.ingest("tides", SPAN, days=SPAN)
@@ -198,18 +198,18 @@ def test_with_another_schedule_all_is_judged_by_that(days: Days) -> None:
     days.day(0, HOUR)
     days.day(1, 2 * HOUR, behind=11 * HOUR)
     days.sea.correct("w")
-    assert days.sea.held("w", 2 * D - 1) == {(0, 6 * HOUR, 1): 1, (D, D + 6 * HOUR, 1): 1}
+    assert days.sea.rows_as_of("w", 2 * D - 1) == {(0, 6 * HOUR, 1): 1, (D, D + 6 * HOUR, 1): 1}
     tides = days.sea.worlds["tides"].collection
     hourly = replace(tides, origin=replace(tides.landed, schedule="@hourly"))
     days.sea.run("tides", lambda job: declare_collection(job, hourly))
-    told = days.sea.correct("w")
-    assert (told["mode"], told["why"]) == ("whole", "its input has another schedule, by which rows are late")
-    assert days.sea.held("w", 3 * D) == {(18 * HOUR, D, 1): 1, (D + 12 * HOUR, D + 18 * HOUR, 1): 1}
+    result = days.sea.correct("w")
+    assert (result["mode"], result["why"]) == ("whole", "its input has another schedule, by which rows are late")
+    assert days.sea.rows_as_of("w", 3 * D) == {(18 * HOUR, D, 1): 1, (D + 12 * HOUR, D + 18 * HOUR, 1): 1}
     assert days.sea.correct("w")["outcome"] == "nothing to do"
 
 
 def ran(sea: Sea, name: str, chance: random.Random) -> dict[str, Any]:
-    """A run: a whole one or of what changed, which may end early or be killed; what it came to."""
+    """A run: a whole one or of what changed, which may end early or be killed; what it reported."""
     until = chance.choice(["correct", "drain", "compact", "killed"])
     if until != "killed":
         return sea.correct(name, until=until, whole=chance.random() < 0.2)
@@ -234,9 +234,9 @@ def test_whatever_happens_windows_hold_their_own_rows_and_the_late_ones(tmp_path
             days.day(number, *at, name=name, behind=behind)
         for name in DECLARED:
             if chance.random() < 0.8:
-                told = ran(sea, name, chance)
-                modes[told.get("mode", "")] += 1
-                late += told.get("late", {}).get("rows_late_for_all", 0)
+                result = ran(sea, name, chance)
+                modes[result.get("mode", "")] += 1
+                late += result.get("late", {}).get("rows_late_for_all", 0)
             check(days, name)
         if chance.random() < 0.5:
             days.merged()

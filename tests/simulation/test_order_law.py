@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from simulation.plain_definitions import BIG, COUNTS, RANKED, derived
-from simulation.rows_held import read_updates
+from simulation.rows_read import read_updates
 from simulation.schedules import (
     COUNT,
     Answers,
@@ -219,8 +219,8 @@ def test_what_next_window_moved_before_its_turn_is_the_same_when_read_again(tmp_
     seal_and_drain(world, 2)
     assert learned(world) == [(1, 20, 20), (2, 23, 23)]
     world.land(2, "a", [row(2, "y", 23), row(1, "x", 22, 4)])
-    told = world.run(read(world, 2))
-    assert (told["corrected"], told["added"], told["retracted"]) == (1, 0, 0)
+    result = world.run(read(world, 2))
+    assert (result["corrected"], result["added"], result["retracted"]) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT])
@@ -251,9 +251,9 @@ def test_at_the_end_of_a_collection_the_grace_is_over(tmp_path: Path) -> None:
     world.land(1, "a", [row(1, "x", 19)])
     for day in range(2):
         world.run(read(world, day))
-        told = world.run(lambda job, day=day: seal(job, interval(day)))
+        result = world.run(lambda job, day=day: seal(job, interval(day)))
         at = f"1970-01-01T00:00:00.0000{day}0Z" if day else "1970-01-01T00:00:00Z"
-        assert told["completed"] == [{"lower": at, "upper": f"1970-01-01T00:00:00.0000{day + 1}0Z"}]
+        assert result["completed"] == [{"lower": at, "upper": f"1970-01-01T00:00:00.0000{day + 1}0Z"}]
         world.run(lambda job, day=day: drain(job, interval(day)))
     assert (world.state.complete_below, world.state.seal, learned(world)) == (20, 20, [(1, 19, 19)])
 
@@ -266,9 +266,9 @@ SPAN = D // DAY
 
 def derived_history(sea: Sea) -> tuple[list[tuple[int, int]], Counter[str]]:
     state = sea.worlds["d"].state
-    told = [(one.complete_below, one.upper) for one in state.consumptions]
+    frontiers = [(one.complete_below, one.upper) for one in state.consumptions]
     updates = read_updates(sea.worlds["d"].truth, plan_updates(state))
-    return told, Counter({repr(update): diff for update, diff in updates.items()})
+    return frontiers, Counter({repr(update): diff for update, diff in updates.items()})
 
 
 @pytest.mark.parametrize("select", [BIG, COUNTS, RANKED], ids=["by row", "by key", "whole"])

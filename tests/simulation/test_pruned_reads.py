@@ -135,7 +135,7 @@ def test_what_is_read_is_what_is_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "message"),
     [
         (("vv", 1, 2), "did you mean 'v'?"),
         (("v", "a", "b"), "of type string; a timeline is of type int, date or timestamp"),
@@ -145,11 +145,11 @@ def test_what_is_read_is_what_is_explained(tmp_path: Path) -> None:
         (("d", True, None), "True is no value of it"),
     ],
 )
-def test_a_timeline_or_bounds_that_there_are_not(tmp_path: Path, asked: tuple[Any, ...], told: str) -> None:
+def test_a_timeline_or_bounds_that_there_are_not(tmp_path: Path, asked: tuple[Any, ...], message: str) -> None:
     *_, opened = History(tmp_path, Envelope.APPEND, 1).versions()
     with pytest.raises(InvalidUsage) as refused:
         opened.range(*asked)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

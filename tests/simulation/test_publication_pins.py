@@ -51,10 +51,10 @@ def test_pinned_parts_outlive_their_batch(world: World) -> None:
     assert files <= keys(world, "data/"), "no file that the table names is missing"
     # Verified as what batches name is.
     gone = min(files - live)
-    held = world.truth.objects.pop(gone)
+    content = world.truth.objects.pop(gone)
     (finding,) = verify_objects(world.truth, world.state)
     assert finding.detail == f"{gone} that a published table names is missing"
-    world.truth.objects[gone] = held
+    world.truth.objects[gone] = content
 
     log.commit(log.load(), Published(ICE, "db.t", "a1", "1", 1, 9, 40, tuple(pin.name for pin in pins[:1])))
     log.commit(log.load(), Unpublished(ICE))

@@ -22,8 +22,8 @@ from support.publishing import (
     delta_of,
     duckdb_iceberg,
     files_of,
-    held,
     is_in_catalog,
+    kept_rows,
     names_no_lost_file,
     ours,
     published,
@@ -96,7 +96,7 @@ def test_after_every_step_the_table_holds_what_the_collection_holds(
     if destination.format is TableFormat.ICEBERG:
         names_no_lost_file(world)
         found = duckdb_iceberg(DUCKDB_WITH_ICEBERG, world)
-        assert found in (None, Counter(held(world)))
+        assert found in (None, Counter(kept_rows(world)))
 
 
 def test_what_is_appended_is_named_not_copied(tmp_path: Path) -> None:
@@ -114,11 +114,11 @@ def test_what_is_appended_is_named_not_copied(tmp_path: Path) -> None:
     assert (mark.seal, mark.complete_below, mark.collection) == (world.state.seal, world.state.complete_below, "tides")
 
 
-def test_rows_that_are_held_several_times_are_copied_and_what_comes_after_is_named(tmp_path: Path) -> None:
+def test_rows_of_a_multiplicity_above_one_are_copied_and_what_comes_after_is_named(tmp_path: Path) -> None:
     world = stage(tmp_path, Envelope.UPDATES, ICEBERG, live_batches=9)
     said = ways(world, 3, lambda at: [row(at, "a", at * 10 + 1, d=3 if at == 0 else 1)])
     assert said == ["written whole", "1 part named", "1 part named"]
-    assert sorted(held(world).values()) == [1, 1, 3]
+    assert sorted(kept_rows(world).values()) == [1, 1, 3]
 
 
 def test_keys_that_change_are_merged_into_delta(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_what_is_sealed_and_can_still_be_taken_out_is_not_published(tmp_path: Pa
     world.run(lambda job: drain(job, interval(1)))
     published(world)
     agree(world)
-    assert sum(held(world).values()) == 1
+    assert sum(kept_rows(world).values()) == 1
 
 
 def test_of_history_that_was_merged_past_it_the_table_is_written_whole(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_without_its_package(tmp_path: Path, package: str, extra: str, monkeypat
         published(world)
 
 
-def test_a_row_that_is_held_fewer_than_zero_times(tmp_path: Path) -> None:
+def test_a_row_of_a_negative_multiplicity(tmp_path: Path) -> None:
     world = stage(tmp_path, Envelope.UPDATES, ICEBERG)
     day(world, 0, [row(7, "a", 1, d=-1)])
     with pytest.raises(InvalidUsage, match=r"the row k 7, v a has the multiplicity -1, which no table can show"):
@@ -387,7 +387,7 @@ class TestUnpublish:
         assert done["iceberg"] == "db.tides was taken out of its catalog"
         assert done["delta"].endswith("tides stays, on its own")
         assert not is_in_catalog(world)
-        assert by_deltalake(world) == held(world)
+        assert by_deltalake(world) == kept_rows(world)
         assert world.state.publications == ()
         with pytest.raises(InvalidUsage, match="tides is not published"):
             world.run(lambda job: unpublish(job))
@@ -443,7 +443,7 @@ def test_a_catalog_that_cannot_be_asked(
     with pytest.raises(error, match=said) as refused:
         world.run(lambda job: published_by(job), attempts=1)
     assert "\n" not in str(refused.value)
-    assert by_deltalake(world) == held(world), "the other table is published all the same"
+    assert by_deltalake(world) == kept_rows(world), "the other table is published all the same"
 
 
 def published_by(job: Any) -> dict[str, Any]:
@@ -461,4 +461,4 @@ def test_a_root_with_a_space_in_it(tmp_path: Path) -> None:
     day(encoded, 0, [row(1, "a", 1)])
     with pytest.raises(InvalidUsage, match="has a % in its path, which deltalake decodes"):
         published(encoded)
-    assert by_pyiceberg(encoded) == held(encoded)
+    assert by_pyiceberg(encoded) == kept_rows(encoded)

@@ -18,7 +18,7 @@ from support.publishing import (
     agree,
     by_pyiceberg,
     files_of,
-    held,
+    kept_rows,
     names_no_lost_file,
     ours,
     published,
@@ -75,7 +75,7 @@ def test_it_sweeps_between_all_commits(tmp_path: Path, envelope: Envelope, monke
         agree(world)
         sweep(world)
         names_no_lost_file(world)
-        seen[table_of(world).current_snapshot().snapshot_id] = held(world)
+        seen[table_of(world).current_snapshot().snapshot_id] = kept_rows(world)
         snapshots = table_of(world).metadata.snapshots
         assert len(snapshots) == min(at + 1, KEEP)
         for snapshot in snapshots:

@@ -10,7 +10,7 @@ import pytest
 from simulation.plain_definitions import BIG, SUMS, derived
 from simulation.script import row
 from simulation.sea import Sea
-from support.publishing import COPIED, DELTA, ICEBERG, agree, held, names_no_lost_file
+from support.publishing import COPIED, DELTA, ICEBERG, agree, kept_rows, names_no_lost_file
 from support.world import World
 from tidemark.jobs.steps.publish import publish
 from tidemark.model.collection import Collection
@@ -48,4 +48,4 @@ def test_its_tables_follow(tmp_path: Path, select: str, iceberg: object) -> None
         sea.run("d", lambda job: publish(job))
         agree(world)
         names_no_lost_file(world)
-    assert sum(held(world).values()) > 3
+    assert sum(kept_rows(world).values()) > 3

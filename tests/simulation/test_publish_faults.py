@@ -228,7 +228,7 @@ def test_any_call_to_a_catalog_or_a_table_may_fail(
     assert fired == set(days.names)
 
 
-def test_a_commit_that_lost_its_race_is_planned_anew(rehearsed: dict[str, Days]) -> None:
+def test_a_commit_that_lost_its_race_is_planned_again(rehearsed: dict[str, Days]) -> None:
     for at in range(DAYS):
         calls = Calls(1, False, CommitFailedException("the branch has changed"))
         with pytest.MonkeyPatch.context() as patch:

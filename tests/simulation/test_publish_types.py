@@ -12,7 +12,7 @@ from pyiceberg.expressions import EqualTo, IsNaN
 
 from simulation.test_publish import day
 from support.budget import budget
-from support.publishing import COPIED, DELTA, ICEBERG, agree, delta_of, held, published, stage, table_of
+from support.publishing import COPIED, DELTA, ICEBERG, agree, delta_of, kept_rows, published, stage, table_of
 from support.typed import CASES, TYPES, Typed, TypedWorld
 from support.world import World, interval
 from tests.pure.ingest.landed import write
@@ -58,7 +58,7 @@ def test_every_type(tmp_path: Path, case: Typed, destination: Destination) -> No
     world.moved(1)
     published(world)
     agree(world)
-    assert sum(held(world).values()) == len(case.numbers) + (-1 if keyed else 2)
+    assert sum(kept_rows(world).values()) == len(case.numbers) + (-1 if keyed else 2)
 
 
 @pytest.mark.parametrize("destination", DESTINATIONS, ids=["iceberg", "copied", "delta"])
@@ -91,7 +91,7 @@ def test_what_statistics_leave_out_is_found(tmp_path: Path, destination: Destina
         assert table_of(world).scan(row_filter=condition).to_arrow()["k"].to_pylist() == [key]
 
 
-def test_a_row_that_is_held_many_times_is_as_many_rows(tmp_path: Path) -> None:
+def test_a_row_of_a_large_multiplicity_is_as_many_rows(tmp_path: Path) -> None:
     world = stage(tmp_path, Envelope.UPDATES, ICEBERG, DELTA)
     rows = [
         {"k": k, "v": "a", "t": 1, "e": 1, "o": None, "gone": False, "d": d}
@@ -100,4 +100,4 @@ def test_a_row_that_is_held_many_times_is_as_many_rows(tmp_path: Path) -> None:
     day(world, 0, rows)
     published(world)
     agree(world)
-    assert Counter(held(world).values()) == Counter([70_000, 1, 65_536])
+    assert Counter(kept_rows(world).values()) == Counter([70_000, 1, 65_536])

@@ -72,7 +72,7 @@ class Meanwhile(WrappedStore):
 
 
 @pytest.mark.usefixtures("nothing_is_small")
-def test_who_is_overtaken_is_told_to_run_again_and_who_is_wrong_is_not(world: World):
+def test_who_is_overtaken_is_asked_to_run_again_and_who_is_wrong_is_not(world: World):
     """The error's class says so, whatever its words are."""
     world.land(0, "a", [ROW])
     batch = take(world)["batch"]

@@ -51,11 +51,11 @@ def test_an_int_that_no_float_is_keeps_its_column_from_becoming_one(tmp_path: Pa
     moved(world, 0, *((ingest,) if where != "trace" else ()))
     if where == "quarantined":
         quarantine(world.job(), world.state.pending[0].id)
-    held = next(batch for batch in world.state.batches if batch.rows)
+    stored = next(batch for batch in world.state.batches if batch.rows)
     with pytest.raises(InvalidUsage) as refusal:
         redefined(world, wide)
     assert str(refusal.value) == (
-        f"value column v of collection tides cannot change from int to float: batch {held.id} holds {-LARGE}, "
+        f"value column v of collection tides cannot change from int to float: batch {stored.id} holds {-LARGE}, "
         f"beyond {-(2**53)} to {2**53}, within which all values stay exact; add a column of another name"
     )
     assert world.state.collection == narrow
@@ -114,12 +114,12 @@ def test_a_number_is_not_given_twice(tmp_path: Path):
     theirs = valued(Envelope.APPEND, kept, Column("theirs", string))
     mine = valued(Envelope.APPEND, kept, Column("mine", string))
     assert redefined(world, mine, meddled(world, lambda: redefined(world, theirs))) == "redefined"
-    held = world.state.collection
-    assert (held.value, held.dropped) == (
+    current = world.state.collection
+    assert (current.value, current.dropped) == (
         (Column("v", string, 2), Column("mine", string, 4)),
         (Column("theirs", string, 3),),
     )
-    assert held.schema == 2
+    assert current.schema == 2
 
 
 def test_rows_are_read_from_the_source_by_their_new_name(tmp_path: Path):
@@ -133,7 +133,7 @@ def test_rows_are_read_from_the_source_by_their_new_name(tmp_path: Path):
     assert as_of(world.truth, world.state)["text"].to_pylist() == ["old", "new"]
 
 
-def test_late_rows_are_told_as_they_came_under_todays_names(tmp_path: Path):
+def test_late_rows_are_listed_as_they_came_under_todays_names(tmp_path: Path):
     narrow = valued(Envelope.APPEND, Column("v", ColumnType.STRING), Column("w", ColumnType.INT), late=Late())
     world = World(tmp_path, narrow)
     moved(world, 0)
@@ -141,13 +141,13 @@ def test_late_rows_are_told_as_they_came_under_todays_names(tmp_path: Path):
     moved(world, 1)
     text = valued(Envelope.APPEND, Column("text", ColumnType.STRING), late=Late())
     redefined(world, replace(text, renames=(("v", "text"),)))
-    (told,) = late_rows(world.truth, world.state, limit=5).rows
-    assert (told["text"], told["k"], told["_reason"]) == ("late", 1, "before its interval")
-    assert not {"v", "w"} & set(told)
+    (listed,) = late_rows(world.truth, world.state, limit=5).rows
+    assert (listed["text"], listed["k"], listed["_reason"]) == ("late", 1, "before its interval")
+    assert not {"v", "w"} & set(listed)
 
 
 def test_a_key_last_heard_of_before_a_column_was_dropped_is_one_row(tmp_path: Path):
-    """Its value is compared as it is held, with what it had in the dropped column; users see no change."""
+    """Its value is compared as it is stored, with what it had in the dropped column; users see no change."""
     two = valued(Envelope.UPSERT, Column("v", ColumnType.STRING), Column("w", ColumnType.INT))
     world = World(tmp_path, two)
     world.land(0, "a", [row(1, "same", 1, w=7), row(2, "gone", 1, w=7)])

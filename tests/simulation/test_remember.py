@@ -1,4 +1,4 @@
-"""Remembered facts are merged: what later facts come to stays the same, and a state stays short."""
+"""Remembered facts are merged: the result of later facts stays the same, and a state stays short."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from simulation.test_correct import day, held, run, sealed, sound, told
+from simulation.test_correct import corrections, day, rows_at, run, sealed, sound
 from simulation.test_correct_keyed import made, merged, row
-from simulation.waiting import Held, HoldingLog
+from simulation.waiting import HoldingLog, Waiting
 from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import World, interval
@@ -50,7 +50,7 @@ def test_a_state_stays_short_though_every_fact_is_remembered(world: World) -> No
     seen = status(world.head)
     assert (seen.unsealed.batches, seen.remembered.batches, seen.remembered.rows) == (0, 3, 26)
     day(world, 13, [row(1, "late", 135, 42)])
-    assert [held(world, None, event)[1, value] for event, value in ((41, "3"), (43, "late"), (44, "4"))] == [1, 1, 1]
+    assert [rows_at(world, None, event)[1, value] for event, value in ((41, "3"), (43, "late"), (44, "4"))] == [1, 1, 1]
     collect(world.job(), keep=0, graces=AT_ONCE)
     assert sound(world)
 
@@ -60,18 +60,18 @@ def test_what_was_merged_is_corrected(world: World) -> None:
     days(world, 0, 4)
     for number, value in enumerate(("b", "c", "1"), 4):
         world.land(1, "a", [row(1, value, 14), row(2, "same", 15)])
-        assert told(run(world, 1)) == (1, 1, 1, [14, 14])
+        assert corrections(run(world, 1)) == (1, 1, 1, [14, 14])
         sealed(world, 1)
         merged(world, 1)
         days(world, number, number + 1)
-        assert held(world, None, 20) == {(1, value): 1, (2, "same"): 1}
+        assert rows_at(world, None, 20) == {(1, value): 1, (2, "same"): 1}
     days(world, 7, 12)
     left = sum(rows for _, rows in remembered(world)) + sum(batch.rows for batch in world.state.unsealed)
     assert left == 26  # of the 30 that were written one is said and taken back in batches that are not merged yet
     world.land(1, "a", [])
-    assert told(run(world, 1)) == (1, 2, 0, [14, 15])
+    assert corrections(run(world, 1)) == (1, 2, 0, [14, 15])
     sealed(world, 1)
-    assert [held(world, None, event) for event in (14, 20)] == [{(1, "0"): 1, (2, "same"): 1}] * 2
+    assert [rows_at(world, None, event) for event in (14, 20)] == [{(1, "0"): 1, (2, "same"): 1}] * 2
     assert sound(world)
 
 
@@ -83,7 +83,7 @@ def test_what_is_forgotten_goes_with_a_merge(tmp_path: Path) -> None:
         collect(world.job(), keep=0, graces=AT_ONCE)
     assert sound(world)
     day(world, 12, [row(1, "late", 125, 93)])
-    assert (held(world, None, 93)[1, "late"], held(world, None, 94)[1, "9"]) == (1, 1)
+    assert (rows_at(world, None, 93)[1, "late"], rows_at(world, None, 94)[1, "9"]) == (1, 1)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -102,7 +102,7 @@ def test_a_merge_that_dies_anywhere_is_run_again(tmp_path: Path, after: bool) ->
     assert nth > 2
     assert sound(world)
     day(world, 2, [row(1, "late", 25, 5)])
-    assert held(world, None, 13) == {(1, "late"): 1}
+    assert rows_at(world, None, 13) == {(1, "late"): 1}
 
 
 @pytest.mark.parametrize("drained", [False, True])
@@ -112,14 +112,14 @@ def test_what_is_corrected_while_a_merge_is_on_its_way_is_not_forgotten(tmp_path
         day(world, number, [row(1, f"{number}", 10 * number + 4)])
     log = HoldingLog(world.truth, world.new_id, monotonic=world.clock, pause=world.clock.pause)
     log.holds = (Remembered,)
-    with pytest.raises(Held) as waiting:
+    with pytest.raises(Waiting) as waiting:
         world.run(lambda job: compact(job, interval(3)), log=log)
     world.land(2, "a", [row(1, "two", 24)])
-    assert told(run(world, 2)) == (1, 1, 1, [24, 24])
+    assert corrections(run(world, 2)) == (1, 1, 1, [24, 24])
     if drained:
         day(world, 4, [row(1, "4", 44)])
     outcome = world.log().commit(waiting.value.head, waiting.value.change)
     assert isinstance(outcome, Stale) == drained  # by then one of its inputs is not remembered any more
     day(world, 5 if drained else 4, [])
-    assert held(world, None, 30) == {(1, "two"): 1}
+    assert rows_at(world, None, 30) == {(1, "two"): 1}
     assert sound(world)

@@ -67,9 +67,9 @@ def settle(world: World, day: int = 2) -> None:
     world.run(lambda job: drain(job, interval(day)))
 
 
-def held(world: World, **when: int) -> Counter[tuple[int, str]]:
-    told = as_of(world.truth, world.state, **{"time": world.state.seal - 1, **when}).to_pylist()
-    return Counter({(r["k"], r["v"]): r["_multiplicity"] for r in told})
+def rows_as_of(world: World, **when: int) -> Counter[tuple[int, str]]:
+    rows = as_of(world.truth, world.state, **{"time": world.state.seal - 1, **when}).to_pylist()
+    return Counter({(r["k"], r["v"]): r["_multiplicity"] for r in rows})
 
 
 def test_dead_letters_are_applied_at_the_seal_with_the_event_times_they_have(tmp_path):
@@ -82,9 +82,9 @@ def test_dead_letters_are_applied_at_the_seal_with_the_event_times_they_have(tmp
     assert (batch.first_event_time, batch.last_event_time) == (5, 12)
     assert world.state.ingested.members == (Interval(0, 30),)
     settle(world)
-    assert held(world, event_time=12) == {(1, "a"): 1, (2, "b"): 1, (1, "x"): 1, (7, "y"): 1}
-    assert held(world, event_time=11) == {(1, "a"): 1, (2, "b"): 1, (1, "x"): 1}
-    assert held(world, time=19) == {(1, "a"): 1, (2, "b"): 1, (1, "c"): 1, (3, "d"): 1}
+    assert rows_as_of(world, event_time=12) == {(1, "a"): 1, (2, "b"): 1, (1, "x"): 1, (7, "y"): 1}
+    assert rows_as_of(world, event_time=11) == {(1, "a"): 1, (2, "b"): 1, (1, "x"): 1}
+    assert rows_as_of(world, time=19) == {(1, "a"): 1, (2, "b"): 1, (1, "c"): 1, (3, "d"): 1}
     assert world.state.totals.rows_replayed == 2
 
 
@@ -102,7 +102,7 @@ def test_a_second_replay_finds_nothing_to_do_for_ever(tmp_path):
     assert any(run.level for run in world.state.ledger)
     assert world.run(replay)["outcome"] == "nothing to do"
     assert world.run(take(world, 2))["outcome"] == "nothing to do"
-    assert held(world)[(7, "y")] == 1
+    assert rows_as_of(world)[(7, "y")] == 1
     assert world.state.totals.rows_replayed == 2
 
 
@@ -148,9 +148,9 @@ def test_what_happened_below_since_is_left_and_said_unless_it_may_apply_as_of_no
     ]
     assert world.run(lambda job: replay(job, as_now=True))["outcome"] == "nothing to do"
     settle(world)
-    assert held(world)[(1, "x")] == held(world)[(7, "y")] == 1
-    assert held(world, event_time=19)[(1, "x")] == 0
-    assert held(world, event_time=20)[(1, "x")] == 1
+    assert rows_as_of(world)[(1, "x")] == rows_as_of(world)[(7, "y")] == 1
+    assert rows_as_of(world, event_time=19)[(1, "x")] == 0
+    assert rows_as_of(world, event_time=20)[(1, "x")] == 1
     totals = world.state.totals
     assert (totals.rows_late_discarded, totals.rows_late_moved, totals.rows_replayed) == (2, 1, 2)
 
@@ -165,8 +165,8 @@ def test_of_a_keyed_collection_the_forgotten_past_is_left_too(tmp_path, envelope
     assert world.run(lambda job: replay(job, as_now=True))["moved"] == 2
     settle(world)
     # Moved to the seal, "x" happened when "on time" did, and came before it in the file.
-    assert held(world) == {(1, "on time"): 1, (2, "b"): 1, (3, "d"): 1, (7, "y"): 1}
-    assert held(world, event_time=19) == {(1, "c"): 1, (2, "b"): 1, (3, "d"): 1}
+    assert rows_as_of(world) == {(1, "on time"): 1, (2, "b"): 1, (3, "d"): 1, (7, "y"): 1}
+    assert rows_as_of(world, event_time=19) == {(1, "c"): 1, (2, "b"): 1, (3, "d"): 1}
 
 
 @pytest.mark.parametrize("envelope", [Envelope.UPSERT, Envelope.DEBEZIUM])
@@ -181,8 +181,8 @@ def test_beyond_max_lateness_a_replay_corrects_what_is_still_remembered(tmp_path
     result = world.run(lambda job: replay(job, path="30/a"))
     assert (result["rows"], result["left"]) == (2, 1)
     settle(world, 3)
-    assert held(world, event_time=16) == {(2, "b"): 1, (3, "z"): 1, (7, "y"): 1}
-    assert held(world)[(1, "on time")] == 1
+    assert rows_as_of(world, event_time=16) == {(2, "b"): 1, (3, "z"): 1, (7, "y"): 1}
+    assert rows_as_of(world)[(1, "on time")] == 1
 
 
 @pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT, Envelope.DEBEZIUM])
@@ -236,11 +236,11 @@ def test_a_replayed_batch_goes_through_the_gate_like_any_other(tmp_path):
 def so_far(world: World) -> Any:
     world.forget()
     state = world.state
-    told = changes(world.truth, state, after=state.since).to_pylist()
+    updates = changes(world.truth, state, after=state.since).to_pylist()
     late = late_rows(world.truth, state, limit=9)
     files = [(f.path, f.applied, f.discarded, f.replayed, len(f.replayed_by)) for f in late.files]
     shape = (state.totals, len(state.unsealed), state.ingested, state.fences, state.seal, state.trace_upper)
-    return [told, files, [r["_replayed_by"] is None for r in late.rows], shape]
+    return [updates, files, [r["_replayed_by"] is None for r in late.rows], shape]
 
 
 STEPS = [
@@ -298,7 +298,7 @@ def test_of_two_replays_at_once_one_applies(tmp_path, name, after):
     assert interrupted.interrupted
     assert sorted(result["rows"] for result in results) == [0, 2]
     settle(world)
-    assert held(world)[(7, "y")] == 1
+    assert rows_as_of(world)[(7, "y")] == 1
     assert world.state.totals.rows_replayed == 2
 
 
@@ -314,7 +314,7 @@ def test_many_replays_at_once_apply_once(tmp_path):
     with ThreadPoolExecutor(6) as pool:
         assert sorted(pool.map(one, range(6))) == [0, 0, 0, 0, 0, 2]
     settle(world)
-    assert held(world)[(1, "x")] == 1
+    assert rows_as_of(world)[(1, "x")] == 1
 
 
 def test_a_file_whose_letters_were_replayed_is_not_taken_out_before_they_are(tmp_path):
@@ -336,7 +336,7 @@ def test_a_file_whose_letters_were_replayed_is_not_taken_out_before_they_are(tmp
         release(world.job(), replayed)
     assert world.run(replay)["rows"] == 2
     settle(world)
-    assert held(world)[(7, "y")] == 1
+    assert rows_as_of(world)[(7, "y")] == 1
 
 
 def test_a_replay_taken_out_can_be_put_back_or_replayed_again_but_not_both(tmp_path):
@@ -350,7 +350,7 @@ def test_a_replay_taken_out_can_be_put_back_or_replayed_again_but_not_both(tmp_p
     world.run(lambda job: release(job, first))
     assert world.run(replay)["outcome"] == "nothing to do"
     settle(world)
-    assert held(world)[(7, "y")] == 1
+    assert rows_as_of(world)[(7, "y")] == 1
 
 
 @pytest.mark.usefixtures("nothing_is_small")
@@ -382,17 +382,17 @@ def test_letters_replayed_while_their_file_is_taken_out_keep_it_in(tmp_path):
 def test_letters_of_an_earlier_declaration_are_applied_as_columns_are_now(tmp_path):
     world = made(tmp_path)
     log = world.log()
-    held_now = log.load().state.collection
+    current = log.load().state.collection
     asked = replace(
-        held_now,
+        current,
         value=(Column("word", ColumnType.STRING), Column("n", ColumnType.INT)),
         renames=(("v", "word"),),
     )
-    log.commit(log.load(), Redefined(evolved(held_now, asked)))
+    log.commit(log.load(), Redefined(evolved(current, asked)))
     assert world.run(replay)["rows"] == 2
     settle(world)
-    told = as_of(world.truth, world.state, time=29).to_pylist()
-    assert ({"k": 7, "word": "y", "n": None}) in [{n: r[n] for n in ("k", "word", "n")} for r in told]
+    rows = as_of(world.truth, world.state, time=29).to_pylist()
+    assert ({"k": 7, "word": "y", "n": None}) in [{n: r[n] for n in ("k", "word", "n")} for r in rows]
 
 
 def test_letters_that_lack_what_the_declaration_needs_are_refused(tmp_path):

@@ -52,13 +52,13 @@ def stored(world: World) -> int:
 def test_it_is_what_goes_once_nothing_may_be_corrected_any_more(tmp_path: Path, reprocess_for: int) -> None:
     """Compaction has rewritten rows of old days: their first parts are kept for corrections only."""
     world = made(tmp_path, reprocess_for)
-    told, before = reprocess_bytes(world.truth, world.state), stored(world)
-    assert told is not None
-    assert told > 0
+    reported, before = reprocess_bytes(world.truth, world.state), stored(world)
+    assert reported is not None
+    assert reported > 0
     log = world.log()
     log.commit(log.load(), Redefined(relanded(world.state.collection, reprocess_for=0)))
     assert reprocess_bytes(world.truth, world.state) is None
-    assert before - stored(world) == told
+    assert before - stored(world) == reported
 
 
 def test_it_ends_with_the_days_that_can_be_corrected(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_it_ends_with_the_days_that_can_be_corrected(tmp_path: Path) -> None:
 def test_where_nothing_may_be_corrected_it_costs_nothing_and_nothing_is_said(tmp_path: Path) -> None:
     world = made(tmp_path, 0)
     assert reprocess_bytes(world.truth, world.state) is None
-    told = status(world.head).as_dict()
-    assert (told["correctable_from"], told["correctable_from_text"], told["reprocess_bytes"]) == (None, None, None)
+    shown = status(world.head).as_dict()
+    assert (shown["correctable_from"], shown["correctable_from_text"], shown["reprocess_bytes"]) == (None, None, None)
 
 
 def test_an_older_version_whose_old_days_are_collected_still_has_a_status(tmp_path: Path) -> None:

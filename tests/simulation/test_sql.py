@@ -64,7 +64,7 @@ def test_a_collection_is_a_table_of_the_rows_it_holds(sea: Sea) -> None:
     assert rows(sea, 'SELECT "v", count(*) FROM "tides" GROUP BY v ORDER BY 1') == [("high", 2), ("low", 1)]
 
 
-def test_a_row_that_is_held_twice_is_two_rows(sea: Sea) -> None:
+def test_a_row_of_multiplicity_two_is_two_rows(sea: Sea) -> None:
     assert rows(sea, "SELECT k, v FROM ports ORDER BY k") == [(1, "Cuxhaven"), (2, "Husum"), (2, "Husum")]
     counted = "SELECT k, sum(_multiplicity) FROM as_of('ports', multiplicity => TRUE) GROUP BY k ORDER BY k"
     assert rows(sea, counted) == [(1, 1), (2, 2)]

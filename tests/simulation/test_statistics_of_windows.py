@@ -10,7 +10,7 @@ import pytest
 
 from simulation.plain_computer import PlainComputer
 from simulation.plain_definitions import plain_of, windows_of
-from simulation.rows_held import held_rows, rows_seen
+from simulation.rows_read import current_rows, rows_seen
 from simulation.script import row
 from simulation.sea import Sea
 from simulation.test_late_windows import HOUR, D, Days
@@ -36,19 +36,19 @@ def sea(tmp_path: Path) -> Sea:
 
 
 def test_statistics_are_of_the_input_as_it_was_consumed_for_the_windows_that_are_there(sea: Sea) -> None:
-    """Late rows, and windows over the ends of days: what is there at any time was told by one frontier, and its input
-    as of then has these rows."""
+    """Late rows, and windows over the ends of days: what is there at any time was emitted at one frontier, and its
+    input as of then has these rows."""
     sea.add(windows_of("w", OVERNIGHT))
     for number, at in enumerate([(3, 7, 14), (12, 4), (7, 22, 25), (24, 31)]):
         day(sea, number, *at)
     world, origin = sea.worlds["w"], sea.worlds["w"].state.collection.derived
     seen = set()
     for time in range(world.state.since, world.state.seal):
-        told = consumption_of(world.state, sea.worlds["tides"].state.collection, time, open_too=False)
-        rows = held_rows(sea.worlds["tides"].truth, sea.worlds["tides"].state, told.inputs[0].upper - 1)
+        consumption = consumption_of(world.state, sea.worlds["tides"].state.collection, time, open_too=False)
+        rows = current_rows(sea.worlds["tides"].truth, sea.worlds["tides"].state, consumption.inputs[0].upper - 1)
         right = {tuple(row.values()) for row in plain_of(origin.definition).whole({"tides": rows})}
-        assert set(sea.held("w", time)) <= right, time
-        seen.add(told.upper)
+        assert set(sea.rows_as_of("w", time)) <= right, time
+        seen.add(consumption.upper)
     assert len(seen) == 4
     asked: list[Any] = []
     sea.run("w", lambda job: asked.append(statistics(job, world.state, world.state.seal - 1, open_too=True)))
@@ -71,7 +71,7 @@ def test_on_event_times_they_are_of_the_windows_that_are_there_too(tmp_path: Pat
         asked, how = _statistics(sea, world.state, time)
         rows = rows_seen(definition, tides.truth, tides.state, asked.inputs[0].upper - 1)
         right = {tuple(one.values()) for one in plain_of(definition).whole({"tides": rows})}
-        assert set(sea.held("w", time)) <= right, time
+        assert set(sea.rows_as_of("w", time)) <= right, time
         assert asked.recipe is not None
         assert asked.recipe.happened
         assert "_happened" in how.recipe.whole
@@ -116,22 +116,22 @@ def test_of_windows_that_take_late_rows_for_a_while_they_are_judged_as_the_windo
         assert (how.recipe.in_windows is None) == (how.recipe.windowed is not None)
         right = {tuple(row.values()) for row in computer._whole(asked)}
         names = [column.name for column in state.collection.columns]
-        held = [dict(zip(names, row, strict=True)) for row in sea.held("w", time)]
-        standing = [row for row in held if computer._stands(asked, row)]
-        assert {tuple(row.values()) for row in held if row not in standing} <= right, time
+        current = [dict(zip(names, row, strict=True)) for row in sea.rows_as_of("w", time)]
+        standing = [row for row in current if computer._stands(asked, row)]
+        assert {tuple(row.values()) for row in current if row not in standing} <= right, time
         return len(standing)
 
     for time in (D - 1, 2 * D - 1, 2 * D + HOUR, 3 * D - 1, state.seal - 1):
         assert check(time) == 0, "nothing is merged yet"
     days.merged()
-    unknown, held = check(state.seal - 1), len(sea.held("w", state.seal - 1))
+    unknown, total = check(state.seal - 1), len(sea.rows_as_of("w", state.seal - 1))
     if name in ("met", "moving"):
-        assert unknown == 0, "the input is held from its beginning on"
+        assert unknown == 0, "the history of the input is kept from its beginning on"
     else:
-        assert 0 < unknown < held, (unknown, held)
+        assert 0 < unknown < total, (unknown, total)
 
 
-def test_statistics_are_refused_in_a_line_where_they_cannot_be_told_any_more(sea: Sea) -> None:
+def test_statistics_are_refused_in_a_line_where_they_cannot_be_computed_any_more(sea: Sea) -> None:
     sea.add(windows_of("w", DAYS))
     for number in range(3):
         day(sea, number, number * DAY + 2)

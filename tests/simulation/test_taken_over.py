@@ -45,7 +45,7 @@ def drained(world: World, day: int) -> dict[str, Any]:
     return world.run(lambda job: drain(job, interval(day)))
 
 
-def held(world: World) -> Counter[tuple[int, str]]:
+def current_rows(world: World) -> Counter[tuple[int, str]]:
     table = as_of(world.truth, world.state)
     names = ("k", "v", "_multiplicity")
     return Counter({(k, v): count for k, v, count in zip(*(table[name].to_pylist() for name in names), strict=True)})
@@ -76,7 +76,7 @@ def test_what_an_append_brings_becomes_the_trace_as_it_is(world: World) -> None:
     assert files(world, world.state.trace) == parts
     assert {key.partition("/")[0] for key in set(world.truth.objects) - before} == {"versions"}
     assert (result["rows"], result["bytes_written"], world.state.totals.bytes_drained) == (3, 0, 0)
-    assert held(world) == {(1, "a"): 2, (2, "b"): 1}
+    assert current_rows(world) == {(1, "a"): 2, (2, "b"): 1}
     assert world.state.unsealed == ()
     assert sound(world)
 
@@ -98,7 +98,7 @@ def test_it_is_compacted_and_collected_like_any_other(world: World) -> None:
         world.clock.now += 48 * 3600
         world.run(lambda job: collect(job, keep=0, graces=AT_ONCE))
     assert {key for key in world.truth.objects if key.startswith("data/")} == live
-    assert held(world) == expected
+    assert current_rows(world) == expected
     assert sound(world)
 
 
@@ -118,7 +118,7 @@ def test_rows_that_a_drain_would_not_write_are_not_taken_over(signed: World, row
     expected: Counter[tuple[int, str]] = Counter()
     for one in rows:
         expected[one["k"], one["v"]] += one["d"] if one["t"] < 10 else 0
-    assert held(signed) == Counter({key: count for key, count in expected.items() if count})
+    assert current_rows(signed) == Counter({key: count for key, count in expected.items() if count})
     assert sound(signed)
 
 
@@ -129,7 +129,7 @@ def test_retractions_are_taken_over(signed: World) -> None:
     drained(signed, 1)
     assert parts <= files(signed, signed.state.trace)
     assert signed.state.trace[-1].retractions == 1
-    assert held(signed) == {(1, "a"): 1}
+    assert current_rows(signed) == {(1, "a"): 1}
 
 
 def test_several_days_that_are_drained_at_once_are_one_part(world: World) -> None:
@@ -137,7 +137,7 @@ def test_several_days_that_are_drained_at_once_are_one_part(world: World) -> Non
         ingested(world, day, [row(day, "v", 10 * day + 1)])
     drained(world, 2)
     assert len(files(world, world.state.trace)) == 1
-    assert held(world) == {(0, "v"): 1, (1, "v"): 1, (2, "v"): 1}
+    assert current_rows(world) == {(0, "v"): 1, (1, "v"): 1, (2, "v"): 1}
 
 
 def test_of_a_batch_that_reaches_ahead_the_part_that_is_due_is_taken_over(world: World) -> None:
@@ -147,7 +147,7 @@ def test_of_a_batch_that_reaches_ahead_the_part_that_is_due_is_taken_over(world:
     taken = files(world, world.state.trace)
     assert len(taken) == 1
     assert taken < parts
-    assert held(world) == {(1, "a"): 1}
+    assert current_rows(world) == {(1, "a"): 1}
     assert sound(world)
     with pytest.raises(InvalidUsage, match="was drained up to 10"):
         world.run(lambda job: quarantine(job, world.state.ahead[0].id))

@@ -47,12 +47,12 @@ def test_remembered_facts_go_once_none_can_be_placed_before_them(tmp_path: Path)
     assert drained(world, 1) == 1
     (after,) = world.state.unsealed
     assert (after.rows, after.first_event_time, world.state.forgotten_below) == (10, 10, 10)
-    held = answers(world)
+    before = answers(world)
     late = {"k": 1, "v": "late", "t": 20, "e": 12, "o": 0, "gone": False}
     world.land(2, "b", [late, late | {"e": 9}])
     world.run(lambda job: ingest(job, interval(2), landing_root=str(tmp_path)))
     drained(world, 2)
-    assert answers(world)[: len(held)] == held
+    assert answers(world)[: len(before)] == before
     at_12 = as_of(world.truth, world.state, event_time=12).to_pylist()
     assert {row["k"]: row["v"] for row in at_12} == {0: "v12", 1: "late", 2: "v11"}
     assert sound(world)

@@ -55,9 +55,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture
 def made(sound: World) -> Iterator[World]:
     """The same for one test, which may damage it."""
-    held = dict(sound.truth.objects)
+    before = dict(sound.truth.objects)
     yield sound
-    sound.truth.objects = held
+    sound.truth.objects = before
     sound.store = sound.truth
     sound.forget()
 
@@ -161,14 +161,14 @@ def test_a_version_that_does_not_apply_or_fold_is_named(made: World) -> None:
 def test_two_objects_exchanged_are_found_and_both_named(made: World, kind: str) -> None:
     keys = of_kind(made, kind)
     for one, other in pairwise(keys):
-        held = made.truth.objects
-        held[one], held[other] = held[other], held[one]
+        stored = made.truth.objects
+        stored[one], stored[other] = stored[other], stored[one]
         found = report(made, data=True)
         named = {finding.object for finding in found.findings}
         # A block of a tree below one that is not what it should be is nobody's any more.
         both = {one, other} <= named if kind not in TREES else {one, other} & named
         assert both, (one, other, found.findings)
-        held[one], held[other] = held[other], held[one]
+        stored[one], stored[other] = stored[other], stored[one]
 
 
 def test_parts_of_equal_size_exchanged_are_found_in_their_rows(tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_parts_of_equal_size_exchanged_are_found_in_their_rows(tmp_path: Path) -
         made.run(partial(ingest, interval=interval(day), landing_root=str(tmp_path)))
     one, other = parts_table.parts_of(made.truth, made.state.unsealed)
     assert one.file.bytes == other.file.bytes
-    held = made.truth.objects
-    held[one.file.key], held[other.file.key] = held[other.file.key], held[one.file.key]
+    stored = made.truth.objects
+    stored[one.file.key], stored[other.file.key] = stored[other.file.key], stored[one.file.key]
     assert report(made).sound, "no metadata shows it"
     found = report(made, data=True)
     rules = {(finding.object, finding.rule) for finding in found.findings}
@@ -230,15 +230,15 @@ def test_metadata_is_read_once_and_data_not_at_all(made: World) -> None:
     assert counting.calls < metadata + versions // 4 + 20, "sizes come from a listing, not one by one"
 
 
-def test_progress_is_told_to_the_end(made: World) -> None:
-    told: dict[str, tuple[int, int]] = {}
-    verify(made.job(), data=True, progress=lambda what, done, total: told.update({what: (done, total)}))
-    assert set(told) == {
+def test_progress_is_reported_to_the_end(made: World) -> None:
+    reported: dict[str, tuple[int, int]] = {}
+    verify(made.job(), data=True, progress=lambda what, done, total: reported.update({what: (done, total)}))
+    assert set(reported) == {
         "reading versions",
         "reading parts tables",
         "reading the ledger",
         "reading parts",
         "reading late rows",
     }
-    assert all(done == total for done, total in told.values())
+    assert all(done == total for done, total in reported.values())
     assert isinstance(made.truth, MemoryStore)

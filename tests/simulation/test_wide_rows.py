@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from support.memory import peak_bytes
 from support.world import DAY, World, collection, interval
 from tests.support import reading
@@ -138,5 +138,5 @@ def peak_of(work: Callable[[Path], None], folder: Path) -> int:
 def test_a_gibibyte_suffices_for_rows_of_a_megabyte(
     tmp_path: Path, work: Callable[[Path], None], measure: Measure
 ) -> None:
-    used = apart(peak_of, work, tmp_path)
+    used = in_fresh_process(peak_of, work, tmp_path)
     measure.below("at the peak", used / 2**20, GIBIBYTE / 2**20, "MiB")

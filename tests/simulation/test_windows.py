@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from simulation.plain_definitions import SOMETIMES, derived, windows_of
-from simulation.rows_held import read_updates
+from simulation.rows_read import read_updates
 from simulation.script import row
 from simulation.sea import Sea
 from support.world import DAY, collection
@@ -52,17 +52,17 @@ def history(sea: Sea, name: str = "w") -> Counter[tuple[Any, int]]:
     world = sea.worlds[name]
     for (item, time, _), diff in read_updates(world.truth, plan_updates(world.state)).items():
         found[item, time] += diff
-    return Counter({held: diff for held, diff in found.items() if diff})
+    return Counter({update: diff for update, diff in found.items() if diff})
 
 
 def test_a_window_over_the_end_of_a_day_is_there_once_and_whole(sea: Sea) -> None:
-    """[5, 15), with frontiers at 10 and 20: at 10 nothing is told of it."""
+    """[5, 15), with frontiers at 10 and 20: at 10 nothing is emitted for it."""
     sea.add(windows_of("w", OVERNIGHT))
     day(sea, 0, 7)
     assert sea.worlds["w"].state.complete_below == DAY
-    assert sea.held("w", DAY - 1) == {}
+    assert sea.rows_as_of("w", DAY - 1) == {}
     day(sea, 1, 12)
-    assert sea.held("w", 2 * DAY - 1) == {(5, 15, 2): 1}
+    assert sea.rows_as_of("w", 2 * DAY - 1) == {(5, 15, 2): 1}
     day(sea, 2)
     assert history(sea) == {((5, 15, 2), 2 * DAY - 1): 1}
     assert sea.law("w") == 3
@@ -73,9 +73,9 @@ def test_a_frontier_that_moves_on_closes_windows_without_an_input_and_without_a_
     day(sea, 0, 7)
     written = sea.worlds["w"].state.totals.rows_ingested
     for number, there in ((1, {}), (2, {(5, 15, 1): 1}), (3, {(5, 15, 1): 1})):
-        told = day(sea, number)
-        assert (told["outcome"], told["rows"]) == ("applied", 0)
-        assert sea.held("w", (number + 1) * DAY - 1) == there
+        result = day(sea, number)
+        assert (result["outcome"], result["rows"]) == ("applied", 0)
+        assert sea.rows_as_of("w", (number + 1) * DAY - 1) == there
     assert sea.worlds["w"].state.totals.rows_ingested == written
     assert sea.law("w") == 4
 
@@ -89,8 +89,8 @@ def test_what_becomes_of_an_open_window_leaves_no_trace(sea: Sea) -> None:
     assert history(sea) == {((0, 50, 4), 49): 1}
     for number in (3, 4):
         day(sea, number)
-    assert sea.held("w", 48) == {}
-    assert sea.held("w", 49) == {(0, 50, 4): 1}
+    assert sea.rows_as_of("w", 48) == {}
+    assert sea.rows_as_of("w", 49) == {(0, 50, 4): 1}
 
 
 def test_a_late_row_corrects_the_window_and_history_tells_both(sea: Sea) -> None:
@@ -103,9 +103,9 @@ def test_a_late_row_corrects_the_window_and_history_tells_both(sea: Sea) -> None
 def test_early_windows_are_there_at_once_and_change(sea: Sea) -> None:
     sea.add(windows_of("w", replace(DAYS, kind=Tumbling(5 * DAY), early=True)))
     day(sea, 0, 7)
-    assert sea.held("w", 9) == {(0, 50, 1): 1}
+    assert sea.rows_as_of("w", 9) == {(0, 50, 1): 1}
     day(sea, 1, 12)
-    assert (sea.held("w", 9), sea.held("w", 19)) == ({(0, 50, 1): 1}, {(0, 50, 2): 1})
+    assert (sea.rows_as_of("w", 9), sea.rows_as_of("w", 19)) == ({(0, 50, 1): 1}, {(0, 50, 2): 1})
 
 
 def test_a_retraction_empties_the_window_it_was_in_whatever_was_merged(tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_a_retraction_empties_the_window_it_was_in_whatever_was_merged(tmp_path:
     log.commit(log.load(), CompactionAllowed(9 * DAY, (), 0))
     sea.ingest("tides", 12, ("gone", [row(35, "a", 12 * DAY + 1, d=-1)]))
     sea.correct("w")
-    assert sea.held("w", 12 * DAY - 1) == {(30, 40, 1): 1, (90, 100, 1): 1}
-    assert sea.held("w", 13 * DAY - 1) == {(90, 100, 1): 1}
-    touched = {held for (held, time), _ in history(sea).items() if time >= 12 * DAY}
+    assert sea.rows_as_of("w", 12 * DAY - 1) == {(30, 40, 1): 1, (90, 100, 1): 1}
+    assert sea.rows_as_of("w", 13 * DAY - 1) == {(90, 100, 1): 1}
+    touched = {window for (window, time), _ in history(sea).items() if time >= 12 * DAY}
     assert touched == {(30, 40, 1)}
 
 
@@ -137,14 +137,14 @@ def test_windows_are_lost_to_no_jump_of_time(sea: Sea) -> None:
     for number in range(1, 12):
         sea.ingest("tides", number)
     sea.correct("w")
-    assert sum(n for (_, _, n) in sea.held("w", 12 * DAY - 1)) == len(range(0, 90, 7))
-    assert sea.held("w", 39) == {held: 1 for held in sea.held("w", 12 * DAY - 1) if held[1] <= 40}
+    assert sum(n for (_, _, n) in sea.rows_as_of("w", 12 * DAY - 1)) == len(range(0, 90, 7))
+    assert sea.rows_as_of("w", 39) == {window: 1 for window in sea.rows_as_of("w", 12 * DAY - 1) if window[1] <= 40}
 
 
-def test_rows_before_1970_lie_in_windows_of_before(sea: Sea) -> None:
+def test_rows_before_1970_are_in_windows_of_before(sea: Sea) -> None:
     sea.add(windows_of("w", OVERNIGHT))
     day(sea, 0, -3, -26)
-    assert sea.held("w", DAY - 1) == {(-5, 5, 1): 1, (-35, -25, 1): 1}
+    assert sea.rows_as_of("w", DAY - 1) == {(-5, 5, 1): 1, (-35, -25, 1): 1}
 
 
 def test_another_grace_takes_back_what_is_to_come_and_tells_it_at_its_own_time(sea: Sea) -> None:
@@ -154,33 +154,33 @@ def test_another_grace_takes_back_what_is_to_come_and_tells_it_at_its_own_time(s
     assert day(sea, 1)["why"] == "another definition"
     assert history(sea) == {((5, 15, 1), 24): 1}
     day(sea, 2)
-    assert sea.held("w", 23) == {}
-    assert sea.held("w", 24) == {(5, 15, 1): 1}
+    assert sea.rows_as_of("w", 23) == {}
+    assert sea.rows_as_of("w", 24) == {(5, 15, 1): 1}
 
 
 def test_what_is_not_due_is_no_difference(sea: Sea) -> None:
     sea.add(windows_of("w", OVERNIGHT))
     day(sea, 0, 7, 3)
-    told = []
-    sea.run("w", lambda job: told.append(verify_definition(sea.joined(job))))
-    assert [(report.sound, report.checked) for report in told] == [(True, 1)]
+    reports = []
+    sea.run("w", lambda job: reports.append(verify_definition(sea.joined(job))))
+    assert [(report.sound, report.checked) for report in reports] == [(True, 1)]
     assert sea.correct("w", check=True)["repaired"] == 0
 
 
 def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
     """Three days as three ingests with a run after each, or one run after all."""
-    held = []
-    for apart in (True, False):
-        sea = Sea(tmp_path / str(apart))
+    found = []
+    for daily in (True, False):
+        sea = Sea(tmp_path / str(daily))
         sea.landed("tides")
         sea.add(windows_of("w", OVERNIGHT))
         for number, at in enumerate([(3, 7, 14), (12, 4), (25, 7, 8)]):
             sea.ingest("tides", number, ("a", [row(k, "a", number * DAY + 1) for k in at]))
-            if apart:
+            if daily:
                 sea.correct("w")
         sea.correct("w")
-        held.append(sea.held("w", 3 * DAY - 1))
-    assert held[0] == held[1] == {(-5, 5, 2): 1, (5, 15, 5): 1}
+        found.append(sea.rows_as_of("w", 3 * DAY - 1))
+    assert found[0] == found[1] == {(-5, 5, 2): 1, (5, 15, 5): 1}
 
 
 def test_rows_at_no_time_are_in_no_window_and_counted_and_null_is_a_value_of_by(
@@ -188,16 +188,16 @@ def test_rows_at_no_time_are_in_no_window_and_counted_and_null_is_a_value_of_by(
 ) -> None:
     sea.add(derived("some", SOMETIMES))
     sea.add(windows_of("w", replace(DAYS, on="at"), "some"))
-    told = []
+    unplaced = []
     for number, rows in enumerate([[row(7, "a", 1), row(3, "b", 1), row(4, None, 1)], [row(8, "b", 11)]]):
         sea.ingest("tides", number, ("a", rows))
         sea.correct("some")
-        told.append(sea.correct("w")["unplaced"])
-    assert told == [2, 1]
-    assert sea.held("w", 2 * DAY - 1) == {(0, 10, 1): 1}
+        unplaced.append(sea.correct("w")["unplaced"])
+    assert unplaced == [2, 1]
+    assert sea.rows_as_of("w", 2 * DAY - 1) == {(0, 10, 1): 1}
     sea.add(windows_of("by", replace(DAYS, by=("v",))))
     assert sea.correct("by")["unplaced"] == 0
-    assert sea.held("by", 2 * DAY - 1) == {(None, 0, 10, 1): 1, ("a", 0, 10, 1): 1, ("b", 0, 10, 2): 1}
+    assert sea.rows_as_of("by", 2 * DAY - 1) == {(None, 0, 10, 1): 1, ("a", 0, 10, 1): 1, ("b", 0, 10, 2): 1}
 
 
 def test_half_a_window_is_not_shown_after_what_completed_it_was_taken_out(sea: Sea) -> None:
@@ -211,6 +211,6 @@ def test_half_a_window_is_not_shown_after_what_completed_it_was_taken_out(sea: S
     assert batch
     sea.run("w", lambda job: quarantine(job, batch))
     day(sea, 2, 22)
-    assert [sea.held("w", time) for time in (14, 19, 28)] == [{}, {}, {}]
-    assert sea.held("w", 3 * DAY - 1) == {(5, 15, 2): 1, (15, 25, 1): 1}
+    assert [sea.rows_as_of("w", time) for time in (14, 19, 28)] == [{}, {}, {}]
+    assert sea.rows_as_of("w", 3 * DAY - 1) == {(5, 15, 2): 1, (15, 25, 1): 1}
     assert sea.law("w") == 2

@@ -1,4 +1,4 @@
-"""What is told of windows before anything is computed: what they are, and what the next run reads and computes."""
+"""What is shown of windows before anything is computed: what they are, and what the next run reads and computes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_row_changes_no_more_windows_than_is_said(sample: Sample) -> None:
         assert len(after) <= kind.windows_per_row * len({*others, at})
 
 
-def test_what_the_next_run_reads_and_computes_is_told_beforehand(tmp_path: Path) -> None:
+def test_what_the_next_run_reads_and_computes_is_shown_beforehand(tmp_path: Path) -> None:
     sea = Sea(tmp_path)
     sea.landed("tides")
     sea.add(windows_of("w", Windows(("v",), "k", Hopping(20, 5), (COUNT,), early=True)))
@@ -77,22 +77,22 @@ def test_what_the_next_run_reads_and_computes_is_told_beforehand(tmp_path: Path)
     lines = "\n".join(map(str, _explained(_explain(sea, "s"), queries=False)))
     assert set(_explain(sea, "s")["queries"]) == {"rows", "valued"}, "what Spark is asked, if anything is left to it"
     assert "computes at most 22 windows" in lines, "a first build has two windows for each row at most"
-    told = _next(sea)
-    assert (told["mode"], told["changed_rows"], told["touched_windows"]) == ("by_key", 2, 8)
+    following = _next(sea)
+    assert (following["mode"], following["changed_rows"], following["touched_windows"]) == ("by_key", 2, 8)
     assert len(sea.asked) == 1, "nothing was computed for it"
 
 
 def _explain(sea: Sea, name: str) -> dict[str, Any]:
-    told: list[dict[str, Any]] = []
-    sea.run(name, lambda job: told.append(explain(sea.joined(job))))
-    return told[0]
+    answers: list[dict[str, Any]] = []
+    sea.run(name, lambda job: answers.append(explain(sea.joined(job))))
+    return answers[0]
 
 
 def _next(sea: Sea) -> dict[str, Any]:
-    told = _explain(sea, "w")
-    lines = "\n".join(map(str, _explained(told, queries=False)))
+    answer = _explain(sea, "w")
+    lines = "\n".join(map(str, _explained(answer, queries=False)))
     assert "hopping windows of 20us every 5us on k, for each v" in lines
     assert "a window is there as soon as it has rows" in lines
-    if "changed_rows" in told["next"]:
-        assert f"reads at most {told['next']['changed_rows']} rows that changed, and computes at most" in lines
-    return dict(told["next"])
+    if "changed_rows" in answer["next"]:
+        assert f"reads at most {answer['next']['changed_rows']} rows that changed, and computes at most" in lines
+    return dict(answer["next"])

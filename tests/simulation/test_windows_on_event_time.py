@@ -61,9 +61,9 @@ def test_equal_rows_count_when_each_happened_late_ones_and_those_to_come_too(sea
     for number, at in enumerate([(3, 3, 14), (12, 4), (25, 9, 21, 27)]):
         landed += at
         assert day(sea, number, *at)["unplaced"] == 0
-        assert sea.held("w", (number + 1) * DAY - 1) == tumbled(*landed, close=(number + 1) * DAY)
+        assert sea.rows_as_of("w", (number + 1) * DAY - 1) == tumbled(*landed, close=(number + 1) * DAY)
     assert sea.law("w") == 3
-    assert history(sea)[(0, 10, 2), 9] == 1, "as of the first day it is as it was told"
+    assert history(sea)[(0, 10, 2), 9] == 1, "as of the first day it is as it was emitted"
 
 
 def test_a_file_that_was_wrong_takes_its_rows_back_when_they_happened(sea: Sea) -> None:
@@ -71,12 +71,12 @@ def test_a_file_that_was_wrong_takes_its_rows_back_when_they_happened(sea: Sea) 
     day(sea, 0, 3, 7)
     day(sea, 1, 12)
     day(sea, 0, 3, 5, 6)
-    assert sea.held("w", sea.worlds["w"].state.complete - 1) == tumbled(3, 5, 6, 12, close=20)
+    assert sea.rows_as_of("w", sea.worlds["w"].state.complete - 1) == tumbled(3, 5, 6, 12, close=20)
     day(sea, 0, 14)
-    assert sea.held("w", sea.worlds["w"].state.complete - 1) == tumbled(14, 12, close=20)
-    told: list[Any] = []
-    sea.run("w", lambda job: told.append(verify_definition(sea.joined(job))))
-    assert [(report.sound, report.checked) for report in told] == [(True, 1)]
+    assert sea.rows_as_of("w", sea.worlds["w"].state.complete - 1) == tumbled(14, 12, close=20)
+    reports: list[Any] = []
+    sea.run("w", lambda job: reports.append(verify_definition(sea.joined(job))))
+    assert [(report.sound, report.checked) for report in reports] == [(True, 1)]
     assert sea.correct("w", check=True)["repaired"] == 0
 
 
@@ -86,7 +86,7 @@ def test_a_row_that_is_taken_back_at_another_event_time_is_refused(tmp_path: Pat
     sea.add(windows_of("w", DAYS))
     day(sea, 0, 3, 7)
     day(sea, 1, 3, d=-1)
-    assert sea.held("w", 19) == {(0, 10, 1): 1}
+    assert sea.rows_as_of("w", 19) == {(0, 10, 1): 1}
     with pytest.raises(InvalidUsage, match="fewer times than never"):
         day(sea, 2, 8, d=-1)
 
@@ -110,7 +110,7 @@ def test_windows_are_those_of_a_column_that_holds_the_same(tmp_path: Path, kind:
     assert sea.law("event_time") == 4
 
 
-def test_an_input_is_held_from_its_beginning_on_whatever_retention_it_is_given(sea: Sea) -> None:
+def test_an_input_is_kept_from_its_beginning_on_whatever_retention_it_is_given(sea: Sea) -> None:
     sea.add(windows_of("w", DAYS))
     day(sea, 0, 3, 7)
     day(sea, 1, 12)
@@ -124,7 +124,7 @@ def test_an_input_is_held_from_its_beginning_on_whatever_retention_it_is_given(s
         correct(job)
     sea.run("tides", lambda job: declare_collection(job, declared))
     sea.correct("w")
-    assert sea.held("w", 29) == tumbled(3, 4, 7, 12, close=30)
+    assert sea.rows_as_of("w", 29) == tumbled(3, 4, 7, 12, close=30)
 
 
 def test_what_was_merged_all_the_same_is_refused(sea: Sea) -> None:
@@ -143,15 +143,15 @@ def with_column(made: Collection, name: str) -> Collection:
     return replace(made, value=(*made.value, Column(name, ColumnType.INT)))
 
 
-def test_a_column_of_that_name_goes_before_and_one_that_comes_has_all_computed_anew(sea: Sea) -> None:
+def test_a_column_of_that_name_goes_before_and_one_that_comes_has_all_recomputed(sea: Sea) -> None:
     sea.add(windows_of("w", DAYS))
     day(sea, 0, 3, 7)
     before = sea.worlds["tides"].collection
     sea.run("tides", lambda job: declare_collection(job, with_column(before, "event_time")))
     job = sea.joined(sea.worlds["w"].job())
-    told = correct(job)
-    assert (told["mode"], told["why"]) == ("whole", "a column event_time came or went")
-    assert sea.held("w", sea.worlds["w"].state.complete - 1) == {}, "no row has a value there"
+    result = correct(job)
+    assert (result["mode"], result["why"]) == ("whole", "a column event_time came or went")
+    assert sea.rows_as_of("w", sea.worlds["w"].state.complete - 1) == {}, "no row has a value there"
 
 
 REFUSED = {
@@ -199,7 +199,7 @@ DECLARED = {
 
 
 class EventMachine(WindowMachine):
-    """Few rows, each at many event times; nothing is lost: another retention that is declared is held off."""
+    """Few rows, each at many event times; nothing is lost: a hold keeps what another declared retention would merge."""
 
     derived: ClassVar[Mapping[str, Collection]] = DECLARED
     others: ClassVar[Mapping[str, Sequence[Collection]]] = {
@@ -234,7 +234,7 @@ class EventMachine(WindowMachine):
             self.sea.run("tides", lambda job, made=made: declare_collection(job, made))
             self.sea.ingest("tides", self.days["tides"])
             self.days["tides"] += 1
-        self.happened["held"] += 1
+        self.happened["retention"] += 1
 
     def days_by_hand(self, close: int) -> Counter[tuple[Any, ...]]:
         """Of what landed last in each file."""
@@ -253,7 +253,7 @@ def test_whatever_happens_windows_on_event_times_are_those_of_what_landed(tmp_pa
         machine.ran(name)
         assert machine.sea.worlds["tides"].state.since == 0
     upper = machine.sea.worlds["days"].state.complete
-    assert machine.sea.held("days", upper - 1) == machine.days_by_hand(upper)
+    assert machine.sea.rows_as_of("days", upper - 1) == machine.days_by_hand(upper)
     assert machine.happened["repaired"] == 0
     assert machine.happened["applied"] > 5
     if os.environ.get("SHOW"):

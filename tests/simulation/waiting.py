@@ -7,7 +7,7 @@ from tidemark.model.transition import Stale
 from tidemark.storage.log.log import Committed, Head, StateLog
 
 
-class Held(Exception):
+class Waiting(Exception):
     """A change that is ready to be committed, and is not."""
 
     def __init__(self, head: Head, change: Change) -> None:
@@ -21,7 +21,7 @@ class HoldingLog(StateLog):
 
     def commit(self, base: Head, change: Change) -> Committed | Stale:
         if isinstance(change, self.holds):
-            raise Held(base, change)
+            raise Waiting(base, change)
         return super().commit(base, change)
 
 

@@ -47,7 +47,7 @@ def advanced(job: Job, made: Made, day: int) -> dict[str, Any]:
 
 
 def kept(job: Job) -> dict[str, Any]:
-    """What a state says of the content, and every update at rest, in order; ids are drawn anew each time."""
+    """What a state says of the content, and every update at rest, in order; ids are drawn again each time."""
     state = job.log.load().state
     request = plan_updates(state)
     opened = parts_table.opened_read(job.store, request)[1]
@@ -55,10 +55,10 @@ def kept(job: Job) -> dict[str, Any]:
     names = [column.name for column in (*state.collection.columns, *state.collection.hidden)]
     rows = [repr(row) for task in tasks for some in updates_of(job.store, task, names) for row in some.to_pylist()]
 
-    def told(part: Part) -> tuple[Any, ...]:
+    def figures(part: Part) -> tuple[Any, ...]:
         return (part.rows, part.digest, part.groups, part.first_time, part.last_time, part.retractions)
 
-    parts = [told(part) for batch in state.trace for part in parts_table.parts_of(job.store, [batch])]
+    parts = [figures(part) for batch in state.trace for part in parts_table.parts_of(job.store, [batch])]
     frontiers = (state.complete_below, state.seal, state.trace_upper, state.since)
     return {"rows": rows, "parts": parts, "frontiers": frontiers, "unsealed": [batch.rows for batch in state.unsealed]}
 
@@ -74,8 +74,8 @@ def test_days_of_few_rows_are_kept_as_spark_keeps_them(spark: Any, tmp_path: Pat
         outcomes = []
         for day in range(1, DAYS + 1):
             made.land(day, 20, keys=12)
-            told = advanced(runs(made.job()), made, day)
-            outcomes.append([(one["step"], one["outcome"], one.get("rows")) for one in told["steps"]])
+            report = advanced(runs(made.job()), made, day)
+            outcomes.append([(one["step"], one["outcome"], one.get("rows")) for one in report["steps"]])
         found.append((outcomes, kept(made.job())))
     assert found[0] == found[1]
     assert len(found[0][1]["rows"]) > 20
@@ -95,8 +95,8 @@ def test_plain_groups_are_computed_and_gated_here_as_by_spark(spark: Any, tmp_pa
             advanced(here(made.job()), made, day)
             if day == 1:
                 totals.declared()
-            told = advanced(runs(totals.job()), made, day)
-            assert told["steps"][0]["outcome"] == "applied"
+            report = advanced(runs(totals.job()), made, day)
+            assert report["steps"][0]["outcome"] == "applied"
         found.append(kept(totals.job()))
     assert found[0] == found[1]
 

@@ -1,4 +1,4 @@
-"""The audit app: all data read by executors, what is wrong told as JSON and by the exit code."""
+"""The audit app: executors read all data; it reports what is wrong as JSON and by the exit code."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def test_an_audit_reads_everything_and_names_what_is_at_fault(
     for day in (1, 2):
         made.land(day, 200, keys=30)
         made.moved(day, "ingest", "seal", "drain")
-    code, told, _ = audited(made, capsys)
+    code, report, _ = audited(made, capsys)
     state = made.log.load().state
-    assert (code, told["step"], told["outcome"], told["sound"]) == (0, "audit", "sound", True)
-    assert told["parts_read"] == told["parts"] == len(parts_table.parts_of(made.store, state.batches))
+    assert (code, report["step"], report["outcome"], report["sound"]) == (0, "audit", "sound", True)
+    assert report["parts_read"] == report["parts"] == len(parts_table.parts_of(made.store, state.batches))
     late = [entry.late for entry in ledger.entries(made.store, state.ledger) if entry.late]
     damaged = [parts_table.parts_of(made.store, state.trace)[-1].file.key, late[0].key if late[0] else ""]
     for key in damaged:
@@ -42,8 +42,8 @@ def test_an_audit_reads_everything_and_names_what_is_at_fault(
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
     assert verify(made.job()).sound, "sizes are as recorded"
-    code, told, err = audited(made, capsys)
-    assert (code, told["step"], told["sound"], told["error"]["kind"]) == (1, "audit", False, "Unsound")
-    assert {finding["object"] for finding in told["findings"]} == set(damaged)
+    code, report, err = audited(made, capsys)
+    assert (code, report["step"], report["sound"], report["error"]["kind"]) == (1, "audit", False, "Unsound")
+    assert {finding["object"] for finding in report["findings"]} == set(damaged)
     assert all(key in err for key in damaged)
-    assert f"run no further step of {made.name}" in told["error"]["message"]
+    assert f"run no further step of {made.name}" in report["error"]["message"]

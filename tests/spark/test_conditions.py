@@ -110,11 +110,11 @@ def test_conditions_hold_of_the_rows_of_which_spark_says_so(spark: Any, tmp_path
     chance = random.Random(51)
     rows = [{name: chance.choice(some) for name, some in VALUES.items()} for _ in range(400)]
     whole = {"at": pa.int64(), "day": pa.int32()}
-    held = {
+    arrays = {
         name: pa.array([row[name] for row in rows], whole.get(name, arrow_type(of))).cast(arrow_type(of))
         for name, of in TYPES.items()
     }
-    batch = pa.record_batch(held)
+    batch = pa.record_batch(arrays)
     pyarrow.parquet.write_table(pa.Table.from_batches([batch]), tmp_path / "rows.parquet")
     asked = {}
     while len(asked) < budget(ci=150, deep=300):
@@ -127,10 +127,10 @@ def test_conditions_hold_of_the_rows_of_which_spark_says_so(spark: Any, tmp_path
     texts = list(asked)
     for at in range(0, len(texts), 50):
         some = texts[at : at + 50]
-        told = frame.select(
+        selected = frame.select(
             *(F.coalesce(F.expr(asked[one][0]), F.lit(False)).alias(f"c{n}") for n, one in enumerate(some))
         )
-        answers = told.toArrow()
+        answers = selected.toArrow()
         for n, one in enumerate(some):
             assert asked[one][1] == answers.column(n).to_pylist(), one
 
@@ -156,7 +156,7 @@ BUILT = {
     "counted_only": (UPDATES, Windows(("shop",), "sold", Tumbling(DAY // 4, 7), only(COUNTS), grace=5)),
     "hopping": (UPDATES, Windows((), "sold", Hopping(DAY, DAY // 2), only(EXTREMES), FEW, early=True)),
 }
-LYING = {
+DATA_DRIVEN = {
     "sessions": (UPSERT, Windows(("shop",), "sold", Session(3 * HOUR), only(OF_SESSIONS), ROWS, grace=5)),
     "sessions_of_some": (UPDATES, Windows(("kind", "shop"), "sold", Session(9 * HOUR), NARROW, FEW, early=True)),
     "sliding": (UPSERT, Windows(("shop",), "sold", Sliding(3 * HOUR), only(OF_SLIDING), ROWS, grace=5)),
@@ -165,22 +165,20 @@ LYING = {
 
 
 @pytest.mark.parametrize("name", BUILT)
-def test_windows_told_by_arithmetic_are_those_that_spark_computes(spark: Any, tmp_path: Path, name: str) -> None:
+def test_aligned_windows_are_those_that_spark_computes(spark: Any, tmp_path: Path, name: str) -> None:
     text, windows = BUILT[name]
     followed(Made(tmp_path, text), spark, Definition(windows=windows), (*windows.by, WINDOW_START, WINDOW_END), 3)
 
 
-@pytest.mark.parametrize("name", LYING)
-def test_windows_that_lie_where_rows_are_are_those_that_spark_computes(spark: Any, tmp_path: Path, name: str) -> None:
-    text, windows = LYING[name]
+@pytest.mark.parametrize("name", DATA_DRIVEN)
+def test_data_driven_windows_are_those_that_spark_computes(spark: Any, tmp_path: Path, name: str) -> None:
+    text, windows = DATA_DRIVEN[name]
     computed_both_ways(spark, Made(tmp_path, text), windows)
 
 
 @pytest.mark.parametrize("name", ["sessions", "sliding"])
-def test_what_executors_compare_with_what_is_held_is_what_the_driver_does(
-    spark: Any, tmp_path: Path, name: str
-) -> None:
-    text, windows = LYING[name]
+def test_what_executors_compare_with_stored_rows_is_what_the_driver_does(spark: Any, tmp_path: Path, name: str) -> None:
+    text, windows = DATA_DRIVEN[name]
     compared_by_executors(spark, Made(tmp_path, text), windows, 7)
 
 
@@ -194,12 +192,12 @@ def test_what_executors_compare_with_what_is_held_is_what_the_driver_does(
         ("sliding_of_some", ["shuffle"]),
     ],
 )
-def test_all_ways_to_build_them_come_to_the_same(spark: Any, tmp_path: Path, name: str, ways: list[str]) -> None:
+def test_all_ways_to_build_them_give_the_same(spark: Any, tmp_path: Path, name: str, ways: list[str]) -> None:
     """Those that the tests above do not compare to the last bit with what the driver builds, which is one of theirs."""
-    text, windows = (BUILT | LYING)[name]
+    text, windows = (BUILT | DATA_DRIVEN)[name]
     made, chance = Made(tmp_path, text), random.Random(name)
     land(made, 1, [sale(chance, 1, number) for number in range(200)])
-    told, held = {}, {}
+    reports, stored = {}, {}
     for way in ("here", *ways):
         one = deriving(made, spark, way, windows)
         with pytest.MonkeyPatch.context() as patch:
@@ -207,11 +205,11 @@ def test_all_ways_to_build_them_come_to_the_same(spark: Any, tmp_path: Path, nam
                 by_queries(patch)
             if way in ("executors", "shuffle"):
                 with by_executors(9, ranges=way == "executors"):
-                    told[way] = refreshed(one, here=False)
+                    reports[way] = refreshed(one, here=False)
             else:
-                told[way] = refreshed(one, here=way == "here")
-        held[way] = at_rest(one)
-    for way in told:
+                reports[way] = refreshed(one, here=way == "here")
+        stored[way] = at_rest(one)
+    for way in reports:
         same = [of for of in SAME if of != "rows_read"]
-        assert [told[way].get(of) for of in same] == [told["here"].get(of) for of in same], way
-        assert held[way] == held["here"] != [], way
+        assert [reports[way].get(of) for of in same] == [reports["here"].get(of) for of in same], way
+        assert stored[way] == stored["here"] != [], way

@@ -47,13 +47,15 @@ def test_views_the_format_and_frames_of_answers(tmp_path: Path) -> None:
         assert client.stdout.readline() == "ready\n"
         events.moved(2, "ingest", "seal")
         out, _ = client.communicate("\n", timeout=120)
-    told = json.loads(out)
-    assert "Failed to find the data source: tidemark" in told["unknown"]
-    assert told["versions"] == {"events": opened.version}
-    assert [counted(rows) for rows in told["rows"]] == [counted(each)] * 2
-    assert told["sql"] == len(each) == 200
-    assert told["later"] == [200, 200, 400]
-    held = tidemark.open(stock.root, stock.name).as_of(columns=["kind"]).to_arrow()
-    assert added_up(rows_of_table(pa.Table.from_pylist(told["held"], held.schema))) == added_up(rows_of_table(held))
-    assert "there is no option 'asof'; did you mean 'as_of'?" in told["wrong"]
-    assert "Traceback" not in told["wrong"]
+    report = json.loads(out)
+    assert "Failed to find the data source: tidemark" in report["unknown"]
+    assert report["versions"] == {"events": opened.version}
+    assert [counted(rows) for rows in report["rows"]] == [counted(each)] * 2
+    assert report["sql"] == len(each) == 200
+    assert report["later"] == [200, 200, 400]
+    answer = tidemark.open(stock.root, stock.name).as_of(columns=["kind"]).to_arrow()
+    assert added_up(rows_of_table(pa.Table.from_pylist(report["stock"], answer.schema))) == added_up(
+        rows_of_table(answer)
+    )
+    assert "there is no option 'asof'; did you mean 'as_of'?" in report["wrong"]
+    assert "Traceback" not in report["wrong"]

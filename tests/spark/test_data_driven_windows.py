@@ -181,19 +181,19 @@ def _one_nan(cell: Any) -> Any:
 
 
 def law(windows: Windows, rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
-    """The windows of what is held, or of updates, by the law."""
+    """The windows of current rows, or of updates, by the law."""
     conditions = {
         "x > 0": lambda row: _above(row["x"], 0),
         "n > 2": lambda row: _above(row["n"], 2),
         "": lambda _: True,
     }
-    told = window_rows(
+    found = window_rows(
         windows,
         happened(windows, rows),
         lambda one, row: dict(row)[one.of],
         lambda one, row: conditions[one.where](dict(row)),
     )
-    return Counter({(*key, *window, *map(_plain, values)): 1 for key, window, values in told})
+    return Counter({(*key, *window, *map(_plain, values)): 1 for key, window, values in found})
 
 
 def _above(value: Any, bound: int) -> bool:
@@ -220,7 +220,7 @@ def updates_of(job: Any) -> list[dict[str, Any]]:
     return [row for task in tasks for rows in changes_of(job.store, task, net=False) for row in rows.to_pylist()]
 
 
-def held(one: Deriving) -> Counter[tuple[Any, ...]]:
+def net_rows(one: Deriving) -> Counter[tuple[Any, ...]]:
     """What a collection of early windows holds, sealed or not."""
     names = [column.name for column in one.job().log.load().state.collection.columns]
     found: Counter[tuple[Any, ...]] = Counter()
@@ -237,13 +237,13 @@ def by_spark(spark: Any, events: Made, query: str) -> Counter[tuple[Any, ...]]:
 
 
 FRAMES = """WITH each AS (
-    SELECT who, t, count(*) OVER before AS held, sum(n) OVER before AS total,
-           count(*) OVER after AS held_after, sum(n) OVER after AS total_after
+    SELECT who, t, count(*) OVER before AS rows_before, sum(n) OVER before AS total,
+           count(*) OVER after AS rows_after, sum(n) OVER after AS total_after
     FROM readings WHERE t IS NOT NULL
     WINDOW before AS (PARTITION BY who ORDER BY t RANGE BETWEEN 10 PRECEDING AND CURRENT ROW),
            after AS (PARTITION BY who ORDER BY t RANGE BETWEEN 1 FOLLOWING AND 11 FOLLOWING))
-    SELECT who, t - 10, t, held, total FROM each
-    UNION SELECT who, t + 1, t + 11, held_after, total_after FROM each WHERE held_after > 0"""
+    SELECT who, t - 10, t, rows_before, total FROM each
+    UNION SELECT who, t + 1, t + 11, rows_after, total_after FROM each WHERE rows_after > 0"""
 SESSIONS = """SELECT who, unix_micros(window.start), unix_micros(window.end), count(*), sum(n) FROM (
     SELECT who, n, session_window(timestamp_micros(t), '10 microseconds') AS window FROM readings WHERE t IS NOT NULL
     ) GROUP BY who, window"""
@@ -267,18 +267,18 @@ def test_windows_are_what_the_law_says_whole_and_from_changes(
     for name, one in made.items():
         one.declared()
         assert correct(one.job())["mode"] == "whole"
-        assert held(one) == law(WINDOWS[name], rows_of(events)), name
+        assert net_rows(one) == law(WINDOWS[name], rows_of(events)), name
     for name, query in (("slid", FRAMES), ("met", SESSIONS)):  # key, bounds, rows and total
-        assert by_spark(spark, events, query) == Counter((*row[:4], row[5]) for row in held(made[name])), name
+        assert by_spark(spark, events, query) == Counter((*row[:4], row[5]) for row in net_rows(made[name])), name
     for day in (2, 3):
         land(events, day)
         if day == 2:  # by executors, then by the driver, as they are few
             monkeypatch.setattr(little, "LOOKED_AT_ROWS", -1)
             monkeypatch.setattr(sessions, "LEAST_TASK_ROWS", -1)
         for name in ("slid", "met") if day == 2 else WINDOWS:  # the others at once from both days
-            told = correct(made[name].job())
-            assert (told["mode"], told["outcome"]) == ("by_key", "applied")
-            assert held(made[name]) == law(WINDOWS[name], rows_of(events)), (name, day)
+            report = correct(made[name].job())
+            assert (report["mode"], report["outcome"]) == ("by_key", "applied")
+            assert net_rows(made[name]) == law(WINDOWS[name], rows_of(events)), (name, day)
         monkeypatch.undo()
     monkeypatch.setattr(sessions, "LEAST_TASK_ROWS", -1)  # what is computed of many rows is the same
     assert correct(made["summed"].job(), whole=True)["outcome"] == "nothing to do"
@@ -287,17 +287,17 @@ def test_windows_are_what_the_law_says_whole_and_from_changes(
     for name in ("slid", "met"):
         job = made[name].job()
         state = job.log.load().state
-        keys = [row[:3] for row in held(made[name]) if row[0] == "ann" and row[1] > 0][:2]
+        keys = [row[:3] for row in net_rows(made[name]) if row[0] == "ann" and row[1] > 0][:2]
         assert keys
         assert differing_keys(job, state, keys, 9) == (), name
         absent = [(who, start + 1, end) for who, start, end in keys]
         assert differing_keys(job, state, absent, 9) == (), name
         made[name].corrected()
-        assert check_statistics(made[name], WINDOWS[name], lambda row: True).told > 0
+        assert check_statistics(made[name], WINDOWS[name], lambda row: True).reported > 0
     assert spark._jsparkSession.sharedState().cacheManager().isEmpty(), "nothing is kept of what was computed"
 
 
-def test_a_row_where_no_session_can_lie_is_refused(spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_where_no_session_can_be_is_refused(spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     land(events, 2, reading("far", 2**61 + 1))
     made = {name: deriving(events, spark, name, WINDOWS[name]) for name in ("met", "summed")}
     for one in made.values():
@@ -324,25 +324,25 @@ def test_sessions_hold_what_came_before_they_were_frozen(spark: Any, events: Mad
             elif (day, name) == (2, "lasting_cut"):
                 continue
             rows = updates_of(events.job())
-            told = correct(made[name].job())
-            assert told["mode"] == ("whole" if day == 1 else "by_key")
-            assert held(made[name]) == law(windows, rows), (name, day)
+            report = correct(made[name].job())
+            assert report["mode"] == ("whole" if day == 1 else "by_key")
+            assert net_rows(made[name]) == law(windows, rows), (name, day)
             now, before = (lateness(judge(Rule.of(windows), happened(windows, some))) for some in (rows, known[name]))
-            assert told["late"] == asdict(now - before)
-            numbers.append(told["late"]["rows_late_for_all"])
+            assert report["late"] == asdict(now - before)
+            numbers.append(report["late"]["rows_late_for_all"])
             known[name] = rows
     assert numbers[0] == numbers[1] == 0
     assert min(numbers[2:]) > 0
-    assert held(made["lasting"]) != law(Windows(("who",), "t", Session(10), SOME), known["lasting"])
+    assert net_rows(made["lasting"]) != law(Windows(("who",), "t", Session(10), SOME), known["lasting"])
     job = made["lasting"].job()
-    keys = [row[:3] for row in held(made["lasting"]) if row[0] == "ann"]
+    keys = [row[:3] for row in net_rows(made["lasting"]) if row[0] == "ann"]
     assert keys
     assert differing_keys(job, job.log.load().state, keys, 9) == ()
     assert correct(made["lasting_cut"].job(), whole=True)["outcome"] == "nothing to do"
     for name, windows in FOR_A_WHILE.items():
         made[name].corrected()
         checked = check_statistics(made[name], windows, lambda row, of=windows: not of.where or row["who"] != "late")
-        assert (checked.told > 0, checked.untold, checked.late > 0) == (True, 0, True), name
+        assert (checked.reported > 0, checked.missing, checked.late > 0) == (True, 0, True), name
 
 
 @pytest.mark.parametrize(

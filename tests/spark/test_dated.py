@@ -112,7 +112,7 @@ def test_try_cast_gives_null_for_it_on_any_day(spark: Any, events: Made) -> None
     made = of(events, spark, f"try_cast({CLOCK} AS timestamp)")
     made.declared()
     made.corrected()
-    assert {row[1] for row in made.held()} == {None}
+    assert {row[1] for row in made.rows()} == {None}
 
 
 def test_spark_takes_no_other_text_for_a_day_it_runs_on(spark: Any) -> None:

@@ -14,7 +14,7 @@ from tidemark.spark.derive.settings import isolated_session
 pytestmark = pytest.mark.spark
 
 ROWS, GROUPS = 160, 400
-"""A sum of so many cents may have an average that lies amid two of six digits."""
+"""A sum of so many cents may have an average in the middle of two numbers of six digits."""
 
 
 def rounded(total: Decimal, count: int) -> Decimal:
@@ -27,7 +27,7 @@ def engine(spark: Any) -> Any:
     return isolated_session(spark)
 
 
-def test_what_lies_amid_two_is_rounded_up(engine: Any) -> None:
+def test_an_average_in_the_middle_of_two_is_rounded_up(engine: Any) -> None:
     cents = f"CASE WHEN id % {ROWS} = 0 THEN (2 * (id DIV {ROWS}) + 1) / 100 ELSE 0 END"
     grown = quotient(exp.column("total"), exp.column("many"), 9, 2).sql(dialect="spark")
     rows = engine.range(0, GROUPS * ROWS, 1, 1).selectExpr(

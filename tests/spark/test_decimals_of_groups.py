@@ -1,5 +1,5 @@
-"""Sums of decimals, and means, that the driver adds up by how much changes let them grow, held bit by bit against those
-of Spark's queries: a session is refused where the driver is to do it, so nothing else can have."""
+"""Sums of decimals, and means, that the driver adds up by how much changes let them grow, compared bit by bit with
+those of Spark's queries: a session is refused where the driver is to do it, so nothing else can have."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ TYPES = {
     "at": INSTANT,
 }
 MEANS = ("whole", "cents", "fine")
-TOLD = ", ".join(
+COLUMNS = ", ".join(
     ["count(*) AS n", "sum(wide) AS wide", "sum(cents) AS cents", *(f"avg({of}) AS mean_{of}" for of in MEANS)]
 )
-TOTALS = Definition(f"SELECT shop, {TOLD} FROM sales GROUP BY shop")
+TOTALS = Definition(f"SELECT shop, {COLUMNS} FROM sales GROUP BY shop")
 IN_WINDOWS = Definition(
     windows=Windows(
         ("shop",),
@@ -126,7 +126,7 @@ def test_what_the_driver_adds_up_is_what_the_queries_do(
         assert at_rest(each["here"]) == at_rest(each["queries"]) != []
     land(made, 5, [{**one, "change": -one["change"], "at": day_of(5).lower} for one in there])
     refreshed(each["here"], here=True)
-    assert each["here"].held() == {}
+    assert each["here"].rows() == {}
     assert verify_definition(each["here"].job(), every=True).sound
 
 

@@ -244,8 +244,8 @@ def test_modes_agree_bit_by_bit(engine: Any, select: str) -> None:
     assert (recipe.mode, recipe.by_key is not None and recipe.by_key.delta is not None) == (mode, select in SUMS)
     old, changes = random_inputs(random.Random(select))
     new = {name: summed(rows, changes[name]) for name, rows in old.items()}
-    held = queried(engine, old, recipe.whole)
-    before, after = answer(held), answer(queried(engine, new, recipe.whole))
+    current = queried(engine, old, recipe.whole)
+    before, after = answer(current), answer(queried(engine, new, recipe.whole))
     expected = less(after, before)
     assert expected, "the changes change something"
     if recipe.by_row is not None:
@@ -255,7 +255,7 @@ def test_modes_agree_bit_by_bit(engine: Any, select: str) -> None:
         keys, desired = touched(engine, recipe.by_key, new, changes)
         assert less(desired, restricted(before, places, keys)) == expected
         if recipe.by_key.delta is not None:
-            keys, desired = grown(engine, recipe.by_key, held, changes)
+            keys, desired = grown(engine, recipe.by_key, current, changes)
             assert less(desired, restricted(before, places, keys)) == expected
 
 
@@ -270,10 +270,10 @@ def test_a_row_without_a_value_and_giants_are_taken_back(engine: Any) -> None:
     grows = analysed(delays, INPUTS)
     assert grows.by_key is not None
     assert grows.by_key.delta is not None
-    held = queried(engine, inputs, grows.whole)
-    assert [row[:3] for row in answer(held)] == [("A", 3, as_row([15.0])[0])]
+    current = queried(engine, inputs, grows.whole)
+    assert [row[:3] for row in answer(current)] == [("A", 3, as_row([15.0])[0])]
     changes = {"flights": Counter({flights[1]: -1}), "carriers": Counter[Row]()}
-    _, desired = grown(engine, grows.by_key, held, changes)
+    _, desired = grown(engine, grows.by_key, current, changes)
     assert [row[:3] for row in desired] == [("A", 2, as_row([15.0])[0])]
 
     exact = analysed(miles, INPUTS)
@@ -293,7 +293,7 @@ def _of(carrier: str, number: int, delay: int | None, miles: float) -> Row:
 
 def test_what_spark_knows_of_its_functions_is_known_here(engine: Any) -> None:
     package = "org.apache.spark.sql.catalyst.expressions."
-    functions = ((held.name, str(held.className)) for held in engine.catalog.listFunctions())
+    functions = ((function.name, str(function.className)) for function in engine.catalog.listFunctions())
     named = {name: path for name, path in functions if path.startswith(package)}
     assert len(named) > 300
 
@@ -320,7 +320,7 @@ def test_what_is_written_again_says_the_same(engine: Any) -> None:
 
 
 def by_row(spark: Any, rule: ByRow, changes: Mapping[str, Rows]) -> Rows:
-    """What the changes of one input come to."""
+    """What the changes of one input amount to."""
     total: Rows = Counter()
     for (*row, time, event_time, diff), count in answer(queried(spark, changes, rule.select)).items():
         assert (time, event_time) == (7, 5)
@@ -346,13 +346,13 @@ def touched(
 
 
 def grown(
-    spark: Any, rule: ByKey, held: Any, changes: Mapping[str, Rows], seen: Seen = as_they_are
+    spark: Any, rule: ByKey, current: Any, changes: Mapping[str, Rows], seen: Seen = as_they_are
 ) -> tuple[set[Row], Rows]:
     """The groups of changed rows, and their rows as they are to be."""
     delta = queried(spark, changes, rule.delta or "", seen)
     assert sorted(name for name in delta.columns if not name.startswith("k")) == sorted(rule.sums)
     delta.createOrReplaceTempView(DELTA)
-    held.createOrReplaceTempView(CURRENT)
+    current.createOrReplaceTempView(CURRENT)
     names = [f"k{at}" for at in range(len(rule.key_columns))]
     keys = {as_row(row[name] for name in names) for row in delta.select(names).toArrow().to_pylist()}
     return keys, answer(spark.sql(rule.grown or ""))

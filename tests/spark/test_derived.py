@@ -109,22 +109,22 @@ class Deriving:
 
     def corrected(self, **asked: Any) -> dict[str, Any]:
         """A run of its DAG."""
-        told = correct(self.job(), **asked)
+        report = correct(self.job(), **asked)
         gate(self.job(), Gate.UNSEALED)
         for step in (seal, drain, compact):
             call: Callable[[Job], Any] = lambda job, step=step: step(job, day_of(1))  # noqa: E731
             job = self.job()
             gated(job, lambda job=job, call=call: call(job))
         gate(self.job(), Gate.TRACE)
-        return told
+        return report
 
     def ungated(self) -> dict[str, Any]:
-        """The same as if its gates had been passed, which compute anew what was computed."""
-        told = correct(self.job())
+        """The same as if its gates had been passed, which recompute what was computed."""
+        report = correct(self.job())
         into_the_trace(self.job)
-        return told
+        return report
 
-    def held(self) -> Counter[tuple[Any, ...]]:
+    def rows(self) -> Counter[tuple[Any, ...]]:
         """What it holds now."""
         job = self.job()
         rows = as_of(job.store, job.log.load().state).to_pylist()
@@ -207,14 +207,14 @@ def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made, monk
     for mode, one in made.items():
         one.declared()
         assert explain(one.job())["mode"] == MODES.get(mode, mode)
-        told = one.corrected()
-        assert (told["mode"], told["why"], told["commits"]) == ("whole", "first build", 1)
-        assert one.held() == DERIVED[mode][1](rows_of(events))
+        run = one.corrected()
+        assert (run["mode"], run["why"], run["commits"]) == ("whole", "first build", 1)
+        assert one.rows() == DERIVED[mode][1](rows_of(events))
     next_day(events)
     for mode, one in made.items():
-        told = one.corrected()
-        assert (told["mode"], told["outcome"]) == (MODES.get(mode, mode), "applied")
-        assert one.held() == DERIVED[mode][1](rows_of(events))
+        run = one.corrected()
+        assert (run["mode"], run["outcome"]) == (MODES.get(mode, mode), "applied")
+        assert one.rows() == DERIVED[mode][1](rows_of(events))
         report = verify_definition(one.job(), every=True)
         assert (report.sound, report.checked) == (True, 2)
         assert correct(one.job(), check=True)["repaired"] == 0
@@ -222,7 +222,7 @@ def test_each_mode_gives_what_its_definition_says(spark: Any, events: Made, monk
     for limit, mode in ((f"{LITTLE}.LOOKED_AT_ROWS", "floats"), (f"{TOUCHED}.FEW", "by_key")):
         monkeypatch.setattr(limit, 0)  # what is not little executors compare
         assert made[mode].corrected()["mode"] == "by_key"
-        assert made[mode].held() == DERIVED[mode][1](rows_of(events))
+        assert made[mode].rows() == DERIVED[mode][1](rows_of(events))
     assert spark._jsparkSession.sharedState().cacheManager().isEmpty(), "nothing is kept of what was computed"
 
 
@@ -230,8 +230,8 @@ def test_rows_that_were_over_before_they_came_are_none_also_when_all_is_compared
     over = Validity(valid_from="began", valid_for=1)
     one = Deriving(events, spark, "valid", select("SELECT id, kind, 0L AS began FROM events", validity=over))
     one.declared()
-    one.corrected()  # and its gate, which computes some keys anew
-    assert not one.held()
+    one.corrected()  # and its gate, which recomputes some keys
+    assert not one.rows()
     assert verify_definition(one.job(), every=True).sound
     assert correct(one.job(), check=True)["repaired"] == 0
 
@@ -285,10 +285,10 @@ def test_a_function_of_frames_is_a_definition(
     for one in (some, whole):
         one.declared()
         one.corrected()
-        assert one.held() == counted()
+        assert one.rows() == counted()
     next_day(events)
     assert [one.corrected()["mode"] for one in (some, whole)] == ["by_key", "whole"]
-    assert some.held() == whole.held() == counted()
+    assert some.rows() == whole.rows() == counted()
     for function, said in {
         "chance": "not the same every time",
         "first": "the first rows of no order",
@@ -320,7 +320,7 @@ def test_what_says_itself_what_to_do_gets_no_other_advice() -> None:
         "Job aborted due to stage failure: Lost task 0.0: java.io.IOException: disk 3 [DIVIDE_BY_ZERO] failed",
     ],
 )
-def test_what_is_no_rows_doing_is_not_told_as_a_verdict_on_rows(text: str) -> None:
+def test_what_is_no_rows_doing_is_not_reported_as_a_verdict_on_rows(text: str) -> None:
     with pytest.raises(PySparkException, match="^" + re.escape(text[:20])), naming("d", str):
         raise PySparkException(text)
 
@@ -354,7 +354,7 @@ WIDER = "or compute it in a wider type, as CAST(… AS decimal(38, 0))"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "[ARITHMETIC_OVERFLOW] long overflow. Use 'try_add' to tolerate overflow and return NULL instead.",
@@ -370,14 +370,14 @@ WIDER = "or compute it in a wider type, as CAST(… AS decimal(38, 0))"
         ),
     ],
 )
-def test_what_a_row_raises_is_told_with_what_helps_and_nothing_that_does_not(text: str, told: str) -> None:
+def test_what_a_row_raises_is_reported_with_what_helps_and_nothing_that_does_not(text: str, message: str) -> None:
     with pytest.raises(Raised) as raised, naming("d", str):
         raise PySparkException(text)
-    assert str(raised.value) == f"the definition of d raises {told}"
+    assert str(raised.value) == f"the definition of d raises {message}"
 
 
-def test_columns_that_do_not_fit_are_told_without_what_is_hidden() -> None:
-    held = Collection(
+def test_columns_that_do_not_fit_are_named_without_what_is_hidden() -> None:
+    declared = Collection(
         "d",
         (Column("kind", ColumnType.STRING),),
         (Column("n", ColumnType.INT),),
@@ -386,7 +386,7 @@ def test_columns_that_do_not_fit_are_told_without_what_is_hidden() -> None:
     )
     other = [Column("kind", ColumnType.STRING), Column("n", ColumnType.FLOAT)]
     with pytest.raises(GateFailed, match="gives the columns kind string, n float now, and d has kind string, n int:"):
-        check_fits(held, other)
+        check_fits(declared, other)
 
 
 def test_of_texts_no_more_comes_to_the_driver_than_it_can_hold(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -433,8 +433,8 @@ def test_a_gate_that_is_the_first_to_need_spark_starts_it(
 
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     store = made.job().store
-    told = gate(Job(store, StateLog(store, fresh_id), lambda: Starting(store), fresh_id()), Gate.UNSEALED)
-    assert told["outcome"] == "applied"
+    report = gate(Job(store, StateLog(store, fresh_id), lambda: Starting(store), fresh_id()), Gate.UNSEALED)
+    assert report["outcome"] == "applied"
     assert SparkContext._active_spark_context is there, "it was never asked for"
 
 
@@ -447,7 +447,7 @@ def test_json_is_compared_as_it_is_at_rest(spark: Any, events: Made) -> None:
     declare_collection(made.job(), Collection("d", (key,), (value,), made.origin, hidden=shape.hidden))
     made.corrected()
     assert correct(made.job(), whole=True)["outcome"] == "nothing to do"
-    assert {row[:2] for row in made.held()} >= {(7, "[70000000000,7,0]")}
+    assert {row[:2] for row in made.rows()} >= {(7, "[70000000000,7,0]")}
 
 
 def test_what_a_definition_raises_names_the_row(spark: Any, events: Made, caplog: pytest.LogCaptureFixture) -> None:
@@ -456,7 +456,7 @@ def test_what_a_definition_raises_names_the_row(spark: Any, events: Made, caplog
     made.declared()
     with pytest.raises(InvalidUsage, match=r"the definition of d raises DIVIDE_BY_ZERO: .* for the row id 7, "):
         made.corrected()
-    assert "Exception in task" in caplog.text, "what Spark logs of it was not held back"
+    assert "Exception in task" in caplog.text, "what Spark logs of it was not suppressed"
 
 
 def test_what_spark_logs_of_a_row_that_raises_is_not_shown_and_of_all_else_is(
@@ -495,8 +495,8 @@ VALID = [
 def test_a_row_is_there_from_when_it_begins_until_it_ends(spark: Any) -> None:
     """Learned at 7, happened at 5; bounds before that are no bounds, one that ends before it begins never was."""
     rows = [(1, 20, 30), (2, None, None), (3, 50, 40)]
-    told = [(*row, 7, 5, sign) for row in rows for sign in (1, 1, -1)]
-    frame = spark.createDataFrame(told, f"k long, a long, b long, {TIME} long, {EVENT_TIME} long, {DIFF} long")
+    updates = [(*row, 7, 5, sign) for row in rows for sign in (1, 1, -1)]
+    frame = spark.createDataFrame(updates, f"k long, a long, b long, {TIME} long, {EVENT_TIME} long, {DIFF} long")
     for validity, expected in VALID:
         found: Counter[tuple[int, ...]] = Counter()
         for row in while_valid(frame, validity).collect():
@@ -511,7 +511,7 @@ def test_a_row_that_is_there_fewer_times_than_never_is_named(spark: Any) -> None
         repeated(frame, "d", ["id"], "many").collect()
 
 
-def test_columns_that_are_others_by_now_are_told_with_those_there_were() -> None:
+def test_columns_that_are_others_by_now_are_named_with_those_there_were() -> None:
     declared = Collection("d", (Column("id", ColumnType.INT),), (), select("SELECT id FROM events"))
     check_fits(declared, declared.columns)
     with pytest.raises(GateFailed, match="gives the columns id string now, and d has id int: change the definition"):

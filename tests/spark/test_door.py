@@ -10,7 +10,7 @@ import pytest
 
 import tidemark
 from tests.spark.support import APPEND, HOUR, START, UPDATES, UPSERT, Made
-from tests.spark.test_read import land_apart, rows_of_frame, rows_of_table
+from tests.spark.test_read import land_keys, rows_of_frame, rows_of_table
 from tidemark.model.instant import format_instant
 
 pytestmark = pytest.mark.spark
@@ -57,7 +57,7 @@ def test_only_keys_and_columns_that_are_asked_for_are_read(spark: Any, tmp_path:
     fit it is not opened."""
     made = Made(tmp_path, text.replace("live_batches: 2", "live_batches: 8"))
     for day, first_id in enumerate([0, 1000, 1100], start=1):
-        land_apart(made, day, first_id)
+        land_keys(made, day, first_id)
         made.moved(day, "ingest", "seal", "drain")
     opened = tidemark.open(made.root, made.name)
     unasked = [column.name for column in opened.state.collection.columns if column.name not in ("id", "kind")]

@@ -83,16 +83,16 @@ def test_spark_in_batches_and_in_sql(spark: Any, flights: Sea) -> None:
 
 
 def test_a_stream_of_spark(spark: Any, flights: Sea, tmp_path: Path) -> None:
-    held: Counter[tuple[str, int]] = Counter()
+    counts: Counter[tuple[str, int]] = Counter()
 
     def add(batch: Any, _: int) -> None:
         for row in batch.select("carrier", "delay", "diff").collect():
-            held[row["carrier"], row["delay"]] += row["diff"]
+            counts[row["carrier"], row["delay"]] += row["diff"]
 
     stream = spark.readStream.format("tidemark").option("starting", "beginning").load(f"{flights.root}/tides")
     query = stream.writeStream.foreachBatch(add).option("checkpointLocation", str(tmp_path / "checkpoint"))
     query.trigger(availableNow=True).start().awaitTermination()
-    rows = ({"carrier": carrier, "delay": delay} for (carrier, delay), often in held.items() for _ in range(often))
+    rows = ({"carrier": carrier, "delay": delay} for (carrier, delay), often in counts.items() for _ in range(often))
     assert by_carrier(rows) == EXPECTED
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidemark
-from support.typed import GOOD, TYPES, held
+from support.typed import GOOD, TYPES, as_answered
 from tests.spark.support import DAY, HOUR, INSTANT, START, Made
 from tests.spark.test_derived import Deriving, select
 from tests.spark.ways import interpreted
@@ -86,7 +86,9 @@ def rows_of(days: Iterable[int]) -> list[Row]:
     """The rows of some days as answers have them."""
     types = {name: of for of, name in NAMES.items()}
     rows = (row for day in days for row in day_rows(day))
-    return [{name: held(cell, types[name]) if name in types else cell for name, cell in row.items()} for row in rows]
+    return [
+        {name: as_answered(cell, types[name]) if name in types else cell for name, cell in row.items()} for row in rows
+    ]
 
 
 def by(rows: list[Row], name: str) -> dict[Any, list[Row]]:
@@ -162,12 +164,12 @@ def test_derived_collections_of_every_type(spark: Any, events: Made) -> None:
     for kind, one in made.items():
         one.declared()
         assert one.ungated()["outcome"] == "applied"
-        assert one.held() == QUERIES[kind][2](rows_of([1])), kind
+        assert one.rows() == QUERIES[kind][2](rows_of([1])), kind
     land(events, 2)
     for kind, one in made.items():
         # That of all keys goes through its gate, too, which asks by keys of every type.
         assert (one.corrected() if kind in ("row", "all_keys") else one.ungated())["outcome"] == "applied"
-        assert one.held() == QUERIES[kind][2](rows_of([1, 2])), kind
+        assert one.rows() == QUERIES[kind][2](rows_of([1, 2])), kind
     for kind in ("row", "of_key", "whole"):  # whatever the key is, all columns are compared as these are
         assert verify_definition(made[kind].job(), every=True).sound, kind
 
@@ -192,15 +194,15 @@ OF_TYPE = (
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_windows_by_every_type_and_of_it(spark: Any, events: Made, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is what its definition says, computed anew; and what windows are of is what was landed."""
+    """Each is what its definition says, recomputed; and what windows are of is what was landed."""
     interpreted(monkeypatch)
     keys = tuple(KEYS)
-    told = tuple(
+    aggregates = tuple(
         Aggregate(f"{column}_{name}", function, name) for name in NAMES.values() for function, column in OF_TYPE
     )
     windows = {
         "by_them": Windows(keys, "at", KINDS[kind], (Aggregate("n", Function.COUNT),)),
-        "of_them": Windows(("k",), "at", KINDS[kind], told),
+        "of_them": Windows(("k",), "at", KINDS[kind], aggregates),
     }
     made = {
         name: Deriving(events, spark, name, Derived(("events",), Definition(windows=one)))
@@ -245,7 +247,7 @@ def test_spark_reads_every_type_as_arrow_does(spark: Any, events: Made) -> None:
         assert plain(theirs) == plain(ours)
     for of, name in NAMES.items():
         for value in GOOD[of]:
-            found = opened.as_of(where={name: held(value, of)})
+            found = opened.as_of(where={name: as_answered(value, of)})
             assert found.to_spark(spark).count() == found.count() > 0, f"{of} {value!r}"
 
 

@@ -257,10 +257,10 @@ def written(chance: random.Random, kind: str, depth: int) -> str:
 
 def canonical(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Values as a collection holds them: one NaN, no -0.0."""
-    held = column.to_pylist()
+    values = column.to_pylist()
     if not pa.types.is_floating(column.type):
-        return held
-    return [None if one is None else "NaN" if math.isnan(one) else one + 0.0 for one in held]
+        return values
+    return [None if one is None else "NaN" if math.isnan(one) else one + 0.0 for one in values]
 
 
 def compared(spark: Any, folder: Path, batch: pa.RecordBatch, asked: list[Read]) -> int:
@@ -281,9 +281,9 @@ def compared(spark: Any, folder: Path, batch: pa.RecordBatch, asked: list[Read])
     texts = list(fitting)
     for first in range(0, len(texts), 40):
         some = texts[first : first + 40]
-        told = frame.selectExpr(*(f"{fitting[text][0].sql} AS c{at}" for at, text in enumerate(some)))
-        types = [our_type("c", field.dataType) for field in told.schema.fields]
-        answer = told.toArrow()
+        selected = frame.selectExpr(*(f"{fitting[text][0].sql} AS c{at}" for at, text in enumerate(some)))
+        types = [our_type("c", field.dataType) for field in selected.schema.fields]
+        answer = selected.toArrow()
         for at, text in enumerate(some):
             one, values = fitting[text]
             assert types[at] == one.type, text
@@ -357,8 +357,8 @@ def test_what_is_wrong_in_spark_is_never_computed(spark: Any, tmp_path: Path) ->
                 refused.append(batch.select(["n", "m"]))
 
         def its(rows: list[pa.RecordBatch], sql: str = one.sql) -> list[Any]:
-            told = frame.createDataFrame(pa.Table.from_batches(rows)).alias("rows")
-            return told.selectExpr(f"{sql} AS x").toArrow().column(0).to_pylist()
+            table = frame.createDataFrame(pa.Table.from_batches(rows)).alias("rows")
+            return table.selectExpr(f"{sql} AS x").toArrow().column(0).to_pylist()
 
         assert not batches or ours == its(batches), text
         if refused:

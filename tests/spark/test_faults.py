@@ -88,7 +88,7 @@ PLANNING = """An error occurred while calling o88.write.
 	at py4j.Gateway.invoke(Gateway.java:282)"""
 
 
-def test_what_fails_as_it_is_planned_is_told_apart_from_rows_and_machines() -> None:
+def test_what_fails_as_it_is_planned_is_distinguished_from_rows_and_machines() -> None:
     planned, lost = (
         Exception(PLANNING),
         Exception("An error occurred.\n: java.lang.OutOfMemoryError: Java heap space\n"),

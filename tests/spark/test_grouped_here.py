@@ -1,4 +1,4 @@
-"""Groups that the driver builds, and computes anew, by itself, held bit by bit against those that Spark computes of all
+"""Groups that the driver builds, and recomputes, by itself, compared bit by bit with those that Spark computes of all
 rows: a session is refused where the driver is to do it, so nothing else can have."""
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ UPSERT = FILE.format(
 UPDATES = FILE.format(name="moves", key="shop", value="id, ", more="", envelope="envelope: updates, diff: change")
 NUMBERS = ("whole", "ratio")
 OF = ("whole", "ratio", "price", "note", "seen", "since", "good")
-TOLD = ", ".join(
+COLUMNS = ", ".join(
     [
         "count(*) AS n",
         "sum(price) AS sum_price",
@@ -133,25 +133,25 @@ def taken_back(chance: random.Random, rows: list[Row], day: int) -> list[Row]:
 
 
 def refreshed(one: Deriving, *, here: bool) -> dict[str, Any]:
-    """What a correction comes to, by no session where this process is to do it; then brought into the trace."""
+    """What a correction reports, by no session where this process is to do it; then brought into the trace."""
     job = one.job()
-    told = correct(replace(job, runner=no_spark) if here else job)
+    report = correct(replace(job, runner=no_spark) if here else job)
     into_the_trace(one.job)
-    return told
+    return report
 
 
 def bits(one: Deriving) -> Mapping[Any, Any]:
-    """What is held, by key, such that only the same values are equal, to the last bit."""
+    """The current rows, by key, such that only the same values are equal, to the last bit."""
     job = one.job()
     rows = as_of(job.store, job.log.load().state)
     assert set(rows.column("_multiplicity").to_pylist()) <= {1}
     keyed = [column.name for column in job.log.load().state.collection.key]
 
-    def told(value: Any) -> Any:
+    def exact(value: Any) -> Any:
         return struct.pack(">d", value) if isinstance(value, float) else value
 
     return {
-        tuple(row[name] for name in keyed): {name: told(value) for name, value in sorted(row.items())}
+        tuple(row[name] for name in keyed): {name: exact(value) for name, value in sorted(row.items())}
         for row in rows.to_pylist()
     }
 
@@ -179,11 +179,11 @@ def followed(made: Made, spark: Any, definition: Definition, key: tuple[str, ...
         if day == 1:
             for one in (few, whole):
                 one.declared()
-        told = refreshed(few, here=True)
-        assert told["mode"] == ("by_key" if day > 1 else "whole")
+        report = refreshed(few, here=True)
+        assert report["mode"] == ("by_key" if day > 1 else "whole")
         if day in compared:
             of_spark = built_by_spark(whole)
-            assert day > 1 or [told.get(one) for one in SAME] == [of_spark.get(one) for one in SAME]
+            assert day > 1 or [report.get(one) for one in SAME] == [of_spark.get(one) for one in SAME]
             assert bits(few) == bits(whole) != {}
     if definition.windows is not None:
         assert bits(few) != {}
@@ -194,7 +194,7 @@ def followed(made: Made, spark: Any, definition: Definition, key: tuple[str, ...
 @pytest.mark.parametrize(("text", "by"), [(UPSERT, "shop"), (UPSERT, "kind, shop"), (UPDATES, "kind")])
 def test_what_the_driver_computes_is_what_spark_computes_of_all(spark: Any, tmp_path: Path, text: str, by: str) -> None:
     made = Made(tmp_path, text)
-    definition = Definition(f"SELECT {by}, {TOLD} FROM {made.name} GROUP BY {by}")
+    definition = Definition(f"SELECT {by}, {COLUMNS} FROM {made.name} GROUP BY {by}")
     followed(made, spark, definition, tuple(by.split(", ")), 3)
 
 
@@ -216,12 +216,12 @@ def at_rest(one: Deriving) -> list[str]:
     return [repr(row) for task in tasks for rows in updates_of(job.store, task, names) for row in rows.to_pylist()]
 
 
-@pytest.mark.parametrize("told", [f"shop, {ADDED} FROM moves GROUP BY shop", "DISTINCT kind, shop FROM moves"])
-def test_what_grows_later_is_built_with_all_that_it_grows_by(spark: Any, tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("query", [f"shop, {ADDED} FROM moves GROUP BY shop", "DISTINCT kind, shop FROM moves"])
+def test_what_grows_later_is_built_with_all_that_it_grows_by(spark: Any, tmp_path: Path, query: str) -> None:
     made, chance = Made(tmp_path, UPDATES), random.Random(5)
     land(made, 1, [*(drawn(chance, 1, number) for number in range(150)), row(150, shop="of nothing")])
     here, other = (
-        Deriving(made, spark, name, Derived((made.name,), Definition(f"SELECT {told}"))) for name in ("here", "other")
+        Deriving(made, spark, name, Derived((made.name,), Definition(f"SELECT {query}"))) for name in ("here", "other")
     )
     for one in (here, other):
         one.declared()
@@ -253,8 +253,8 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_windows_told_by_arithmetic_are_those_that_spark_computes_of_all(spark: Any, tmp_path: Path, name: str) -> None:
-    """Those of rows that lie ahead are there once they close, too."""
+def test_aligned_windows_are_those_that_spark_computes_of_all(spark: Any, tmp_path: Path, name: str) -> None:
+    """Those of rows that are stored ahead are there once they close, too."""
     text, windows = WINDOWS[name]
     made = Made(tmp_path, text)
     followed(made, spark, Definition(windows=windows), (*windows.by, WINDOW_START, WINDOW_END), 3)
@@ -269,14 +269,14 @@ def test_what_executors_write_of_many_rows_is_what_the_driver_does(
     made, chance = Made(tmp_path, text), random.Random(name)
     land(made, 1, [drawn(chance, 1, number) | ({"sold": None} if number % 9 == 0 else {}) for number in range(200)])
     here, there = (unbuilt(made, spark, Definition(windows=windows), one) for one in ("here", "there"))
-    told = refreshed(here, here=True)
+    report = refreshed(here, here=True)
     with by_executors(at_once):
         again = refreshed(there, here=False)
-    assert [again.get(one) for one in SAME] == [told.get(one) for one in SAME]
+    assert [again.get(one) for one in SAME] == [report.get(one) for one in SAME]
     assert at_rest(there) == at_rest(here) != []
 
 
-def test_what_executors_compare_with_what_is_held_is_what_the_driver_does(spark: Any, tmp_path: Path) -> None:
+def test_what_executors_compare_with_stored_rows_is_what_the_driver_does(spark: Any, tmp_path: Path) -> None:
     """A first build, all again, and twice what changes reach, once of one shop alone; few rows at once."""
     text, windows = WINDOWS["tumbling"]
     made, chance, each = Made(tmp_path, text), random.Random("tumbling5"), dict[str, Deriving]()
@@ -285,16 +285,16 @@ def test_what_executors_compare_with_what_is_held_is_what_the_driver_does(spark:
         land(made, day, [one | {"shop": "a"} for one in rows] if day == 3 else rows)
         if day == 1:
             each = {way: unbuilt(made, spark, Definition(windows=windows), way) for way in ("here", "there")}
-        told = refreshed(each["here"], here=True)
+        report = refreshed(each["here"], here=True)
         with by_executors(5):
             again = correct(each["there"].job(), whole=day == 2)
         into_the_trace(each["there"].job)
         assert again["mode"] == ("by_key" if day > 2 else "whole")
-        assert [again.get(of) for of in SAME[:3]] == [told.get(of) for of in SAME[:3]], day
+        assert [again.get(of) for of in SAME[:3]] == [report.get(of) for of in SAME[:3]], day
         assert at_rest(each["there"]) == at_rest(each["here"]) != [], day
 
 
-def test_what_executors_compare_with_sums_that_are_held_is_what_queries_do(spark: Any, tmp_path: Path) -> None:
+def test_what_executors_compare_with_stored_sums_is_what_queries_do(spark: Any, tmp_path: Path) -> None:
     """Where they grow that is done otherwise: so of all; all rows at once."""
     text, windows = WINDOWS["counted"]
     made, chance, there = Made(tmp_path, text), random.Random("counted131072"), list[Row]()
@@ -315,11 +315,11 @@ def test_what_executors_compare_with_sums_that_are_held_is_what_queries_do(spark
         if day == 1:
             for one in each.values():
                 one.declared()
-        told = built_by_spark(each["queries"])
+        report = built_by_spark(each["queries"])
         with by_executors():
             again = refreshed(each["executors"], here=False)
         assert again["mode"] == "whole"
-        assert [again.get(of) for of in SAME[:3]] == [told.get(of) for of in SAME[:3]], day
+        assert [again.get(of) for of in SAME[:3]] == [report.get(of) for of in SAME[:3]], day
         assert at_rest(each["executors"]) == at_rest(each["queries"]) != [], day
 
 
@@ -342,11 +342,11 @@ def test_windows_that_executors_cannot_write_are_left_to_the_queries(
     for name, (windows, one, says) in cases.items():
         made = Made(tmp_path / name, UPDATES)
         land(made, 1, [one, {**one, "id": 2}])
-        told = unbuilt(made, spark, Definition(windows=windows), name)
+        derived = unbuilt(made, spark, Definition(windows=windows), name)
         with monkeypatch.context() as limit, pytest.raises(InvalidUsage, match=says) if says else nullcontext():
             if name in limits:
                 limit.setattr(*limits[name])
-            assert refreshed(told, here=False)["added"] == 1
+            assert refreshed(derived, here=False)["added"] == 1
     assert asked == list(cases)
 
 
@@ -354,7 +354,7 @@ def test_windows_that_executors_cannot_write_are_left_to_the_queries(
 def test_wide_rows_are_built_by_executors_a_few_at_a_time(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str
 ) -> None:
-    """Together they take more than may be held at once; of the columns that no window is told of nothing is held."""
+    """Together they take more than may be kept at once; of the columns that no window reads nothing is kept."""
     made = Made(tmp_path, UPDATES)
     shops = ["a", "b", "c"]
     land(
@@ -366,9 +366,9 @@ def test_wide_rows_are_built_by_executors_a_few_at_a_time(
     with by_executors():
         assert refreshed(one, here=False)["added"] == 6
     names = [column.name for column in one.job().log.load().state.collection.columns]
-    held = (dict(zip(names, values, strict=True)) for values in one.held())
-    told = {(found["shop"], found["most"] if of == "whole" else int(found["most"][:2])) for found in held}
-    assert told == {("a", 7), ("b", 15), ("c", 23)}
+    rows = (dict(zip(names, values, strict=True)) for values in one.rows())
+    largest = {(found["shop"], found["most"] if of == "whole" else int(found["most"][:2])) for found in rows}
+    assert largest == {("a", 7), ("b", 15), ("c", 23)}
 
 
 def sales_of(tmp_path: Path, spark: Any, rows: list[Row], text: str = UPSERT) -> tuple[Made, Deriving]:
@@ -404,11 +404,11 @@ def test_rows_in_no_window_are_counted_by_whoever_builds(spark: Any, tmp_path: P
     made = Made(tmp_path, UPDATES)
     land(made, 1, [row(1, sold=None, change=3), row(2, shop="b", whole=4, change=2), row(3, whole=5)])
     here, other = (unbuilt(made, spark, Definition(windows=HOPPING), name) for name in ("here", "other"))
-    told, of_spark = refreshed(here, here=True), built_by_spark(other)
-    assert [told.get(one) for one in SAME] == [of_spark.get(one) for one in SAME]
-    assert told["unplaced"] == 3
-    assert here.held() == other.held()
-    assert len(here.held()) == 4, "two windows of each shop"
+    report, of_spark = refreshed(here, here=True), built_by_spark(other)
+    assert [report.get(one) for one in SAME] == [of_spark.get(one) for one in SAME]
+    assert report["unplaced"] == 3
+    assert here.rows() == other.rows()
+    assert len(here.rows()) == 4, "two windows of each shop"
 
 
 def test_a_first_build_of_what_is_not_little_is_left_to_spark(
@@ -435,11 +435,11 @@ def test_a_first_build_of_what_is_not_little_is_left_to_spark(
     assert bits(one) == bits(other) != {}
 
 
-@pytest.mark.parametrize("told", ["shop, max(whole) AS m", "shop, sum(whole) AS s"])
-def test_what_a_collection_holds_already_is_compared_by_spark(spark: Any, tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("columns", ["shop, max(whole) AS m", "shop, sum(whole) AS s"])
+def test_what_a_collection_holds_already_is_compared_by_spark(spark: Any, tmp_path: Path, columns: str) -> None:
     made = Made(tmp_path, UPSERT)
     land(made, 1, [row(1, whole=3)])
-    one = unbuilt(made, spark, Definition(f"SELECT {told} FROM sales GROUP BY shop"), "one")
+    one = unbuilt(made, spark, Definition(f"SELECT {columns} FROM sales GROUP BY shop"), "one")
     refreshed(one, here=True)
     with pytest.raises(NeedsSpark):
         correct(replace(one.job(), runner=no_spark), whole=True)
@@ -480,7 +480,7 @@ def test_a_null_group_is_built_by_whoever_builds(spark: Any, tmp_path: Path) -> 
     here, other = (unbuilt(made, spark, grouped, name) for name in ("here", "other"))
     refreshed(here, here=True)
     built_by_spark(other)
-    assert here.held() == other.held() == {(None, 3): 1}
+    assert here.rows() == other.rows() == {(None, 3): 1}
 
 
 def next_rows(made: Made, *rows: Row) -> None:
@@ -490,9 +490,9 @@ def next_rows(made: Made, *rows: Row) -> None:
 def test_groups_that_go_are_taken_back(spark: Any, tmp_path: Path) -> None:
     made, one = sales_of(tmp_path, spark, [row(1, whole=3), row(2, shop="b", whole=4)])
     next_rows(made, row(1, gone=True), row(3, shop="c"))
-    told = refreshed(one, here=True)
-    assert (told["added"], told["retracted"]) == (1, 1)
-    assert one.held() == {("b", 2, 4): 1, ("c", 3, None): 1}
+    report = refreshed(one, here=True)
+    assert (report["added"], report["retracted"]) == (1, 1)
+    assert one.rows() == {("b", 2, 4): 1, ("c", 3, None): 1}
 
 
 @pytest.mark.parametrize(
@@ -507,10 +507,10 @@ def test_what_is_not_little_is_left_to_spark(
     with pytest.raises(NeedsSpark):
         correct(replace(one.job(), runner=no_spark))
     assert refreshed(one, here=False)["mode"] == "by_key"
-    assert one.held() == {("a", 2, 12): 1}
+    assert one.rows() == {("a", 2, 12): 1}
 
 
-def test_rows_that_will_be_too_many_are_told_by_an_eighth_of_what_is_looked_at() -> None:
+def test_rows_that_will_be_too_many_are_known_from_an_eighth_of_what_is_looked_at() -> None:
     eighth = pa.record_batch({"whole": pa.array(range(read.LEAST_TASK_ROWS // 4))})
     looked_at = 8 * eighth.num_rows
     assert rows_here.RowBudget(looked_at).is_full(eighth.num_rows, eighth)

@@ -1,5 +1,5 @@
-"""Groups that executors build through a shuffle, of parts that are grouped where they are read or of rows, held bit by
-bit against those that the driver builds, and queries."""
+"""Groups that executors build through a shuffle, of parts that are grouped where they are read or of rows, compared
+bit by bit with those that the driver builds, and queries."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ def test_they_are_those_that_the_driver_builds_and_queries(spark: Any, tmp_path:
     land(made, 1, [drawn(chance, 1, number) | ({"sold": None} if number % 9 == 0 else {}) for number in range(150)])
     land(made, 2, [drawn(chance, 2, number) for number in range(100, 200)])
     here, there, queries = (unbuilt(made, spark, definition, one) for one in ("here", "there", "queries"))
-    told = refreshed(here, here=True)
-    assert (name == "in_time") == any(told.get("late", {}).values())
+    report = refreshed(here, here=True)
+    assert (name == "in_time") == any(report.get("late", {}).values())
     with by_executors(at_once):
         again = refreshed(there, here=False)
     same = [one for one in SAME if one != "rows_read"]
-    assert [again.get(one) for one in same] == [told.get(one) for one in same]
+    assert [again.get(one) for one in same] == [report.get(one) for one in same]
     assert at_rest(there) == at_rest(here) != []
     if at_once == 6:
         built_by_spark(queries)
@@ -113,8 +113,8 @@ def test_of_values_that_spark_gives_they_are_those_of_queries(
     land(made, 2, [drawn(chance, 2, number) for number in range(100, 200)])
     there, queries = (unbuilt(made, spark, Definition(windows=windows), one) for one in ("there", "queries"))
     with by_executors():
-        told = refreshed(there, here=False)
-    assert told["way"]["words"] == "by the group kernel, by executors, after a shuffle"
+        report = refreshed(there, here=False)
+    assert report["way"]["words"] == "by the group kernel, by executors, after a shuffle"
     built_by_spark(queries)
     assert at_rest(there) == at_rest(queries) != []
 
@@ -130,16 +130,16 @@ def test_windows_far_away_are_there_and_those_beyond_all_numbers_are_refused_in_
     years = Windows((), "whole", Calendar(Unit.YEAR, "America/New_York"), count, where, early=True)
     found = unbuilt(made, spark, Definition(windows=years), "years")
     assert refreshed(found, here=not where)["added"] == 3
-    held = as_of(found.job().store, found.job().log.load().state).to_pylist()
-    assert {(one["window_start"], one["window_end"]) for one in held} == {
+    rows = as_of(found.job().store, found.job().log.load().state).to_pylist()
+    assert {(one["window_start"], one["window_end"]) for one in rows} == {
         unit_of(Unit.YEAR, "America/New_York", at) for at in (later, -later, 7)
     }
     made = Made(tmp_path / "beyond", UPDATES)
     land(made, 1, [row(0, whole=2**63 - 1)])
     hours = unbuilt(made, spark, Definition(windows=replace(years, kind=Tumbling(HOUR))), "hours")
-    with pytest.raises(InvalidUsage, match=r"near 92233720368\d+ µs has a bound beyond 64 bits; leave") as told:
+    with pytest.raises(InvalidUsage, match=r"near 92233720368\d+ µs has a bound beyond 64 bits; leave") as caught:
         refreshed(hours, here=False)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("limit", ["bytes", "times", "sums"])

@@ -78,11 +78,11 @@ class Totals:
     def corrected(self, *, first: bool = False) -> dict[str, Any]:
         """By the computer that a job has; at `first`, when all rows are new, by one that takes these for changes."""
         job = self.job()
-        told = correct(replace(job, computer_on=Plainly) if first else job)
+        report = correct(replace(job, computer_on=Plainly) if first else job)
         into_the_trace(self.job)
-        return told
+        return report
 
-    def held(self) -> dict[str, tuple[int, int, int | None]]:
+    def rows(self) -> dict[str, tuple[int, int, int | None]]:
         job = self.job()
         rows = as_of(job.store, job.log.load().state).to_pylist()
         assert {row["_multiplicity"] for row in rows} <= {1}
@@ -105,7 +105,7 @@ def certify(log: StateLog, gate: Gate) -> None:
         log.commit(head, Certified(gate, request.suite, batches, request.upper))
 
 
-def told(chance: random.Random, day: int) -> list[Sale]:
+def day_sales(chance: random.Random, day: int) -> list[Sale]:
     """Sales of a day: of few ids, so that most change and some go; of one shop no amount is known."""
     sales = []
     for number in chance.sample(range(60), 40):
@@ -148,17 +148,17 @@ def test_totals_follow_what_changes_day_by_day(tmp_path: Path) -> None:
     sales = Made(tmp_path, SALES)
     totals: Totals | None = None
     for day in range(1, 6):
-        rows = told(chance, day)
+        rows = day_sales(chance, day)
         land(sales, day, rows)
         there |= {row["id"]: row for row in rows}
         there = {number: row for number, row in there.items() if not row["gone"]}
         totals = totals or Totals(sales)
         assert totals.corrected(first=day == 1)["mode"] == ("whole" if day == 1 else "by_key")
-        assert totals.held() == totals_of(list(there.values()))
+        assert totals.rows() == totals_of(list(there.values()))
     assert totals is not None
     land(sales, 6, [{**row, "gone": True, "at": day_of(6).lower + DAY // 2} for row in there.values()])
     totals.corrected()
-    assert totals.held() == {}
+    assert totals.rows() == {}
 
 
 def test_what_might_not_fit_is_left_to_the_queries(tmp_path: Path) -> None:
@@ -184,6 +184,6 @@ def test_an_app_and_a_task_that_find_little_of_it_start_no_spark(tmp_path: Path)
     assert totals is not None
     asked = ["--root", str(totals.root), "--collection", "totals", "--lower", "0", "--upper", "1"]
     assert without_spark("correct", [*asked, "--whole"]) is None, "all of it takes Spark"
-    told = without_spark("correct", asked)
-    assert told is not None
-    assert (told["outcome"], told["mode"], told["added"]) == ("applied", "by_key", 1)
+    report = without_spark("correct", asked)
+    assert report is not None
+    assert (report["outcome"], report["mode"], report["added"]) == ("applied", "by_key", 1)

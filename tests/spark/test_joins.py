@@ -91,13 +91,13 @@ def test_they_hold_what_is_computed_whole(
             for one in (whole, here, queries):
                 one.declared()
         before = len(asked)
-        told = {Place.HERE: refreshed(here, here=False)}
+        reports = {Place.HERE: refreshed(here, here=False)}
         assert len(asked) == before
-        told[Place.QUERIES] = built_by_spark(queries)
+        reports[Place.QUERIES] = built_by_spark(queries)
         assert len(asked) == before + (day > 1 and changed != ())
-        assert {one["mode"] for one in told.values()} == {"by_key" if day > 1 else "whole"}
+        assert {one["mode"] for one in reports.values()} == {"by_key" if day > 1 else "whole"}
         if day > 1 and changed:
-            assert {way: one["way"]["place"] for way, one in told.items()} == {way: way for way in told}
+            assert {way: one["way"]["place"] for way, one in reports.items()} == {way: way for way in reports}
         if changed:  # else it stays as it is
             refreshed(whole, here=False)
         assert at_rest(here) == at_rest(queries) == at_rest(whole) != [], (day, changed)
@@ -121,8 +121,8 @@ def test_three_inputs_are_joined_from_whichever_changed(
             for one in each.values():
                 one.declared()
         refreshed(each[Refresh.WHOLE], here=False)
-        told = refreshed(each[Refresh.AUTO], here=day > 1)
-        assert day == 1 or told["way"]["words"] == "by the join kernel, in this process"
+        report = refreshed(each[Refresh.AUTO], here=day > 1)
+        assert day == 1 or report["way"]["words"] == "by the join kernel, in this process"
         assert at_rest(each[Refresh.AUTO]) == at_rest(each[Refresh.WHOLE]) != [], (day, changed)
 
 
@@ -150,9 +150,9 @@ def test_what_is_not_little_is_left_to_spark(
                 refreshed(each, here=False)
     with monkeypatch.context() as patch:
         patch.setattr(joined_here, limit, most)
-        told = refreshed(one, here=False)["way"]
-    assert told["place"] == "queries"
-    assert any(why in said for said in told["why"]), told
+        way = refreshed(one, here=False)["way"]
+    assert way["place"] == "queries"
+    assert any(why in said for said in way["why"]), way
     refreshed(other, here=True)
     assert at_rest(one) == at_rest(other) != []
 
@@ -165,5 +165,5 @@ def test_what_changed_much_is_computed_by_what_it_touches(spark: Any, tmp_path: 
             land(made, day, [drawn(chance, day, number) for number in range(30)])
         if day == 1:
             one.declared()
-        told = refreshed(one, here=False)
-    assert told["way"]["why"] == ["too much changed to join the changes alone"]
+        report = refreshed(one, here=False)
+    assert report["way"]["why"] == ["too much changed to join the changes alone"]

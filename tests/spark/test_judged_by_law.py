@@ -44,7 +44,7 @@ from tidemark.storage.sidecars import parts_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 WHERE = "code <> 'b' OR n > 3"
-TOLD = (
+AGGREGATES = (
     Aggregate("rows", Function.COUNT),
     Aggregate("known", Function.COUNT, "x", "x > 0 AND n <= 5"),
     Aggregate("total", Function.SUM, "n * 2 + CASE WHEN code = 'a' THEN 1 ELSE 0 END"),
@@ -58,14 +58,16 @@ TOLD = (
     Aggregate("p90", Function.APPROX_QUANTILE, "n", at=0.9),
     Aggregate("newest", Function.MIN, "moment"),
 )
-LATER = TOLD[:6]
+LATER = AGGREGATES[:6]
 OF_KINDS = {
-    "tumbling": Windows(("who",), "t", Tumbling(10, 3), TOLD, WHERE, early=True),
-    "hopping": Windows(("who",), "t", Hopping(10, 4), TOLD[:3], WHERE, late=Late.DISCARD, grace=LASTING, early=True),
+    "tumbling": Windows(("who",), "t", Tumbling(10, 3), AGGREGATES, WHERE, early=True),
+    "hopping": Windows(
+        ("who",), "t", Hopping(10, 4), AGGREGATES[:3], WHERE, late=Late.DISCARD, grace=LASTING, early=True
+    ),
     "cumulate": Windows((), "moment", Cumulate(12, 4), LATER, WHERE, early=True),
-    "calendar": Windows(("who",), "moment", Calendar(Unit.DAY, "Europe/Amsterdam"), TOLD[:3], WHERE, early=True),
-    "sliding": Windows(("who",), "t", Sliding(10), TOLD, WHERE, early=True),
-    "session": Windows(("who",), "t", Session(10), TOLD, WHERE, early=True),
+    "calendar": Windows(("who",), "moment", Calendar(Unit.DAY, "Europe/Amsterdam"), AGGREGATES[:3], WHERE, early=True),
+    "sliding": Windows(("who",), "t", Sliding(10), AGGREGATES, WHERE, early=True),
+    "session": Windows(("who",), "t", Session(10), AGGREGATES, WHERE, early=True),
     "cut": Windows((), "t", Session(6, False, 9), LATER, WHERE, early=True),
     "slid_for_a_while": Windows(("who",), "t", Sliding(10), LATER, WHERE, max_lateness=LASTING - 11, early=True),
     "met_for_a_while": Windows(("who",), "t", Session(10), LATER, WHERE, max_lateness=LASTING - 1, early=True),
@@ -73,7 +75,7 @@ OF_KINDS = {
 REFRESHED = {"tumbling", "hopping", "slid_for_a_while", "met_for_a_while"}
 """Those built on the first day and refreshed on the second; the others are built of both."""
 ROOTS = (
-    *TOLD[:1],
+    *AGGREGATES[:1],
     Aggregate("roots", Function.SUM, "sqrt(n)", "code LIKE '_'"),
     Aggregate("exact", Function.COLLECT, "x"),
     Aggregate("prices", Function.COLLECT, "price"),
@@ -99,16 +101,16 @@ def nothing_computes(patched: pytest.MonkeyPatch, *asking: str) -> Iterator[None
     def raises(*_: Any, **__: Any) -> Any:
         raise AssertionError("what computes windows was asked to judge them")
 
-    def computes(held: Any) -> bool:
-        above, _, name = (getattr(held, "__module__", None) or "").rpartition(".")
+    def computes(value: Any) -> bool:
+        above, _, name = (getattr(value, "__module__", None) or "").rpartition(".")
         kernels = above.startswith("tidemark.arrow.kernels") and name not in READING
-        return isinstance(held, FunctionType) and (kernels or (".spark.derive" in above and name not in asking))
+        return isinstance(value, FunctionType) and (kernels or (".spark.derive" in above and name not in asking))
 
     with patched.context() as now:
         for name, module in list(sys.modules.items()):
             if name.startswith("tidemark."):
-                for attribute, held in list(vars(module).items()):
-                    if computes(held):
+                for attribute, value in list(vars(module).items()):
+                    if computes(value):
                         now.setattr(module, attribute, raises)
         for method in ("compute", "compare", *(() if asking else ("values",))):
             now.setattr(SparkComputer, method, raises)
@@ -146,11 +148,11 @@ def falsified(one: Deriving, row: dict[str, Any], **changed: Any) -> None:
         writer.write(table)
         parts = writer.close()
     made = unsealed_batch(job, batch, Interval(state.complete, upper), parts, learned_at=None)
-    held = state.consumed
-    assert held is not None
+    consumed = state.consumed
+    assert consumed is not None
     fence = Fence("correct", Interval(state.complete, upper), "by hand", unannounced=True)
-    consumption = replace(held, upper=upper, batch=batch)
-    change = Corrected(fence, consumption, made, held, Mode.WHOLE, state.event_times_from, rows_added=1)
+    consumption = replace(consumed, upper=upper, batch=batch)
+    change = Corrected(fence, consumption, made, consumed, Mode.WHOLE, state.event_times_from, rows_added=1)
     assert isinstance(job.log.commit(job.log.load(), replace(change, rows_retracted=1)), Committed)
 
 
@@ -177,10 +179,10 @@ def test_all_kinds_of_windows_are_judged_without_what_computes_them(
         row = a_row(one)
         falsified(one, row, total=row["total"] + 1)
         with nothing_computes(monkeypatch):
-            (told,) = verify_definition(one.job()).frontiers
-            assert [(of.desired, of.held) for of in told.differing] == [(1, 0), (0, 1)], name
-            assert [dict(of.row)["total"] for of in told.differing] == [str(row["total"]), str(row["total"] + 1)]
-            assert told.judged_by is Judge.LAW
+            (frontier,) = verify_definition(one.job()).frontiers
+            assert [(of.desired, of.held) for of in frontier.differing] == [(1, 0), (0, 1)], name
+            assert [dict(of.row)["total"] for of in frontier.differing] == [str(row["total"]), str(row["total"] + 1)]
+            assert frontier.judged_by is Judge.LAW
             with pytest.raises(GateFailed, match=r"of 1 recomputed keys 2 rows are not what the definition says"):
                 gate(one.job(), Gate.UNSEALED)
 
@@ -193,8 +195,10 @@ def test_what_is_kept_behind_sums_is_judged_too(spark: Any, events: Made, monkey
     (hidden,) = (name for name in names_of(one) if name.startswith("_"))
     falsified(one, row, **{hidden: row[hidden] + 1})
     with nothing_computes(monkeypatch):
-        (told,) = verify_definition(one.job()).frontiers
-    assert [(dict(of.row)[hidden], of.held) for of in told.differing] == [(str(row[hidden] + at), at) for at in (0, 1)]
+        (frontier,) = verify_definition(one.job()).frontiers
+    assert [(dict(of.row)[hidden], of.held) for of in frontier.differing] == [
+        (str(row[hidden] + at), at) for at in (0, 1)
+    ]
 
 
 def test_expressions_that_only_spark_evaluates_are_of_single_rows(
@@ -205,23 +209,23 @@ def test_expressions_that_only_spark_evaluates_are_of_single_rows(
         one.declared()
         correct(one.job())
         with nothing_computes(monkeypatch, *ASKING):
-            (told,) = verify_definition(one.job()).frontiers
-        assert (told.differing, told.judged_by) == ((), Judge.LAW)
+            (frontier,) = verify_definition(one.job()).frontiers
+        assert (frontier.differing, frontier.judged_by) == ((), Judge.LAW)
         row = a_row(one)
         falsified(one, row, roots=0.5)
         with nothing_computes(monkeypatch, *ASKING):
-            (told,) = verify_definition(one.job()).frontiers
-        assert [(dict(of.row)["roots"], of.held) for of in told.differing] == [(str(row["roots"]), 0), ("0.5", 1)]
+            (frontier,) = verify_definition(one.job()).frontiers
+        assert [(dict(of.row)["roots"], of.held) for of in frontier.differing] == [(str(row["roots"]), 0), ("0.5", 1)]
 
 
 def test_what_the_law_says_nothing_of_is_compared_by_spark(spark: Any, events: Made) -> None:
-    moments = (*TOLD[:3], Aggregate("moments", Function.COLLECT, "moment"))
+    moments = (*AGGREGATES[:3], Aggregate("moments", Function.COLLECT, "moment"))
     one = deriving(events, spark, "moments", Windows(("who",), "t", Tumbling(10), moments, WHERE, early=True))
     one.declared()
     correct(one.job())
-    (told,) = verify_definition(one.job()).frontiers
-    assert (told.differing, told.judged_by, told.windows) == ((), Judge.SPARK, None)
+    (frontier,) = verify_definition(one.job()).frontiers
+    assert (frontier.differing, frontier.judged_by, frontier.windows) == ((), Judge.SPARK, None)
     row = a_row(one)
     falsified(one, row, total=row["total"] + 1)
-    (told,) = verify_definition(one.job()).frontiers
-    assert (len(told.differing), told.judged_by) == (2, Judge.SPARK)
+    (frontier,) = verify_definition(one.job()).frontiers
+    assert (len(frontier.differing), frontier.judged_by) == (2, Judge.SPARK)

@@ -1,5 +1,5 @@
-"""Windows made by executors that are killed amid their work, and by the next run: every window is there once, and
-nothing of the first try is left. What is expected is told straight from the rows."""
+"""Windows made by executors that are killed during their work, and by the next run: every window is there once, and
+nothing of the first try is left. What is expected is computed straight from the rows."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 APP = Path(__file__).parent / "apps" / "dying.py"
 GONE_WITHIN_S = 60.0
-TOLD = (Aggregate("n", Function.COUNT), Aggregate("most", Function.MAX, "whole"))
+AGGREGATES = (Aggregate("n", Function.COUNT), Aggregate("most", Function.MAX, "whole"))
 BUILDS = {
-    "worker": Windows(("shop",), "sold", Tumbling(DAY // 4), TOLD, early=True),
-    "jvm": Windows(("kind",), "sold", Sliding(HOUR // 4), TOLD, early=True),
-    "driver": Windows(("shop",), "sold", Session(HOUR // 4), TOLD, early=True),
+    "worker": Windows(("shop",), "sold", Tumbling(DAY // 4), AGGREGATES, early=True),
+    "jvm": Windows(("kind",), "sold", Sliding(HOUR // 4), AGGREGATES, early=True),
+    "driver": Windows(("shop",), "sold", Session(HOUR // 4), AGGREGATES, early=True),
 }
 """By who is killed: by the input's key, or through a shuffle."""
 ENDS = {"worker": 75, "jvm": 75, "driver": -9}
-"""How the driver ends: told that it may be run again, or killed itself."""
+"""How the driver ends: with the exit code that says that it may be run again, or killed itself."""
 FIRST, REFRESHED = budget(ci=({"worker", "jvm"}, {"driver"}), deep=(set(BUILDS), {"worker", "driver"}))
 """Whose first builds are killed, and whose refreshes, where executors make these, too."""
 
@@ -60,24 +60,24 @@ def expected(rows: list[Row], windows: Windows) -> Counter[tuple[Any, ...]]:
     each = defaultdict(list)
     for one in rows:
         each[one[by]].append((one["sold"], one["whole"]))
-    for value, told in each.items():
-        for start, end, most in _windows(sorted(told), windows.kind):
+    for value, pairs in each.items():
+        for start, end, most in _windows(sorted(pairs), windows.kind):
             found[value, start, end, len(most), max(most)] += 1
     return found
 
 
-def _windows(told: list[tuple[int, int]], kind: Any) -> list[tuple[int, int, list[int]]]:
-    held = defaultdict(list)
+def _windows(pairs: list[tuple[int, int]], kind: Any) -> list[tuple[int, int, list[int]]]:
+    by_start = defaultdict(list)
     if isinstance(kind, Tumbling):
-        for at, whole in told:
-            held[at // kind.size * kind.size].append(whole)
-        return [(start, start + kind.size, most) for start, most in held.items()]
+        for at, whole in pairs:
+            by_start[at // kind.size * kind.size].append(whole)
+        return [(start, start + kind.size, most) for start, most in by_start.items()]
     if isinstance(kind, Sliding):
-        starts = {at - kind.size for at, _ in told} | {at + 1 for at, _ in told}
-        each = ((start, [whole for at, whole in told if start <= at <= start + kind.size]) for start in starts)
+        starts = {at - kind.size for at, _ in pairs} | {at + 1 for at, _ in pairs}
+        each = ((start, [whole for at, whole in pairs if start <= at <= start + kind.size]) for start in starts)
         return [(start, start + kind.size, most) for start, most in each if most]
     found: list[tuple[int, int, list[int]]] = []
-    for at, whole in told:
+    for at, whole in pairs:
         if found and at <= found[-1][1]:
             found[-1] = (found[-1][0], at + kind.gap, [*found[-1][2], whole])
         else:
@@ -85,9 +85,9 @@ def _windows(told: list[tuple[int, int]], kind: Any) -> list[tuple[int, int, lis
     return found
 
 
-def held(one: Deriving) -> Counter[tuple[Any, ...]]:
+def current_windows(one: Deriving) -> Counter[tuple[Any, ...]]:
     found = Counter[tuple[Any, ...]]()
-    for (by, start, end, n, most), times in one.held().items():
+    for (by, start, end, n, most), times in one.rows().items():
         found[by, *(round(at.timestamp() * 1_000_000) for at in (start, end)), n, most] += times
     return found
 
@@ -131,16 +131,16 @@ def test_what_was_killed_is_made_by_the_next_one(spark: Any, tmp_path: Path, who
         killed_and_made(one, made, who, tmp_path / "built")
     else:
         one.ungated()
-    assert held(one) == expected(rows, windows)
+    assert current_windows(one) == expected(rows, windows)
     if who in REFRESHED:
         changed = {n: rows[n] | {"whole": 1000 - n, "sold": rows[-n]["sold"]} for n in range(5, 300, 7)}
-        land(made, 2, [{**told, "at": day_of(2).lower} for told in changed.values()])
+        land(made, 2, [{**sale, "at": day_of(2).lower} for sale in changed.values()])
         killed_and_made(one, made, who, tmp_path / "refreshed")
-        assert held(one) == expected([changed.get(n, told) for n, told in enumerate(rows)], windows)
+        assert current_windows(one) == expected([changed.get(n, sale) for n, sale in enumerate(rows)], windows)
 
 
 def killed_and_made(one: Deriving, made: Made, who: str, marks: Path) -> None:
-    """Kill a correction amid its work, look that it told nothing, and correct again: nothing of the first is left."""
+    """Kill a correction during its work, check that it added nothing, correct again: nothing of the first is left."""
     marks.mkdir()
     before = files(made, who)
     ended, said = killed(who, made, marks)

@@ -29,7 +29,7 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         patched.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 32)  # tasks begin where row groups do
         for day in (1, 2):
             if request.param is not UPSERT:
-                land_what_is_held(made, day, request.param is UPDATES_BY_TIME)
+                land_updates(made, day, request.param is UPDATES_BY_TIME)
             else:
                 made.land(day, 300, keys=60)
             made.moved(day, "ingest", "seal")
@@ -37,7 +37,7 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return tidemark.open(made.root, made.name), TIMELINES[request.param]
 
 
-def land_what_is_held(made: Made, day: int, by_time: bool) -> None:
+def land_updates(made: Made, day: int, by_time: bool) -> None:
     """Rows of which some are taken back on the second day, and none before it is there."""
     rows = rows_of("stock", random.Random(1), 1, 300, 60)
     at = rows.schema.get_field_index("change")
@@ -64,11 +64,11 @@ def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def probes_of(collection: tidemark.OpenCollection, timeline: str) -> pa.Table:
-    """Keys that are held and keys that are not, some twice, at times of the timeline and between; nulls, too."""
+    """Keys that are contained and keys that are not, some twice, at times of the timeline and between; nulls, too."""
     draw = random.Random(7)
-    held = collection.as_of().to_arrow()
-    times = held[timeline].drop_null()
-    rows = held.take([draw.randrange(held.num_rows) for _ in range(200)]).select(collection.key)
+    current = collection.as_of().to_arrow()
+    times = current[timeline].drop_null()
+    rows = current.take([draw.randrange(current.num_rows) for _ in range(200)]).select(collection.key)
     asked = times.take([draw.randrange(len(times)) for _ in range(200)])
     known = pa.array([START + draw.randrange(2 * DAY) for _ in range(199)] + [None], pa.int64()).cast(INSTANT)
     table = rows.append_column(timeline, asked).append_column("known", known).append_column("n", [range(200)])

@@ -1,5 +1,5 @@
-"""Derived collections over one that is laid out by time, and such that are: each holds what the same definition over
-the same rows in order of their key comes to, through days with late rows, in each of the ways it may be computed."""
+"""Derived collections over one that is laid out by time, and such that are: each holds what the same definition gives
+over the same rows in order of their key, through days with late rows, in each of the ways it may be computed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def windows(kind: Any, *by: str) -> Derived:
 
 DEFINITIONS: dict[str, tuple[Derived, tuple[str, ...], str]] = {
     "grown": (select("SELECT kind, count(*) AS n, sum(id) AS total FROM events GROUP BY kind"), ("kind",), "total"),
-    "anew": (
+    "recomputed": (
         select("SELECT kind, id, max(at) AS most, count(*) AS n FROM events GROUP BY kind, id"),
         ("kind", "id"),
         "n",
@@ -73,7 +73,7 @@ class LaidOut(Deriving):
 
 @pytest.fixture(scope="module")
 def by_key(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Counter[Any]]:
-    """What each definition comes to on each day over rows in order of their key."""
+    """What each definition gives on each day over rows in order of their key."""
     events, made = Made(tmp_path_factory.mktemp("key"), BY_KEY), dict[str, LaidOut]()
     found = {}
     for day in (1, 2):
@@ -83,7 +83,7 @@ def by_key(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[s
                 made[name] = LaidOut(events, spark, name, origin, key)
                 made[name].declared()
             made[name].ungated()
-            found[name, day] = made[name].held()
+            found[name, day] = made[name].rows()
     return found
 
 
@@ -112,11 +112,11 @@ def test_what_is_derived_is_the_same(
                 made[name].corrected()  # its gate, too, which asks the same of what any way has written
             else:
                 made[name].ungated()
-            assert made[name].held() == by_key[name, day], (name, day)
-            assert len(made[name].held()) > 2
+            assert made[name].rows() == by_key[name, day], (name, day)
+            assert len(made[name].rows()) > 2
     for name, one in made.items():
         assert verify(one.job(), data=True).sound, name
-        # What is held is the same in all ways, but for what may be hidden behind sums; so is what it is compared with.
+        # The rows are the same in all ways, but for what may be hidden behind sums; so is what it is compared with.
         if way == "queries" or name == "grown":
             assert verify_definition(one.job(), every=True).sound, name
     check_range(spark, events)

@@ -50,13 +50,13 @@ def by_kind(rows: list[Row]) -> Counter[Any]:
 
 
 def as_texts(one: Deriving) -> Counter[str]:
-    """What is held: a NaN is then equal to itself."""
-    return Counter({repr(row): many for row, many in one.held().items()})
+    """The current rows: a NaN is then equal to itself."""
+    return Counter({repr(row): many for row, many in one.rows().items()})
 
 
 OF_MODES = {
     "grown": (BY_KIND, ("kind",), "by_key"),
-    "anew": (
+    "recomputed": (
         "SELECT kind, id % 3 AS third, max(amount) AS most, count(*) AS n FROM events GROUP BY kind, id % 3",
         ("kind", "third"),
         "by_key",
@@ -71,7 +71,7 @@ OF_MODES = {
 
 
 def test_null_is_a_group(spark: Any, events: Made) -> None:
-    """Of sums that grow, of groups computed anew, of several columns, by row and whole; computed here or by queries."""
+    """Of sums that grow, of recomputed groups, of several columns, by row and whole; computed here or by queries."""
     made = {
         (name, way): Deriving(events, spark, f"{name}_{way}", select(text), key)
         for name, (text, key, _) in OF_MODES.items()
@@ -86,15 +86,15 @@ def test_null_is_a_group(spark: Any, events: Made) -> None:
                     by_queries(patch)
                 if day == 1:
                     one.declared()
-                told = one.corrected() if (day, way) == (2, "here") else one.ungated()
-            assert day == 1 or (told["mode"], told["outcome"]) == (OF_MODES[name][2], "applied"), name
+                report = one.corrected() if (day, way) == (2, "here") else one.ungated()
+            assert day == 1 or (report["mode"], report["outcome"]) == (OF_MODES[name][2], "applied"), name
             assert way == "here" or as_texts(one) == as_texts(made[name, "here"]), (name, day)
     for (name, way), one in made.items():
         assert verify(one.job(), data=True).sound, (name, way)
-        assert any(row[0] is None for row in one.held()), (name, way)
+        assert any(row[0] is None for row in one.rows()), (name, way)
         if way == "here" or name == "grown":  # behind sums something may be hidden
             assert verify_definition(one.job()).sound, (name, way)
-    assert made["grown", "here"].held() == by_kind(rows_of(events))
+    assert made["grown", "here"].rows() == by_kind(rows_of(events))
 
 
 def test_null_keys_are_found_through_every_door(spark: Any, events: Made) -> None:
@@ -125,10 +125,10 @@ def test_null_keys_are_found_through_every_door(spark: Any, events: Made) -> Non
     assert rows[0] is None, "null sorts first"
     assert rows[1:] == sorted(rows[1:])
     for net in (False, True):
-        told = opened.changes(START + DAY - 1, net=net, where="kind IS NULL")
-        rows = told.to_arrow().select(["kind", "_change_type"]).to_pylist()
+        changes = opened.changes(START + DAY - 1, net=net, where="kind IS NULL")
+        rows = changes.to_arrow().select(["kind", "_change_type"]).to_pylist()
         assert sorted(map(tuple, map(dict.values, rows))) == [(None, "delete"), (None, "insert")], "the second day's"
-        assert told.to_spark(spark).count() == 2
+        assert changes.to_spark(spark).count() == 2
     words = ["as-of", "kinds", "--where", "kind IS NULL", "--json"]
     (shown,) = json.loads(CliRunner().invoke(app, words, env={"TIDEMARK_ROOT": str(events.root)}).stdout)["rows"]
     assert (shown["kind"], shown["n"]) == next((row[0], row[1]) for row in found if row[0] is None)
@@ -182,7 +182,7 @@ def test_collections_of_collections_with_null_keys(spark: Any, events: Made) -> 
             kinds.ungated()
         for name, one in made.items():
             one.ungated() if day == 1 else one.corrected()
-            assert one.held() == chained(name, rows_of(events)), (name, day)
+            assert one.rows() == chained(name, rows_of(events)), (name, day)
     for name, one in made.items():
         # Of one input and without a join verification is the same as of any collection with a null group.
         assert "JOIN" not in CHAINED[name] or verify_definition(one.job()).sound

@@ -79,8 +79,8 @@ def rows_answered(made: Made) -> int:
 def same_answers(spark: Any, made: Made) -> int:
     """Every read of the newest state answers alike in both; how many rows were compared."""
     state, store = made.log.load().state, made.store
-    told = answers(made)
-    for call, given, table in told:
+    answered = answers(made)
+    for call, given, table in answered:
         frame = getattr(reading_frames, f"{call}_frame")(spark, store, state, **given)
         assert rows_of_frame(frame, table.column_names) == rows_of_table(table), (call, given)
     # Of some keys and columns, in another order.
@@ -89,7 +89,7 @@ def same_answers(spark: Any, made: Made) -> int:
     frame = reading_frames.as_of_frame(spark, store, state, keys=keys, columns=some)
     assert frame.columns == table.column_names
     assert added_up(rows_of_frame(frame, table.column_names)) == added_up(rows_of_table(table))
-    return sum(table.num_rows for _, _, table in told)
+    return sum(table.num_rows for _, _, table in answered)
 
 
 def test_answers_are_those_of_the_arrow_reader(spark: Any, made: Made) -> None:
@@ -129,10 +129,10 @@ def test_answers_are_those_of_the_arrow_reader_after_columns_changed(spark: Any,
     made = Made(tmp_path, ALL[name])
     made.land(1, 400, keys=40)
     made.moved(1)
-    held = made.log.load().state.collection
-    value = tuple(replace(column, name="sort") if column.name == "kind" else column for column in held.value)
+    declared = made.log.load().state.collection
+    value = tuple(replace(column, name="sort") if column.name == "kind" else column for column in declared.value)
     value = tuple(column for column in value if column.name != "amount")
-    asked = replace(held, value=(*value, Column("of", ColumnType.BOOL)), renames=(("kind", "sort"),))
+    asked = replace(declared, value=(*value, Column("of", ColumnType.BOOL)), renames=(("kind", "sort"),))
     assert declare_collection(made.job(), asked)["outcome"] == "redefined"
     assert same_answers(spark, made) > 100, "parts of the earlier declaration alone"
     made.land(2, 400, keys=40)
@@ -151,7 +151,7 @@ def test_answers_are_those_of_the_arrow_reader_after_columns_changed(spark: Any,
 
 
 def step_under(made: Made, day: int, *steps: str) -> None:
-    """Steps under the declaration held, not under the file's."""
+    """Steps under the stored declaration, not under the file's."""
     for step in steps:
         if step == "ingest":
             ingest(made.job(), day_of(day), landing_root=str(made.landing))
@@ -172,16 +172,16 @@ def test_a_read_is_stable_while_a_writer_goes_on(spark: Any, tmp_path: Path) -> 
     assert rows_of_frame(frame, table.column_names) == rows_of_table(table)
 
 
-def land_apart(made: Made, day: int, first_id: int) -> None:
+def land_keys(made: Made, day: int, first_id: int) -> None:
     """A day's rows of 300 keys from `first_id` on, all of one instant, none deleted."""
     table = rows_of(made.name, random.Random(day), day, 300, 300)
     at = pa.array([day_of(day).lower + HOUR] * table.num_rows, pa.int64()).cast(INSTANT)
     ids = pa.array(range(first_id, first_id + table.num_rows), pa.int64())
     instead = {"id": ids, "at": at, "happened": at, "gone": pa.array([False] * table.num_rows)}
-    told = {name: instead.get(name, table[name]) for name in table.column_names}
+    columns = {name: instead.get(name, table[name]) for name in table.column_names}
     folder = made.landing / made.name / f"2024-01-{day:02d}"
     folder.mkdir(parents=True)
-    pyarrow.parquet.write_table(pa.table(told), folder / "0.parquet")
+    pyarrow.parquet.write_table(pa.table(columns), folder / "0.parquet")
 
 
 def test_what_need_not_be_merged_comes_through_sparks_own_reader(spark: Any, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_what_need_not_be_merged_comes_through_sparks_own_reader(spark: Any, tmp
     session says."""
     made = Made(tmp_path, ALL["updates"].replace("live_batches: 2", "live_batches: 8"))
     for day, first_id in enumerate([0, 1000, 1100], start=1):
-        land_apart(made, day, first_id)
+        land_keys(made, day, first_id)
         made.moved(day, "ingest", "seal", "drain")
     store, state = made.store, made.log.load().state
     batches = [batch for batch in state.trace if batch.rows]
@@ -198,9 +198,9 @@ def test_what_need_not_be_merged_comes_through_sparks_own_reader(spark: Any, tmp
     some = ["doc", "id", "price"]
     whole = reading.as_of(store, state)
     frame = reading_frames.as_of_frame(spark, store, state, columns=some).where("doc is not null and id < 200")
-    held = whole.filter(pc.field("doc").is_valid() & (pc.field("id") < 200)).select([*some, "_multiplicity"])
-    assert added_up(rows_of_frame(frame, held.column_names)) == added_up(rows_of_table(held))
-    assert held.num_rows > 20
+    expected = whole.filter(pc.field("doc").is_valid() & (pc.field("id") < 200)).select([*some, "_multiplicity"])
+    assert added_up(rows_of_frame(frame, expected.column_names)) == added_up(rows_of_table(expected))
+    assert expected.num_rows > 20
     for plain, asked in [
         (1, {}),
         (1, {"event_time": day_of(1).upper}),
@@ -249,8 +249,8 @@ def test_full_snapshots_beyond_the_trace_answer_alike_drained_or_not(spark: Any,
     from tidemark.spark.runner import SparkRunner
 
     made = Made(tmp_path, SNAPSHOTS, lambda store: SparkRunner(spark, store.url))
-    held: list[tuple[int, str | None]] = [(n % 40, "ab"[n % 2] if n % 7 else None) for n in range(300)]
-    for day, rows in enumerate([held, held[20:] + held[:60], [], held[::2]], start=1):
+    snapshot: list[tuple[int, str | None]] = [(n % 40, "ab"[n % 2] if n % 7 else None) for n in range(300)]
+    for day, rows in enumerate([snapshot, snapshot[20:] + snapshot[:60], [], snapshot[::2]], start=1):
         land_snapshot(made, day, rows)
 
     def answers() -> list[Any]:
@@ -259,8 +259,8 @@ def test_full_snapshots_beyond_the_trace_answer_alike_drained_or_not(spark: Any,
             (reading.as_of(store, state, time=at), reading_frames.as_of_frame(spark, store, state, time=at))
             for at in (None, day_of(2).upper - 1, day_of(3).upper)
         ]
-        told = reading.changes(store, state, after=-1)
-        pairs.append((told, reading_frames.changes_frame(spark, store, state, after=-1)))
+        changes = reading.changes(store, state, after=-1)
+        pairs.append((changes, reading_frames.changes_frame(spark, store, state, after=-1)))
         found = [rows_of_table(table) for table, _ in pairs]
         assert found == [rows_of_frame(frame, table.column_names) for table, frame in pairs]
         return found

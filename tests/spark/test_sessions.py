@@ -1,5 +1,5 @@
-"""Sessions that the driver computes by itself, held update for update and bit by bit against those of Spark's queries:
-a session of Spark's is refused where the driver is to do it, so nothing else can have."""
+"""Sessions that the driver computes by itself, compared update for update and bit by bit with those of Spark's
+queries: a session of Spark's is refused where the driver is to do it, so nothing else can have."""
 
 from __future__ import annotations
 
@@ -48,10 +48,14 @@ COUNT = Aggregate("n", Function.COUNT)
 ALL = (
     COUNT,
     Aggregate("sum_price", Function.SUM, "price"),
-    *(Aggregate(f"{told}_{of}", told, of) for told in (Function.SUM, Function.AVG) for of in ("whole", "ratio")),
     *(
-        Aggregate(f"{told}_{of}", told, of)
-        for told in (Function.MIN, Function.MAX, Function.FIRST, Function.LAST, Function.COUNT)
+        Aggregate(f"{function}_{of}", function, of)
+        for function in (Function.SUM, Function.AVG)
+        for of in ("whole", "ratio")
+    ),
+    *(
+        Aggregate(f"{function}_{of}", function, of)
+        for function in (Function.MIN, Function.MAX, Function.FIRST, Function.LAST, Function.COUNT)
         for of in OF
     ),
     *(Aggregate(f"different_{of}", Function.COUNT_DISTINCT, of) for of in ("ratio", "price", "note")),
@@ -90,7 +94,7 @@ def deriving(made: Made, spark: Any, name: str, windows: Windows) -> Deriving:
 
 
 def sale(chance: random.Random, day: int, number: int) -> Row:
-    """At full hours, so that many are at one instant, and some exactly the gap apart; some at none."""
+    """At full hours, so that many are at one instant, and some at a distance of exactly the gap; some at none."""
     at = chance.choice([*[None] * 6, *range(-24, 48)])
     return drawn(chance, day, number) | {"sold": None if at is None else day_of(day).lower + at * HOUR}
 
@@ -120,14 +124,14 @@ def computed_both_ways(spark: Any, made: Made, windows: Windows, asked: int = 2)
         there = sold_on(made, chance, day, there)
         if day == 1:
             each = {one: deriving(made, spark, one, windows) for one in ("here", "queries")}
-        told = refreshed(each["here"], here=True)
-        assert told["mode"] == ("by_key" if day > 1 else "whole")
-        unplaced += abs(told["unplaced"])
+        report = refreshed(each["here"], here=True)
+        assert report["mode"] == ("by_key" if day > 1 else "whole")
+        unplaced += abs(report["unplaced"])
         if day > asked:
             continue
         again = built_by_spark(each["queries"])
-        assert [told[one] for one in SAME] == [again[one] for one in SAME]
-        read.append((told["rows_read"], again["rows_read"]))
+        assert [report[one] for one in SAME] == [again[one] for one in SAME]
+        read.append((report["rows_read"], again["rows_read"]))
         assert bits(each["here"]) == bits(each["queries"])
         assert repr(updates_of(each["here"].job())) == repr(updates_of(each["queries"].job()))
     assert bits(each["here"]) != {}
@@ -149,15 +153,15 @@ def test_what_executors_write_of_many_rows_is_what_the_driver_does(
             if of != text or not windows.by or name not in names:
                 continue
             here, there = (deriving(made, spark, f"{name}_{one}", windows) for one in ("here", "there"))
-            told = refreshed(here, here=True)
+            report = refreshed(here, here=True)
             with by_executors(at_once):
                 again = refreshed(there, here=False)
-            assert [again[one] for one in SAME] == [told[one] for one in SAME], name
+            assert [again[one] for one in SAME] == [report[one] for one in SAME], name
             assert repr(updates_of(there.job())) == repr(updates_of(here.job())) != "[]", name
 
 
 @pytest.mark.parametrize(("name", "at_once"), [("by_key", 2**17), ("several", 7)])
-def test_what_executors_compare_with_what_is_held_is_what_the_driver_does(
+def test_what_executors_compare_with_stored_rows_is_what_the_driver_does(
     spark: Any, tmp_path: Path, name: str, at_once: int
 ) -> None:
     text, windows = KINDS[name]
@@ -175,19 +179,19 @@ def compared_by_executors(spark: Any, made: Made, windows: Windows, at_once: int
         there = new
         if day == 1:
             each = {one: deriving(made, spark, one, windows) for one in ("here", "there")}
-        told = refreshed(each["here"], here=True)
+        report = refreshed(each["here"], here=True)
         with by_executors(at_once):
             again = correct(each["there"].job(), whole=day == 2)
         into_the_trace(each["there"].job)
         assert again["mode"] == ("by_key" if day > 2 else "whole")
-        assert [again[one] for one in ("added", "retracted")] == [told[one] for one in ("added", "retracted")]
+        assert [again[one] for one in ("added", "retracted")] == [report[one] for one in ("added", "retracted")]
         assert repr(updates_of(each["there"].job())) == repr(updates_of(each["here"].job())) != "[]", day
 
 
 def test_executors_read_what_begins_with_changed_keys_only_and_take_back_what_has_no_rows_left(
     spark: Any, tmp_path: Path
 ) -> None:
-    """Of the input and of what is held; also where of the input nothing is left that could be read."""
+    """Of the input and of the stored sessions; also where of the input nothing is left that could be read."""
     made = Made(tmp_path, UPSERT)
     shops = [chr(ord("a") + at) for at in range(6)]
     land(made, 1, [row(number, shop=shop, sold=number) for shop in shops for number in range(ROW_GROUP_ROWS)])
@@ -195,22 +199,22 @@ def test_executors_read_what_begins_with_changed_keys_only_and_take_back_what_ha
     one = deriving(made, spark, "some", windows)
     with by_executors():
         assert refreshed(one, here=False)["added"] == 6
-    held = {(shop, 0): ROW_GROUP_ROWS for shop in shops}
-    assert sessions(one) == held
+    expected = {(shop, 0): ROW_GROUP_ROWS for shop in shops}
+    assert sessions(one) == expected
     next_rows(made, row(ROW_GROUP_ROWS, shop="b", sold=ROW_GROUP_ROWS))
     with by_executors():
-        told = refreshed(one, here=False)
-    assert (told["mode"], told["added"], told["retracted"]) == ("by_key", 1, 1)
-    assert sessions(one) == held | {("b", 0): ROW_GROUP_ROWS + 1}
-    # What changed; of the input b and the group before, which may end with it; of what is held all, in one group.
-    assert told["rows_read"] <= 2 + 3 * ROW_GROUP_ROWS + 6
+        report = refreshed(one, here=False)
+    assert (report["mode"], report["added"], report["retracted"]) == ("by_key", 1, 1)
+    assert sessions(one) == expected | {("b", 0): ROW_GROUP_ROWS + 1}
+    # What changed; of the input b and the group before, which may end with it; of stored sessions all, in one group.
+    assert report["rows_read"] <= 2 + 3 * ROW_GROUP_ROWS + 6
     gone = {"shop": "f", "gone": True, "at": day_of(3).lower}
     land(made, 3, [row(number, **gone) for number in range(ROW_GROUP_ROWS)])
     with by_executors():
-        told = refreshed(one, here=False)
-    assert (told["mode"], told["added"], told["retracted"]) == ("by_key", 0, 1)
-    del held["f", 0]
-    assert sessions(one) == held | {("b", 0): ROW_GROUP_ROWS + 1}
+        report = refreshed(one, here=False)
+    assert (report["mode"], report["added"], report["retracted"]) == ("by_key", 0, 1)
+    del expected["f", 0]
+    assert sessions(one) == expected | {("b", 0): ROW_GROUP_ROWS + 1}
 
 
 def test_executors_go_by_a_shuffle_where_a_key_has_many_rows_and_leave_all_as_one_key_to_the_queries(
@@ -253,8 +257,8 @@ def sold(made: Made, spark: Any, rows: list[Row], *aggregates: Aggregate) -> Der
 def sessions(one: Deriving) -> dict[tuple[Any, int], int]:
     """By shop and start the rows of each."""
     names = [column.name for column in one.job().log.load().state.collection.columns]
-    found = (dict(zip(names, values, strict=True)) for values in one.held())
-    return {(told["shop"], int(told["window_start"].timestamp() * 1e6)): told["n"] for told in found}
+    found = (dict(zip(names, values, strict=True)) for values in one.rows())
+    return {(cells["shop"], int(cells["window_start"].timestamp() * 1e6)): cells["n"] for cells in found}
 
 
 def refused(one: Deriving) -> None:
@@ -294,7 +298,7 @@ def test_a_first_build_that_is_not_little_is_left_to_spark(
     assert sessions(one) == {("a", 3): 40, ("a", 14): 1}
 
 
-def test_what_is_held_is_compared_with_by_the_queries(spark: Any, tmp_path: Path) -> None:
+def test_queries_compare_with_stored_rows(spark: Any, tmp_path: Path) -> None:
     one = sold(Made(tmp_path, UPSERT), spark, [row(1, sold=3)])
     refreshed(one, here=True)
     with pytest.raises(NeedsSpark):
@@ -306,8 +310,8 @@ def test_sessions_that_go_are_taken_back_and_rows_in_none_change_nothing(spark: 
     one = sold(made, spark, [row(1, sold=3), row(2, shop="b", sold=4), row(3, sold=None)])
     assert refreshed(one, here=True)["unplaced"] == 1
     next_rows(made, row(2, shop="b", gone=True), row(3, sold=None, note="x"), row(4, sold=None))
-    told = refreshed(one, here=True)
-    assert (told["added"], told["retracted"], told["unplaced"]) == (0, 1, 1)
+    report = refreshed(one, here=True)
+    assert (report["added"], report["retracted"], report["unplaced"]) == (0, 1, 1)
     assert sessions(one) == {("a", 3): 1}
 
 

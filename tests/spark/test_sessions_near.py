@@ -37,7 +37,11 @@ TOTAL, FIRST = Aggregate("total", Function.SUM, "whole"), Aggregate("first", Fun
 EXACT = (
     COUNT,
     TOTAL,
-    *(Aggregate(f"{told}_{of}", told, of) for told in (Function.MIN, Function.MAX) for of in ("price", "note", "sold")),
+    *(
+        Aggregate(f"{function}_{of}", function, of)
+        for function in (Function.MIN, Function.MAX)
+        for of in ("price", "note", "sold")
+    ),
     *(Aggregate(f"count_{of}", Function.COUNT, of) for of in ("ratio", "note")),
 )
 """By which sessions of parts can be put together."""
@@ -81,14 +85,14 @@ def test_what_executors_tell_is_what_the_driver_does(spark: Any, tmp_path: Path,
         there = sold_on(made, chance, day, there)
         if day == 1:
             each = {one: deriving(made, spark, one, windows) for one in ("here", "there")}
-        told = refreshed(each["here"], here=True)
+        report = refreshed(each["here"], here=True)
         with many() as patch:
             if day > 1:
                 patch.setattr(windows_of, "learned", refused)
                 patch.setattr(sessions_near, "_through_a_shuffle" if name in PARTS else "_of_parts", refused)
             again = correct(each["there"].job())
         into_the_trace(each["there"].job)
-        assert [again[one] for one in SAME] == [told[one] for one in SAME], day
+        assert [again[one] for one in SAME] == [report[one] for one in SAME], day
         assert again["mode"] == ("by_key" if day > 1 else "whole")
         assert repr(updates_of(each["there"].job())) == repr(updates_of(each["here"].job())) != "[]", day
 
@@ -105,15 +109,15 @@ def test_sessions_without_rows_are_taken_back(spark: Any, tmp_path: Path, more: 
         land(made, day, [row(number, gone=True, at=day_of(day).lower) for number in gone])
         with many() as patch:
             patch.setattr(windows_of, "learned", refused)
-            told = correct(one.job())
+            report = correct(one.job())
         into_the_trace(one.job)
-        assert (told["mode"], told["added"], told["retracted"]) == ("by_key", 0, 1)
+        assert (report["mode"], report["added"], report["retracted"]) == ("by_key", 0, 1)
         assert list(counted(one).values()) == left
 
 
 def test_without_changes_and_sessions_none_are_the_same() -> None:
-    """Tables as they are where nothing was read, without a chunk: all that changed is in no session, and none is held
-    where it could be."""
+    """Tables as they are where nothing was read, without a chunk: all that changed is in no session, and none is
+    stored where it could be."""
     nothing = pa.chunked_array([], pa.string())
     few, own = match_keys(pa.table({"k0": nothing}), pa.table({"note": nothing}), ("note",)) or (None, None)
     assert few is not None
@@ -122,9 +126,7 @@ def test_without_changes_and_sessions_none_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", ["of_goods", "many"])
-def test_what_comes_to_more_than_there_is_room_for_is_left_to_the_queries(
-    spark: Any, tmp_path: Path, name: str
-) -> None:
+def test_what_needs_more_room_than_there_is_is_left_to_the_queries(spark: Any, tmp_path: Path, name: str) -> None:
     text, windows = (PARTS | SHUFFLED)[name]
     made, chance = Made(tmp_path, text), random.Random(name)
     land(made, 1, [sale(chance, 1, number) for number in range(40)])
@@ -136,8 +138,8 @@ def test_what_comes_to_more_than_there_is_room_for_is_left_to_the_queries(
     asked, learned = list[str](), windows_of.learned
     with many(MOST_BYTES=8) as patch:
         patch.setattr(windows_of, "learned", lambda views, rule: asked.append(name) or learned(views, rule))
-        told = correct(each["there"].job())
-    assert (told["mode"], told["way"]["place"]) == ("by_key", Place.QUERIES), "wherever it was begun"
+        report = correct(each["there"].job())
+    assert (report["mode"], report["way"]["place"]) == ("by_key", Place.QUERIES), "wherever it was begun"
     assert asked == [name]
     assert repr(updates_of(each["there"].job())) == repr(updates_of(each["here"].job())) != "[]"
 

@@ -22,7 +22,7 @@ import pytest
 from tests.spark.support import HOUR, Made
 from tests.spark.test_data_driven_windows import updates_of
 from tests.spark.test_derived import Deriving
-from tests.spark.test_windows import TOLD_TWICE, event_rows
+from tests.spark.test_windows import REPROCESSED, event_rows
 from tests.spark.ways import by_executors, by_queries
 from tests.support.reading import as_of
 from tidemark.definition.ways import Place
@@ -152,8 +152,8 @@ def law(windows: Windows, events: Made) -> Counter[tuple[Any, ...]]:
         for row in rows
         if row[windows.on] is not None
     ]
-    told = window_rows(windows, happened, lambda one, row: dict(row)[one.of])
-    return Counter((*key, *window, *map(micros_of_moment, values)) for key, window, values in told)
+    found = window_rows(windows, happened, lambda one, row: dict(row)[one.of])
+    return Counter((*key, *window, *map(micros_of_moment, values)) for key, window, values in found)
 
 
 def micros(at: Any) -> Any:
@@ -167,7 +167,7 @@ def micros_of_moment(value: Any) -> Any:
     return from_datetime(value) if isinstance(value, datetime) else value
 
 
-def held(one: Deriving) -> Counter[tuple[Any, ...]]:
+def net_rows(one: Deriving) -> Counter[tuple[Any, ...]]:
     names = [column.name for column in one.job().log.load().state.collection.columns]
     found: Counter[tuple[Any, ...]] = Counter()
     for row in updates_of(one.job()):
@@ -180,11 +180,11 @@ def test_windows_are_what_the_law_says_and_the_queries_give(
 ) -> None:
     events = landed(tmp_path, readings(random.Random(7), 300))
     made = {name: declared(events, spark, name, windows) for name, windows in WINDOWS.items()}
-    told = {name: correct(here(one)) for name, one in made.items()}
+    reports = {name: correct(here(one)) for name, one in made.items()}
     for name, windows in WINDOWS.items():
-        assert told[name]["mode"] == "whole"
+        assert reports[name]["mode"] == "whole"
         if windows.early:
-            assert held(made[name]) == law(windows, events), name
+            assert net_rows(made[name]) == law(windows, events), name
     for way in ("executors", "shuffle", "queries"):
         executors = nullcontext() if way == "queries" else by_executors(ranges=way == "executors")
         with executors, pytest.MonkeyPatch.context() as patch:
@@ -199,8 +199,8 @@ def test_windows_are_what_the_law_says_and_the_queries_give(
                 if way == "executors":
                     assert again["way"]["place"] == (Place.KEY_RANGES if name == "by_who" else Place.SHUFFLE), name
                 same = ("added", "retracted", "unplaced", "rows", "rows_read", "late")
-                assert [again[one] for one in same] == [told[name][one] for one in same], (name, way)
-    assert told["by_who"]["unplaced"] > 0
+                assert [again[one] for one in same] == [reports[name][one] for one in same], (name, way)
+    assert reports["by_who"]["unplaced"] > 0
     assert len({row["_event_time"] for row in updates_of(made["closing"].job())}) > 1, "some close later than others"
     assert verify_definition(made["by_day"].job(), every=True).sound
 
@@ -217,7 +217,7 @@ def test_what_is_not_plain_is_left_to_spark(spark: Any, tmp_path: Path) -> None:
 
 
 def test_windows_on_event_times_are_left_to_the_queries(spark: Any, tmp_path: Path) -> None:
-    events = Made(tmp_path, TOLD_TWICE)
+    events = Made(tmp_path, REPROCESSED)
     file = events.landing / "events/2024-01-01/0.parquet"
     file.parent.mkdir(parents=True)
     pyarrow.parquet.write_table(event_rows(1, 60), file)
@@ -232,7 +232,7 @@ def test_windows_on_event_times_are_left_to_the_queries(spark: Any, tmp_path: Pa
         correct(here(slid))
     for one in (slid, other):
         correct(one.job())
-    assert held(slid) == held(other) != Counter()
+    assert net_rows(slid) == net_rows(other) != Counter()
 
 
 def test_rows_that_are_not_little_are_left_to_spark(
@@ -253,8 +253,8 @@ def test_rows_that_are_not_little_are_left_to_spark(
         with pytest.raises(NeedsSpark):
             correct(here(one))
     monkeypatch.setattr("tidemark.spark.derive.here.rows.AT_A_TIME", 41)
-    assert correct(here(one))["added"] == sum(held(one).values())
-    assert held(one) == law(WINDOWS["by_who"], events)
+    assert correct(here(one))["added"] == sum(net_rows(one).values())
+    assert net_rows(one) == law(WINDOWS["by_who"], events)
 
 
 @pytest.mark.parametrize(
@@ -279,8 +279,8 @@ def test_what_is_wrong_is_said_by_the_queries(spark: Any, tmp_path: Path, change
 def test_no_rows_are_no_windows(spark: Any, tmp_path: Path) -> None:
     events = landed(tmp_path, [one | {"t": None} for one in readings(random.Random(3), 5)])
     one = declared(events, spark, "by_who", WINDOWS["by_who"])
-    told = correct(here(one))
-    assert held(one) == Counter()
-    assert told["unplaced"] == sum(
+    report = correct(here(one))
+    assert net_rows(one) == Counter()
+    assert report["unplaced"] == sum(
         row["_multiplicity"] for row in as_of(events.store, events.log.load().state).to_pylist()
     )

@@ -43,8 +43,8 @@ ALL = (
     Aggregate("mean", Function.AVG, "whole"),
     Aggregate("notes", Function.COUNT, "note"),
     *(
-        Aggregate(f"{told}_{of}", told, of)
-        for told in (Function.MIN, Function.MAX, Function.FIRST, Function.LAST)
+        Aggregate(f"{function}_{of}", function, of)
+        for function in (Function.MIN, Function.MAX, Function.FIRST, Function.LAST)
         for of in ("whole", "price", "seen", "since", "good")
     ),
 )
@@ -67,7 +67,7 @@ LIMITS = [
     (f"{NEAR}.LOOKED_AT_BYTES", 0),
     ("views.LITTLE_BYTES", 0),
 ]
-"""Those that are not 0 are crossed by 41 rows, and not by the one window that is held."""
+"""Those that are not 0 are crossed by 41 rows, and not by the one window that is stored."""
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -77,13 +77,13 @@ def test_what_the_driver_computes_is_what_spark_does(spark: Any, tmp_path: Path,
     assert all(here <= by_query for here, by_query in read)
 
 
-def test_what_executors_compare_with_what_is_held_is_what_the_driver_does(spark: Any, tmp_path: Path) -> None:
+def test_what_executors_compare_with_stored_rows_is_what_the_driver_does(spark: Any, tmp_path: Path) -> None:
     """All rows together; that few are looked at together is with conditions (test_conditions)."""
     text, windows = KINDS["by_key"]
     compared_by_executors(spark, Made(tmp_path, text), windows, 2**17)
 
 
-def told_on(made: Made, day: int, rows: list[Row]) -> None:
+def land_readings(made: Made, day: int, rows: list[Row]) -> None:
     folder = made.landing / "readings" / f"2024-01-{day:02d}"
     folder.mkdir(parents=True)
     table = pa.Table.from_pylist(rows, pa.schema(list(built.TYPES.items())))
@@ -112,12 +112,12 @@ def test_whatever_changes_windows_are_what_the_law_says(spark: Any, tmp_path: Pa
         new = [one | {"id": 1000 * day + one["id"]} for one in new]
         there += new
         at = {"learned": datetime(2024, 1, day, 12, tzinfo=UTC)}
-        told_on(made, day, [*(one | at for one in new), *(one | at | {"change": -one["change"]} for one in gone)])
+        land_readings(made, day, [*(one | at for one in new), *(one | at | {"change": -one["change"]} for one in gone)])
         if day == 1:
             derived = {name: built.declared(made, spark, name, windows) for name, windows in each.items()}
         for name, windows in each.items():
             assert refreshed(derived[name], here=True)["mode"] == ("whole" if day == 1 else "by_key")
-            assert built.held(derived[name]) == built.law(windows, made) != Counter(), (name, day)
+            assert built.net_rows(derived[name]) == built.law(windows, made) != Counter(), (name, day)
 
 
 def sold(made: Made, spark: Any, rows: list[Row], *aggregates: Aggregate, on: str = "sold", size: int = 10) -> Deriving:
@@ -162,8 +162,8 @@ def test_windows_that_go_are_taken_back_and_rows_in_none_change_nothing(spark: A
     one = sold(made, spark, [row(1, sold=3), row(2, shop="b", sold=4), row(3, sold=None)])
     assert refreshed(one, here=True)["unplaced"] == 1
     next_rows(made, row(2, shop="b", gone=True), row(3, sold=None, note="x"), row(4, sold=None))
-    told = refreshed(one, here=True)
-    assert (told["added"], told["retracted"], told["unplaced"]) == (0, 1, 1)
+    report = refreshed(one, here=True)
+    assert (report["added"], report["retracted"], report["unplaced"]) == (0, 1, 1)
     assert sessions(one) == {("a", -7): 1}
 
 
@@ -172,8 +172,8 @@ def test_rows_in_no_window_alone_are_counted(spark: Any, tmp_path: Path) -> None
     one = sold(made, spark, [row(1, sold=3), row(2, sold=None)])
     refreshed(one, here=True)
     next_rows(made, row(3, sold=None), row(4, sold=None))
-    told = refreshed(one, here=True)
-    assert (told["added"], told["retracted"], told["unplaced"]) == (0, 0, 2)
+    report = refreshed(one, here=True)
+    assert (report["added"], report["retracted"], report["unplaced"]) == (0, 0, 2)
 
 
 def test_the_first_and_the_last_instant_are_counted_from(spark: Any, tmp_path: Path) -> None:
@@ -182,15 +182,15 @@ def test_the_first_and_the_last_instant_are_counted_from(spark: Any, tmp_path: P
     refreshed(one, here=True)
     next_rows(made, row(-far), row(far))
     assert refreshed(one, here=True)["mode"] == "by_key"
-    found = {names["window_start"]: names["n"] for names in held_by_name(one)}
+    found = {names["window_start"]: names["n"] for names in rows_by_name(one)}
     assert found == {
         -far - 10: 1, -far + 1: 1, -far - 5: 2, -10: 1, far - 15: 1, far - 4: 1, far - 10: 2,
     }  # fmt: skip
 
 
-def held_by_name(one: Deriving) -> list[dict[str, Any]]:
+def rows_by_name(one: Deriving) -> list[dict[str, Any]]:
     names = [column.name for column in one.job().log.load().state.collection.columns]
-    return [dict(zip(names, values, strict=True)) for values in one.held()]
+    return [dict(zip(names, values, strict=True)) for values in one.rows()]
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_only_row_groups_that_can_hold_what_changes_reach_are_read(spark: Any, t
     one = deriving(made, spark, "few", Windows((), "id", Sliding(10), (COUNT,), early=True))
     refreshed(one, here=True)
     next_rows(made, row(-5))
-    told = refreshed(one, here=True)
-    assert (told["added"], told["retracted"]) == (7, 6)  # [-15, -5], and what begins from -10 to -5
-    # What changed; of the windows held one row group; of the input one and the next, which may begin with the same key.
-    assert told["rows_read"] == 1 + 3 * ROW_GROUP_ROWS
+    report = refreshed(one, here=True)
+    assert (report["added"], report["retracted"]) == (7, 6)  # [-15, -5], and what begins from -10 to -5
+    # What changed; of stored windows one row group; of the input one and the next, which may begin with the same key.
+    assert report["rows_read"] == 1 + 3 * ROW_GROUP_ROWS

@@ -34,7 +34,7 @@ def test_a_merge_of_more_than_the_heap(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["held"] > found["heap"] > 0
+    assert found["bytes"] > found["heap"] > 0
     assert found["heap"] <= 512 * 2**20
     assert (found["result"]["merges"], found["result"]["live_batches"], found["since"]) == (1, 1, 15)
     assert found["result"]["rows"] == 3 * ROWS

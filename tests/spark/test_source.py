@@ -1,4 +1,5 @@
-"""`spark.read.format("tidemark")` gives the rows of the Python API, each as often as it is held, at one version."""
+"""`spark.read.format("tidemark")` gives the rows of the Python API, each as often as its multiplicity says, at one
+version."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 import tidemark
 from tests.spark.support import APPEND, HOUR, INSTANT, START, UPDATES, UPDATES_BY_TIME, UPSERT, Made
 from tests.spark.test_every_type import EVENTS, land
-from tests.spark.test_read import added_up, land_apart, rows_of_frame, rows_of_table
+from tests.spark.test_read import added_up, land_keys, rows_of_frame, rows_of_table
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.model.instant import format_instant
 from tidemark.storage.sidecars import parts_table
@@ -50,7 +51,7 @@ def read(spark: Any, made: Made, schema: str | None = None, *, of: str = "", **o
 
 
 def each(table: pa.Table) -> list[Row]:
-    """The rows of an as-of, each as often as it is held."""
+    """The rows of an as-of, each as often as its multiplicity says."""
     rows = (row for row in table.to_pylist() for _ in range(row.pop("_multiplicity")))
     return rows_of_table(pa.Table.from_pylist(list(rows), schema=table.schema.remove(len(table.schema) - 1)))
 
@@ -116,7 +117,7 @@ def test_every_type_of_column(spark: Any, tmp_path: Path) -> None:
         assert rows_of_frame(one, [field.name]) == rows_of_frame(known, [field.name]), field
 
 
-def test_a_row_held_several_times_is_as_many_rows_and_one_held_less_is_none(spark: Any, tmp_path: Path) -> None:
+def test_a_row_is_as_many_rows_as_its_multiplicity_and_a_negative_one_is_none(spark: Any, tmp_path: Path) -> None:
     made = Made(tmp_path, COUNTED)
     times = {1: 1, 2: 3, 3: 200_000}
 
@@ -174,7 +175,7 @@ def test_a_condition_leaves_parts_unopened_and_a_schema_columns(spark: Any, tmp_
     """The part whose keys do not fit may be gone. Of columns that are not asked for the bytes may be damaged."""
     made = Made(tmp_path, text.replace("live_batches: 2", "live_batches: 8"))
     for day, first_id in enumerate([0, 1000, 1100], start=1):
-        land_apart(made, day, first_id)
+        land_keys(made, day, first_id)
         made.moved(day, "ingest", "seal", "drain")
     whole = tidemark.open(made.root, made.name).as_of().to_arrow()
     parts = parts_table.parts_of(made.store, [batch for batch in made.log.load().state.trace if batch.rows])
@@ -227,11 +228,11 @@ def test_a_version_that_was_collected_is_named(spark: Any, tmp_path: Path) -> No
 
 def damage(file: Path, column: str) -> None:
     """Overwrite the bytes of one column of a Parquet file."""
-    held = pq.ParquetFile(file).metadata
+    metadata = pq.ParquetFile(file).metadata
     data = bytearray(file.read_bytes())
-    for group in range(held.num_row_groups):
-        for at in range(held.num_columns):
-            chunk = held.row_group(group).column(at)
+    for group in range(metadata.num_row_groups):
+        for at in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(at)
             if chunk.path_in_schema == column:
                 first = chunk.dictionary_page_offset or chunk.data_page_offset
                 data[first : first + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size

@@ -18,7 +18,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from tests.oracles.followed_windows import Followed, Held, Oracle, differences, held
+from tests.oracles.followed_windows import Followed, Multiset, Oracle, differences, emitted_rows
 from tests.oracles.random_windows import HOUR, KINDS, Definitions
 from tests.spark.test_derived import Deriving
 from tests.support.budget import budget
@@ -85,37 +85,37 @@ class Compared:
             if mine != other and without_signs(mine) == without_signs(other):
                 tally.signs += 1
             elif mine != other:
-                told = differences(mine, other, columns)
-                tally.wrong.append(f"{self.name} {self.windows}: {of} differ\n{told}")
+                text = differences(mine, other, columns)
+                tally.wrong.append(f"{self.name} {self.windows}: {of} differ\n{text}")
                 return False
         tally.agreed += 1
         return True
 
-    def _product(self, oracle: Oracle) -> tuple[Held, Held] | str:
+    def _product(self, oracle: Oracle) -> tuple[Multiset, Multiset] | str:
         try:
             correct(self.one.job())
         except TidemarkError as error:
             return str(error)
-        return held(self.one, self.windows, oracle.close)
+        return emitted_rows(self.one, self.windows, oracle.close)
 
-    def _oracle(self, oracle: Oracle, columns: Any, *, in_order: bool = False) -> tuple[Held, Held] | str:
+    def _oracle(self, oracle: Oracle, columns: Any, *, in_order: bool = False) -> tuple[Multiset, Multiset] | str:
         try:
             return oracle.rows(self.windows, columns, in_order=in_order)
         except (PySparkException, Py4JJavaError) as error:  # the latter while one side of a join is broadcast
             return str(error)
 
 
-def without_signs(rows: Held) -> Held:
+def without_signs(rows: Multiset) -> Multiset:
     """The rows, in whose texts -0.0 is 0.0. SQL takes these for equal. So of all kinds but sliding windows the order in
     which `collect` has those of one instant depends on the order that rows come in."""
-    found: Held = Counter()
+    found: Multiset = Counter()
     for row, many in rows.items():
         found[tuple(cell.replace("-0.0", "0.0") if isinstance(cell, str) else cell for cell in row)] += many
     return found
 
 
-def _short(told: tuple[Held, Held] | str) -> str:
-    return told[:300] if isinstance(told, str) else f"{len(told[0])} rows"
+def _short(answer: tuple[Multiset, Multiset] | str) -> str:
+    return answer[:300] if isinstance(answer, str) else f"{len(answer[0])} rows"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -134,8 +134,8 @@ def test_random_windows_are_what_sql_says(spark: Any, tmp_path: Path, envelope: 
         oracle = followed.oracle()
         there = [one for one in there if one.agrees(oracle, tally)]
         oracle.done()
-    told = (tally.agreed, tally.raised, tally.refused, tally.signs)
-    print(f"{envelope} {seed}: %d agree, %d raise, %d are refused; %d agree but for signs of 0" % told)
+    counts = (tally.agreed, tally.raised, tally.refused, tally.signs)
+    print(f"{envelope} {seed}: %d agree, %d raise, %d are refused; %d agree but for signs of 0" % counts)
     assert not tally.wrong, "\n\n".join(tally.wrong)
     assert tally.agreed > tally.raised + tally.refused, tally
 
@@ -186,7 +186,7 @@ def test_a_wrong_answer_would_be_seen(spark: Any, tmp_path: Path) -> None:
     one.declared()
     correct(one.job())
     oracle, columns = followed.oracle(), one.job().log.load().state.collection.columns
-    ours = held(one, windows, oracle.close)
+    ours = emitted_rows(one, windows, oracle.close)
     assert ours == oracle.rows(windows, columns)
     added = (exact[0], Aggregate("total", Function.SUM, "y", "m > -5 OR m IS NULL"))
     for other in (replace(windows, kind=Session(2 * HOUR)), replace(windows, where="m <> 5")):

@@ -102,15 +102,15 @@ def test_a_batch_is_the_same_whenever_it_is_read(tmp_path: Path) -> None:
     made = filled(tmp_path, UPSERT + MERGING, 2)
     before = reader(made)
     found = offsets(before)
-    held = [rows(before, start, end) for start, end in pairwise(found)]
-    assert sum(map(len, held)) > 100
+    batches = [rows(before, start, end) for start, end in pairwise(found)]
+    assert sum(map(len, batches)) > 100
     go_on(made, 3, 4, 5)
     assert made.log.load().state.since > found[-1]["upto"]
     with pytest.raises(InvalidUsage, match="outside the readable"):
         tidemark.open(made.root, made.name).changes(found[1]["upto"], found[2]["upto"])
     after = reader(made)
     again = [rows(after, start, end) for start, end in pairwise(found)]
-    assert again == held
+    assert again == batches
 
 
 def test_where_a_stream_starts(tmp_path: Path) -> None:
@@ -135,12 +135,12 @@ def test_a_stream_that_started_at_the_newest_keeps_its_first_batch(tmp_path: Pat
     go_on(made, 2)
     assert before.initialOffset() == start
     end = before.latestOffset(start, ReadMaxFiles(1))
-    held = rows(before, start, end)
+    batch = rows(before, start, end)
     go_on(made, 3)
     after = reader(made, starting="newest")
     assert after.initialOffset()["upto"] > end["upto"]
-    assert rows(after, after.initialOffset(), end) == held
-    assert len(held) > 50
+    assert rows(after, after.initialOffset(), end) == batch
+    assert len(batch) > 50
 
 
 def test_an_empty_collection_waits(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_versions_that_were_collected_leave_fewer_batches_with_the_same_rows(tmp
     some = reader(made)
     fewer = offsets(some)
     assert 2 <= len(fewer) < len(found)
-    held = [row for start, end in pairwise(fewer) for row in rows(some, start, end)]
-    assert sorted(held, key=repr) == expected
+    all_rows = [row for start, end in pairwise(fewer) for row in rows(some, start, end)]
+    assert sorted(all_rows, key=repr) == expected
     assert rows(some, found[0], found[1]) == rows_of_table(opened.refresh().changes(None, found[1]["upto"]).to_arrow())
 
 
@@ -181,28 +181,28 @@ def collected(made: Made) -> int:
 def test_a_hold_keeps_what_the_stream_has_not_read(tmp_path: Path) -> None:
     made = filled(tmp_path, UPSERT + MERGING, 1)
 
-    def held() -> list[int]:
+    def holds() -> list[int]:
         return [hold.since for hold in made.log.load().state.holds if hold.name == "mine"]
 
     some = reader(made, hold="mine", starting="newest")
     start = some.initialOffset()
-    assert held() == [start["upto"]]
+    assert holds() == [start["upto"]]
     go_on(made, 2, 3, 4, 5)
     assert made.log.load().state.since <= start["upto"]
     found = offsets(some, start)
     assert len(found) > 2
     some.commit(found[1])
-    assert held() == [found[1]["upto"]]
+    assert holds() == [found[1]["upto"]]
     version = made.log.newest_version()
     some.commit(found[1])
     assert made.log.newest_version() == version, "the same hold again is no version"
     compact(made.job(), day_of(5))
     assert start["upto"] < made.log.load().state.since <= found[1]["upto"]
     reader(made, hold="mine").latestOffset(found[-1], ReadMaxFiles(1))
-    assert held() == [found[-1]["upto"]], "a stream that goes on holds from its checkpoint on"
+    assert holds() == [found[-1]["upto"]], "a stream that goes on holds from its checkpoint on"
     reader(made, hold="late").latestOffset(found[0], ReadMaxFiles(1))
     late = next(hold.since for hold in made.log.load().state.holds if hold.name == "late")
-    assert late == made.log.load().state.since > found[0]["upto"], "what was merged cannot be held any more"
+    assert late == made.log.load().state.since > found[0]["upto"], "what was merged cannot be kept any more"
 
 
 def test_a_checkpoint_that_cannot_be_gone_on_from_is_refused_in_a_line(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_a_query_fails_with_the_line_and_no_traceback(spark: Any, tmp_path: Path
 
 
 def test_columns_change_while_a_stream_goes_on(tmp_path: Path) -> None:
-    """A stream has the columns that it started with. One that is started anew has those of today, of all batches; the
+    """A stream has the columns that it started with. One that is started again has those of today, of all batches; the
     old ones it does not know any more."""
     made = filled(tmp_path, UPSERT, 1)
     begun = reader(made)
@@ -318,8 +318,8 @@ def test_columns_change_while_a_stream_goes_on(tmp_path: Path) -> None:
     for some, columns in [(begun, names), (reader(made), [*names, "note"])]:
         found = offsets(some)
         expected = rows_of_table(opened.changes(columns=columns).to_arrow())
-        held = [row for start, end in pairwise(found) for row in rows(some, start, end)]
-        assert sorted(held, key=repr) == expected
+        all_rows = [row for start, end in pairwise(found) for row in rows(some, start, end)]
+        assert sorted(all_rows, key=repr) == expected
         assert len(found) > 2
     text = text.replace("amount", "sum").replace("sum: float", "sum: {type: float, was: amount}")
     made.file.write_text(text)

@@ -1,4 +1,4 @@
-"""Collections by name in Spark SQL: the rows of the Python API, each as often as it is held."""
+"""Collections by name in Spark SQL: the rows of the Python API, each as often as its multiplicity says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 import tidemark
 from tests.spark.support import APPEND, HOUR, START, UPDATES, UPSERT, Made
-from tests.spark.test_read import land_apart, rows_of_frame
+from tests.spark.test_read import land_keys, rows_of_frame
 from tests.spark.test_source import each
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_instant
@@ -99,24 +99,24 @@ def test_a_view_stays_until_it_is_registered_again(spark: Any, tmp_path: Path) -
     assert spark.sql(count).collect()[0].n == 200
 
 
-def test_a_row_at_rest_is_as_many_rows_as_it_is_held(spark: Any, tmp_path: Path) -> None:
+def test_a_row_at_rest_is_as_many_rows_as_its_multiplicity(spark: Any, tmp_path: Path) -> None:
     """Rows of one instant whose keys nobody shares are read by Spark itself, with the columns and conditions that it
-    wants; they hold how often each is there. One that is held less than never ends the query."""
+    wants; they hold how often each is there. One with a negative multiplicity ends the query."""
     made = Made(tmp_path, UPDATES)
-    land_apart(made, 1, 0)
+    land_keys(made, 1, 0)
     made.moved(1, "ingest", "seal", "drain")
     tidemark.register(spark, made.root)
     table = tidemark.open(made.root, made.name).as_of().to_arrow()
     frame = spark.table("stock")
     assert len(frame.inputFiles()) == 1
-    held = {row["id"]: row["_multiplicity"] for row in table.to_pylist()}
-    positive = [id for id, times in held.items() if times > 0]
-    assert {held[id] for id in positive} == {1, 2}
+    multiplicities = {row["id"]: row["_multiplicity"] for row in table.to_pylist()}
+    positive = [id for id, times in multiplicities.items() if times > 0]
+    assert {multiplicities[id] for id in positive} == {1, 2}
     with pytest.raises(PySparkException, match="a row has the multiplicity -1, which no table can show"):
         frame.select("kind").collect()
     some = ", ".join(map(str, positive))
     assert spark.sql(f"SELECT count(*) AS n FROM stock WHERE id IN ({some})").collect()[0].n == sum(
-        map(held.get, positive)
+        map(multiplicities.get, positive)
     )
     plan = spark.sql("SELECT sum(price) FROM stock WHERE id = 7")._jdf.queryExecution().executedPlan().toString()
     assert "EqualTo(id,7)" in plan, plan

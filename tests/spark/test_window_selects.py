@@ -1,4 +1,4 @@
-"""What windows of aligned kinds come to on Spark: what the law says, in every mode, bit by bit; and what Spark's own
+"""What windows of aligned kinds are on Spark: what the law says, in every mode, bit by bit; and what Spark's own
 windows say."""
 
 from __future__ import annotations
@@ -110,13 +110,13 @@ def law(windows: Windows, rows: Rows) -> Rows:
         for row, count in rows.items()
         if row[places["id"]] > 1
     ]
-    told = window_rows(
+    found = window_rows(
         windows,
         happened,
         lambda one, row: row[places[one.of]],
         lambda one, row: not one.where or row[places["id"]] > 4,
     )
-    return Counter({(*key, *window, *map(_plain, values)): 1 for key, window, values in told})
+    return Counter({(*key, *window, *map(_plain, values)): 1 for key, window, values in found})
 
 
 def _micros(at: Any) -> int | None:
@@ -131,7 +131,7 @@ def _plain(value: Any) -> Any:
     return f"{value + 0.0!r}" if isinstance(value, float) else value
 
 
-def told(frame: Any, recipe: Recipe) -> Rows:
+def visible(frame: Any, recipe: Recipe) -> Rows:
     """The rows of a definition, without what is hidden."""
     rows = frame.select(*recipe.columns).toArrow().to_pylist()
     return Counter(tuple(map(_plain, row.values())) for row in rows)
@@ -168,9 +168,9 @@ def test_windows_are_what_the_law_says_in_every_mode(engine: Any, case: str) -> 
     changes: dict[str, Rows] = {"flights": changed, "carriers": Counter[Row]()}
     new = {"flights": summed(old, changed), "carriers": Counter[Row]()}
     seen = once_for_each_window(recipe)
-    held = queried(engine, {"flights": old, "carriers": Counter()}, recipe.whole, seen)
-    before, after = answer(held), queried(engine, new, recipe.whole, seen)
-    assert told(after, recipe) == law(windows, new["flights"])
+    current = queried(engine, {"flights": old, "carriers": Counter()}, recipe.whole, seen)
+    before, after = answer(current), queried(engine, new, recipe.whole, seen)
+    assert visible(after, recipe) == law(windows, new["flights"])
     expected = less(answer(after), before)
     assert expected, "the changes change something"
     places = [recipe.columns.index(name) for name in rule.key_columns]
@@ -178,7 +178,7 @@ def test_windows_are_what_the_law_says_in_every_mode(engine: Any, case: str) -> 
     assert less(desired, restricted(before, places, keys)) == expected
     assert keys <= {tuple(row[at] for at in places) for row in {*before, *desired}}, "windows no change is in"
     if rule.delta is not None:
-        keys, desired = grown(engine, rule, held, changes, seen)
+        keys, desired = grown(engine, rule, current, changes, seen)
         assert less(desired, restricted(before, places, keys)) == expected
 
 

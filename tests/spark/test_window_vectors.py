@@ -18,8 +18,8 @@ import pyarrow.parquet
 import pytest
 
 from tests.conformance.runner import Case, cases
+from tests.conformance.window_emitted import Stream
 from tests.conformance.window_script import Script
-from tests.conformance.window_told import Stream
 from tests.spark.support import DAY, INSTANT, Made
 from tests.spark.test_data_driven_windows import updates_of
 from tests.spark.test_derived import OnSpark
@@ -62,7 +62,7 @@ source: {path: "{{ landing }}/records/{{ ds }}/*.parquet", format: parquet, enve
 """
 INT, TEXT = ColumnType.INT, ColumnType.STRING
 TYPES = {"sample": TEXT, "key": TEXT, "window_start": INT, "window_end": INT, "rows": INT, "most": TEXT, "total": INT}
-TOLD = (
+AGGREGATES = (
     Aggregate("rows", Function.COUNT),
     Aggregate("most", Function.MAX, "value"),
     Aggregate("total", Function.SUM, "number"),  # of the numbers of records: which ones there are
@@ -185,7 +185,7 @@ def _table(rows: list[Row]) -> pa.Table:
 
 
 def computed(spark: Any, made: Made, name: str, windows: Windows) -> tuple[dict[str, Any], Counter[tuple[Any, ...]]]:
-    """What `correct` told, and the windows that it wrote."""
+    """What `correct` reported, and the windows that it wrote."""
     input_ = made.log.load().state.collection
     recipe = analysed_windows(windows, shape_of(input_.name, input_))
     key, value = ([Column(one, TYPES[one]) for one in some] for some in (recipe.columns[:4], recipe.columns[4:]))
@@ -193,15 +193,15 @@ def computed(spark: Any, made: Made, name: str, windows: Windows) -> tuple[dict[
     store = collection_store(str(made.root), name)
     job = Job(store, StateLog(store, fresh_id), lambda: OnSpark(store, spark), fresh_id())
     declare_collection(job, Collection(name, tuple(key), tuple(value), origin, hidden=recipe.hidden))
-    told, found = correct(job), Counter[tuple[Any, ...]]()
+    report, found = correct(job), Counter[tuple[Any, ...]]()
     for row in updates_of(job):
         found[tuple(row[name] for name in TYPES)] += row["diff"]
-    return told, Counter({row: count for row, count in found.items() if count})
+    return report, Counter({row: count for row, count in found.items() if count})
 
 
 def law(windows: Windows, rows: list[Row]) -> Counter[tuple[Any, ...]]:
-    told = window_rows(windows, happened(rows), lambda one, row: getattr(row, one.of))
-    return Counter((*key, *window, *values) for key, window, values in told)
+    found = window_rows(windows, happened(rows), lambda one, row: getattr(row, one.of))
+    return Counter((*key, *window, *values) for key, window, values in found)
 
 
 def happened(rows: list[Row]) -> list[Happened]:
@@ -216,11 +216,11 @@ def test_windows_that_take_late_rows_for_ever_are_those_of_the_law(spark: Any, r
     made, rows = records
     assert len({row.sample for row in rows}) >= 40, "cases of each kind"
     for name, kind in FOR_EVER.items():
-        windows = Windows(("sample", "key"), "at", kind, TOLD, WHERE, early=True)
+        windows = Windows(("sample", "key"), "at", kind, AGGREGATES, WHERE, early=True)
         with by_executors():
-            told, found = computed(spark, made, name, windows)
+            report, found = computed(spark, made, name, windows)
         assert found == law(windows, rows), name
-        assert told["way"]["place"] in (Place.KEY_RANGES, Place.SHUFFLE), told["way"]
+        assert report["way"]["place"] in (Place.KEY_RANGES, Place.SHUFFLE), report["way"]
 
 
 def test_windows_that_take_late_rows_for_a_while_are_those_of_the_law(
@@ -228,11 +228,11 @@ def test_windows_that_take_late_rows_for_a_while_are_those_of_the_law(
 ) -> None:
     made, rows = records
     for name, (kind, grace) in FOR_A_WHILE.items():
-        windows = Windows(("sample", "key"), "at", kind, TOLD, WHERE, grace * DAY, Late.DISCARD, early=True)
-        told, found = computed(spark, made, f"{name}_for_a_while", windows)
+        windows = Windows(("sample", "key"), "at", kind, AGGREGATES, WHERE, grace * DAY, Late.DISCARD, early=True)
+        report, found = computed(spark, made, f"{name}_for_a_while", windows)
         assert found == law(windows, rows), name
         late = lateness(judge(Rule.of(windows), happened(rows)))
-        assert told["late"] == asdict(late), name
+        assert report["late"] == asdict(late), name
         assert late.rows_late_for_all > 0, name
         if name in OWN:
             assert counts(found, OWN[name]) == wanted(OWN[name]), name

@@ -68,7 +68,7 @@ FOR_A_WHILE = {
     "near": Windows((), "at", Sliding(40 * HOUR, True), COUNTS[:1], "id > 2", max_lateness=9 * HOUR, early=True),
 }
 MOVING = {
-    "anew": Windows(
+    "cumulating": Windows(
         ("kind",), "at", Cumulate(30 * HOUR, 10 * HOUR), EXTREMES, "id > 2", grace=2 * HOUR, late=Late.NEXT_WINDOW
     ),
     "adding": Windows(
@@ -103,7 +103,7 @@ def happened(windows: Windows, rows: list[dict[str, Any]]) -> list[Happened]:
 
 
 def law(windows: Windows, rows: list[dict[str, Any]], close: int) -> Counter[tuple[Any, ...]]:
-    told = window_rows(
+    found = window_rows(
         windows,
         happened(windows, rows),
         lambda one, row: dict(row)[one.of],
@@ -111,7 +111,7 @@ def law(windows: Windows, rows: list[dict[str, Any]], close: int) -> Counter[tup
     )
     there = [
         (key, window, values)
-        for key, window, values in told
+        for key, window, values in found
         if windows.early or is_closed(windows.kind, window.end, windows.grace, close)
     ]
     return Counter((*key, *window, *map(plain, values)) for key, window, values in there)
@@ -121,7 +121,7 @@ def plain(value: Any) -> Any:
     return repr(value + 0.0) if isinstance(value, float) else value
 
 
-def held(one: Deriving, close: int) -> Counter[tuple[Any, ...]]:
+def rows_before(one: Deriving, close: int) -> Counter[tuple[Any, ...]]:
     job = one.job()
     rows = as_of(job.store, job.log.load().state, time=close - 1).to_pylist()
     micros = [
@@ -147,19 +147,19 @@ def test_closed_windows_are_there_and_right_after_each_day(spark: Any, events: M
         rows = rows_of(events)
         close = START + day * DAY
         for name, one in made.items():
-            told = one.corrected()
-            modes.append(told["mode"])
-            assert told["unplaced"] == 0
-            assert held(one, close) == law(DECLARED[name], rows, close), (name, day)
+            report = one.corrected()
+            modes.append(report["mode"])
+            assert report["unplaced"] == 0
+            assert rows_before(one, close) == law(DECLARED[name], rows, close), (name, day)
             if name == "overnight":
                 # Its windows end at half past each hour: one is open at midnight, and is there once when it has closed.
-                assert all(row[2] <= close for row in held(one, close))
+                assert all(row[2] <= close for row in rows_before(one, close))
     assert modes == ["whole"] * 3 + ["by_key"] * 3
     assert verify_definition(made["hopping"].job()).sound
     for name, one in made.items():
-        assert check_statistics(one, DECLARED[name], fits).told > 0
+        assert check_statistics(one, DECLARED[name], fits).reported > 0
     seen = {"time": START + DAY - 1, "where": "kind <> 'a'"}
-    assert check_statistics(made["overnight"], OVERNIGHT, fits, **seen).told > 0
+    assert check_statistics(made["overnight"], OVERNIGHT, fits, **seen).reported > 0
 
 
 def fits(row: dict[str, Any]) -> bool:
@@ -169,21 +169,21 @@ def fits(row: dict[str, Any]) -> bool:
 
 ON_EVENT_TIME = {
     "adding": Windows(("kind",), "event_time", Tumbling(5 * HOUR), COUNTS, where="id > 2"),
-    "anew": Windows((), "event_time", Hopping(8 * HOUR, 3 * HOUR), (COUNTS[0], EXTREMES[1]), where="id > 2"),
+    "hopping": Windows((), "event_time", Hopping(8 * HOUR, 3 * HOUR), (COUNTS[0], EXTREMES[1]), where="id > 2"),
     "met": Windows(("kind",), "event_time", Session(2 * HOUR), COUNTS[:2], where="id > 2"),
 }
 LATE_ON_EVENT_TIME = {
-    "slid_for_a_while": replace(ON_EVENT_TIME["anew"], kind=Sliding(5 * HOUR), late=Late.DISCARD),
+    "slid_for_a_while": replace(ON_EVENT_TIME["hopping"], kind=Sliding(5 * HOUR), late=Late.DISCARD),
     "met_for_a_while": replace(ON_EVENT_TIME["met"], max_lateness=3 * HOUR),
 }
-TOLD_TWICE = APPEND.replace("at: timestamp}", "at: timestamp, happened: timestamp}").replace(
+REPROCESSED = APPEND.replace("at: timestamp}", "at: timestamp, happened: timestamp}").replace(
     "time: {column: at}\n", "time: {column: at}\nevent_time: {column: happened}\nreprocess_for: 5d\n"
 )
 
 
 def test_windows_on_event_times_are_of_when_rows_happened(spark: Any, tmp_path: Path) -> None:
     """Rows that are equal but for that, in as few groups as there are; a day's file says otherwise afterwards."""
-    events = Made(tmp_path, TOLD_TWICE)
+    events = Made(tmp_path, REPROCESSED)
     files = {day: events.landing / f"events/2024-01-{day:02d}/0.parquet" for day in (1, 2)}
     made = {
         name: Deriving(events, spark, name, Derived(("events",), Definition(windows=windows)))
@@ -205,22 +205,22 @@ def test_windows_on_event_times_are_of_when_rows_happened(spark: Any, tmp_path: 
         for name, one in made.items():
             if len(modes) < len(made):
                 one.declared()
-            # What its gate computes anew is compared here; it is passed once.
+            # What its gate recomputes is compared here; it is passed once.
             modes.append((one.corrected() if again else one.ungated())["mode"])
-            assert held(one, one.job().log.load().state.complete) == law(ON_EVENT_TIME[name], happened, close), (
+            assert rows_before(one, one.job().log.load().state.complete) == law(ON_EVENT_TIME[name], happened, close), (
                 name,
                 day,
             )
     assert modes == ["whole"] * 3 + ["by_key"] * 6
-    assert verify_definition(made["anew"].job()).sound
-    for name in ("anew", "met"):
-        assert check_statistics(made[name], ON_EVENT_TIME[name], fits).told > 0
+    assert verify_definition(made["hopping"].job()).sound
+    for name in ("hopping", "met"):
+        assert check_statistics(made[name], ON_EVENT_TIME[name], fits).reported > 0
     for name, windows in LATE_ON_EVENT_TIME.items():
         one = Deriving(events, spark, name, Derived(("events",), Definition(windows=windows)))
         one.declared()
         one.corrected()
         checked = check_statistics(one, windows, fits)
-        assert (checked.told > 0, checked.untold, checked.late > 0) == (True, 0, True), name
+        assert (checked.reported > 0, checked.missing, checked.late > 0) == (True, 0, True), name
 
 
 def event_rows(day: int, rows: int) -> pa.Table:
@@ -256,38 +256,38 @@ def followed(spark: Any, events: Made, declared: dict[str, Windows], *, here: bo
         for name, windows in declared.items():
             if day == 1:
                 made[name].declared()
-            told = correct(made[name].job())
-            assert told["mode"] == ("whole" if day == 1 else "by_key")
+            report = correct(made[name].job())
+            assert report["mode"] == ("whole" if day == 1 else "by_key")
             if here:
                 aligned = isinstance(windows.kind, AlignedKind)
-                assert (told["way"]["place"] == "here") is aligned, (name, told["way"])
+                assert (report["way"]["place"] == "here") is aligned, (name, report["way"])
             assert standing(made[name], START + day * DAY) == law(windows, rows, START + day * DAY), (name, day)
             was, now = (lateness(judge(Rule.of(windows), happened(windows, some))) for some in (known, rows))
-            assert told["late"] == asdict(now - was), (name, day)
-            assert any(told["late"].values()) == (day == 2)
+            assert report["late"] == asdict(now - was), (name, day)
+            assert any(report["late"].values()) == (day == 2)
     assert all(verify_definition(one.job()).sound for one in made.values())
     return made
 
 
-def check_all_told(made: dict[str, Deriving], declared: dict[str, Windows]) -> None:
-    """Once they are sealed, statistics are told of all windows, and some rows came late."""
+def check_all_reported(made: dict[str, Deriving], declared: dict[str, Windows]) -> None:
+    """Once they are sealed, statistics are reported for all windows, and some rows came late."""
     for name, one in made.items():
         certify(one.job(), Gate.UNSEALED)
         seal(one.job(), day_of(1))
         checked = check_statistics(one, declared[name], fits)
-        assert (checked.told > 0, checked.untold, checked.late > 0) == (True, 0, True)
+        assert (checked.reported > 0, checked.missing, checked.late > 0) == (True, 0, True)
 
 
 def test_windows_hold_what_came_before_they_were_frozen(spark: Any, events: Made) -> None:
     made = followed(spark, events, FOR_A_WHILE)
-    check_all_told(made, FOR_A_WHILE)
+    check_all_reported(made, FOR_A_WHILE)
     log = events.log
     log.commit(log.load(), CompactionAllowed(START + 2 * DAY - 1, (), 0))
     for one in made.values():
         assert correct(one.job(), whole=True)["outcome"] == "nothing to do"
     for name in ("growing", "near"):
         checked = check_statistics(made[name], FOR_A_WHILE[name], fits)
-        assert (checked.told > 0, checked.untold > 0) == (True, True)
+        assert (checked.reported > 0, checked.missing > 0) == (True, True)
 
 
 def test_queries_compute_the_same_where_rows_are_too_many_for_this_process(
@@ -303,7 +303,7 @@ def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, e
     """As long as none is taken back: of an input whose files may be read again that is refused before anything is read,
     and of one where that has been, when the row is met."""
     made = followed(spark, events, MOVING)
-    check_all_told(made, MOVING)
+    check_all_reported(made, MOVING)
     again = events.text + "reprocess_for: 5d\n"
     events.file.write_text(again)
     events.land(3, 20, keys=12, files=1)
@@ -318,7 +318,7 @@ def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, e
         events.moved(3)
         events.step("trace", 3)
         with pytest.raises(InvalidUsage, match=refused) as caught:
-            correct(made["anew"].job())
+            correct(made["cumulating"].job())
         assert "\n" not in str(caught.value)
 
 
@@ -363,6 +363,8 @@ def standing(one: Deriving, close: int) -> Counter[tuple[Any, ...]]:
     for row in at_rest(one.job()):
         if row["_time"] < close:
             cells = {name: cell for name, cell in row.items() if name not in ("_time", "_event_time", "_diff")}
-            told = (from_datetime(cell) if name.startswith("window_") else plain(cell) for name, cell in cells.items())
-            found[tuple(told)] += row["_diff"]
+            values = (
+                from_datetime(cell) if name.startswith("window_") else plain(cell) for name, cell in cells.items()
+            )
+            found[tuple(values)] += row["_diff"]
     return Counter({row: many for row, many in found.items() if many})

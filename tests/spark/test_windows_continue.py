@@ -1,8 +1,8 @@
-"""Windows that an older version wrote are gone on with: computed anew they change no row, and where one row of their
+"""Windows that an older version wrote are gone on with: recomputed they change no row, and where one row of their
 input changes only those rows are written that the SQL oracle says differ.
 
 The oracle is asked at most once about each: after the change about those that follow it. What is wrong in them before
-it is still wrong afterwards, or it is of a window that the change reaches, and then they are not what is computed anew.
+it is still wrong afterwards, or it is of a window that the change reaches, and then they are not what is recomputed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.oracles.followed_windows import Followed, Held, differences, held, land
+from tests.oracles.followed_windows import Followed, Multiset, differences, emitted_rows, land
 from tests.oracles.random_windows import DAY, START
 from tests.oracles.written_windows import DEFINITIONS, WINDOWS, Written
 from tests.spark.test_derived import Deriving
@@ -61,22 +61,20 @@ def counts_exactly_now(windows: Windows) -> bool:
 
 
 @EACH
-def test_computed_anew_they_change_no_row_and_are_what_sql_says(
-    copied: dict[Envelope, Given], envelope: Envelope
-) -> None:
+def test_recomputed_they_change_no_row_and_are_what_sql_says(copied: dict[Envelope, Given], envelope: Envelope) -> None:
     followed, each = copied[envelope]
     oracle = followed.oracle()
     for name, one in each.items():
         before, windows = files(one), DEFINITIONS[envelope][name]
-        told = correct(one.job())
+        report = correct(one.job())
         if counts_exactly_now(windows):
-            assert (told["mode"], told["why"]) == ("whole", "approx_distinct in sessions is exact now")
-            assert (told["added"], told["retracted"]) == (0, 0), "of so few values the sketch was exact, too"
+            assert (report["mode"], report["why"]) == ("whole", "approx_distinct in sessions is exact now")
+            assert (report["added"], report["retracted"]) == (0, 0), "of so few values the sketch was exact, too"
         else:
-            assert told["outcome"] == "nothing to do", name
+            assert report["outcome"] == "nothing to do", name
             assert correct(one.job(), whole=True)["outcome"] == "nothing to do", name
         assert files(one) == before, name
-        ours = held(one, windows, oracle.close)
+        ours = emitted_rows(one, windows, oracle.close)
         assert ours[0] != Counter(), name
         if name in ASKED_BEFORE:
             columns = one.job().log.load().state.collection.columns
@@ -91,18 +89,18 @@ def test_one_changed_row_writes_what_differs_and_nothing_else(
 ) -> None:
     followed, each = copied[envelope]
     refreshed = {name: one for name, one in each.items() if name in REFRESHED}
-    before = {name: held(one, DEFINITIONS[envelope][name], 0)[0] for name, one in refreshed.items()}
+    before = {name: emitted_rows(one, DEFINITIONS[envelope][name], 0)[0] for name, one in refreshed.items()}
     changed(followed)
     oracle, written = followed.oracle(), 0
     for name, one in refreshed.items():
         windows: Windows = DEFINITIONS[envelope][name]
         columns = one.job().log.load().state.collection.columns
-        told, after = correct(one.job()), oracle.rows(windows, columns)
+        report, after = correct(one.job()), oracle.rows(windows, columns)
         differ = difference(after[0], before[name])
-        assert held(one, windows, oracle.close) == after, name
+        assert emitted_rows(one, windows, oracle.close) == after, name
         added = sum(count for count in differ.values() if count > 0)
         retracted = -sum(count for count in differ.values() if count < 0)
-        assert (told["added"], told["retracted"]) == (added, retracted), name
+        assert (report["added"], report["retracted"]) == (added, retracted), name
         written += added + retracted
     assert written > 0
     oracle.done()
@@ -117,7 +115,7 @@ def changed(followed: Followed) -> None:
     land(followed.made, followed.days, [old, new] if followed.envelope is Envelope.UPDATES else [new])
 
 
-def difference(after: Held, before: Held) -> Held:
+def difference(after: Multiset, before: Multiset) -> Multiset:
     """How often each row is there more than before, or less."""
     return Counter({row: many for row in {*after, *before} if (many := after[row] - before[row])})
 

@@ -26,7 +26,7 @@ def by_queries(patch: pytest.MonkeyPatch) -> None:
 
 def interpreted(patch: pytest.MonkeyPatch) -> None:
     """Queries are not compiled, which takes longer than they do over so few rows; in `make test-deep` they are. For
-    those that others are held against: compiled ones are what tests of queries look at."""
+    those that others are compared with: compiled ones are what tests of queries look at."""
     not_compiled = {name: value for name, value in settings.AS_IT_IS.items() if "codegen" in name}
     for name, value in budget(ci=not_compiled, deep={}).items():
         patch.setitem(settings.OWN_SETTINGS, name, value)

@@ -56,13 +56,13 @@ BYTES = {bool: 1, int: 8, Float: 8, datetime: 8}
 
 
 class Cells(tuple[Any, ...]):
-    """A row's values, which know at what time an update told them: as values they are equal whenever that was."""
+    """A row's values, which know the time of the update that has them: as values they are equal whenever that was."""
 
     time: int
 
     @classmethod
     def at(cls, cells: tuple[Any, ...], time: int) -> Cells:
-        """Values that were told at a time."""
+        """Values of an update at a time."""
         made = cls(cells)
         made.time = time
         return made
@@ -96,9 +96,9 @@ def counted(windows: Windows, events: Made, seen: Input) -> dict[tuple[Any, ...]
     last arrival. A row is there since it last came to be, of what counts in that window."""
     key = [column.name for column in events.log.load().state.collection.key]
     found = {}
-    for (by, window), held in rows_by_window(Rule.of(windows), seen.rows).items():
+    for (by, window), rows in rows_by_window(Rule.of(windows), seen.rows).items():
         changes: dict[tuple[Any, Any], Counter[int]] = defaultdict(Counter)
-        for one in held:
+        for one in rows:
             assert isinstance(one.value, Cells)
             changes[one.value, one.at][one.value.time] += one.diff
         there = {row: state for row, state in ((row, standing(of)) for row, of in changes.items()) if state[0]}
@@ -123,7 +123,7 @@ def too_late(windows: Windows, seen: Input) -> dict[tuple[Any, ...], tuple[int, 
 
 
 def known(windows: Windows, seen: Input, end: int) -> tuple[bool, bool]:
-    """Whether it must be told, and whether it may be, what counted in a window of that end: the history of the input
+    """Whether it must be known, and whether it may be, what counted in a window of that end: the history of the input
     tells what came when it took no more. Of a sliding one that took no more an instant after what is merged it is known
     what counted, and not from the input where it starts: it may be left out."""
     frozen = frozen_from(windows.kind, end, windows.grace, Rule.of(windows).lateness)
@@ -142,36 +142,36 @@ LATE = ("_rows_late_for_all", "_rows_late_for_some", "_window_updates_late")
 
 @dataclass(frozen=True)
 class Checked:
-    """Of how many windows statistics were told, of how many not, and how many rows came too late for these."""
+    """For how many windows statistics were reported, for how many not, and how many rows came too late for these."""
 
-    told: int
-    untold: int
+    reported: int
+    missing: int
     late: int
 
 
 def check_statistics(
     one: Deriving, windows: Windows, fits: Callable[[Row], bool], *, time: int | None = None, where: Any = None
 ) -> Checked:
-    """Check what is told of each window that is there."""
+    """Check the statistics of each window that is there."""
     opened = tidemark.open(str(one.events.root), one.name)
     answer = opened.windows(time, where=where)
-    upper = next(held for held in reversed(opened.state.consumptions) if held.upper <= answer.time + 1).inputs[0].upper
+    upper = next(each for each in reversed(opened.state.consumptions) if each.upper <= answer.time + 1).inputs[0].upper
     seen = given(windows, one.events, upper - 1, fits)
     right, late = counted(windows, one.events, seen), too_late(windows, seen)
     rows = answer.with_statistics(one.spark).to_arrow()
     own = rows.select(answer.schema.names)
     assert (own.schema, repr(own.to_pylist())) == (answer.schema, repr(answer.to_arrow().to_pylist()))  # a NaN is one
-    untold = lost = 0
+    missing = lost = 0
     for row in rows.to_pylist():
         of = tuple(_micros(row[column.name]) for column in opened.state.collection.key)
-        told = tuple(_micros(row[name]) for name in (*NAMES, "_last_arrival", *LATE))
+        found = tuple(_micros(row[name]) for name in (*NAMES, "_last_arrival", *LATE))
         must, may = known(windows, seen, of[-1])
-        if {*told, row["_mean_bytes"]} == {None}:
+        if {*found, row["_mean_bytes"]} == {None}:
             assert not must, (one.name, of)
-            untold += 1
+            missing += 1
             continue
         assert may, (one.name, of)
-        assert told == (*right[of], *late.get(of, (0, 0, 0))), (one.name, of)
+        assert found == (*right[of], *late.get(of, (0, 0, 0))), (one.name, of)
         assert row["_mean_bytes"] == row["_bytes"] / row["_rows"]
         lost += row["_window_updates_late"]
-    return Checked(rows.num_rows - untold, untold, lost)
+    return Checked(rows.num_rows - missing, missing, lost)

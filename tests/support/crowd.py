@@ -104,7 +104,7 @@ def crowd(url: str, rounds: int, *, writers: int = WRITERS, chance: random.Rando
     """Let a crowd commit to the collection at `url`, which exists.
 
     With a `chance`, one writer is killed in every other round. Of those that had not answered each other one starts
-    anew and commits its change again, as a task that is retried; the first, the third and so on never do. Raises
+    again and commits its change again, as a task that is retried; the first, the third and so on never do. Raises
     AssertionError if a change counts twice or writers see different heads.
     """
     tally = Tally()

@@ -65,14 +65,14 @@ class Tank:
     rows: dict[str, list[Row]] = field(default_factory=dict)
 
     def as_of(self, time: int) -> Counter[Item]:
-        """What it held, of all that is not quarantined."""
+        """Its rows as of a time, of all that is not quarantined."""
         out = {batch.id for batch in self.state.quarantined}
-        held: Counter[Item] = Counter()
+        counts: Counter[Item] = Counter()
         for batch, rows in self.rows.items():
             if batch not in out:
                 for item, learned, diff in rows:
-                    held[item] += diff * (learned <= time)
-        return Counter({item: diff for item, diff in held.items() if diff})
+                    counts[item] += diff * (learned <= time)
+        return Counter({item: diff for item, diff in counts.items() if diff})
 
 
 @dataclass
@@ -172,7 +172,7 @@ class Derivations:
             self.do(each.name, HoldPlaced(Hold(hold_name(name), since)))
 
     def executed(self, name: str, request: CorrectRequest) -> Corrected:
-        """What a run would commit: the rows by which what should be differs from what is held."""
+        """What a run would commit: the rows by which what should be differs from the current rows."""
         last, upper = request.interval.lower, request.upper
         by_row = self.state(name).collection.derived.definition.select.startswith("every row")
         if by_row and not request.whole:
@@ -185,8 +185,8 @@ class Derivations:
                 if only.after < time <= only.upto
             ]
         else:
-            wanted, held = self.defined(name, request), self.tanks[name].as_of(EMPTY)
-            differs = {item: wanted[item] - held[item] for item in wanted | held}
+            wanted, current = self.defined(name, request), self.tanks[name].as_of(EMPTY)
+            differs = {item: wanted[item] - current[item] for item in wanted | current}
             rows = [(item, upper - 1, diff) for item, diff in differs.items() if diff]
         batch = self._batch(f"d{next(self.ids)}", request.interval, rows)
         fence = Fence("correct", request.interval, "t", unannounced=True)
@@ -233,6 +233,6 @@ class Derivations:
 
     def consumed(self, name: str) -> tuple[int, int, tuple[int, ...]]:
         """Of the newest consumption u, W and how far each input was consumed."""
-        held = self.state(name).consumed
-        assert held is not None
-        return held.upper, held.complete_below, tuple(each.upper for each in held.inputs)
+        newest = self.state(name).consumed
+        assert newest is not None
+        return newest.upper, newest.complete_below, tuple(each.upper for each in newest.inputs)

@@ -192,7 +192,7 @@ CHANGES: dict[str, Callable[[Arrangement, list[str], Words], Change]] = {
     "allowed": lambda state, plain, flags: CompactionAllowed(
         int(plain[0]), rungs_of(flags.get("rungs", "")), int(flags.get("now", 0))
     ),
-    "held": lambda state, plain, flags: HoldPlaced(hold_of(plain)),
+    "placed": lambda state, plain, flags: HoldPlaced(hold_of(plain)),
     "dropped": lambda state, plain, flags: HoldDropped(plain[0]),
     "trimmed": lambda state, plain, flags: Trimmed(
         fence_of("trim", plain[0], plain[1]),

@@ -1,4 +1,4 @@
-"""What lies ahead as numbers: drains and settling over batches whose parts are known by the times of their rows."""
+"""Rows ahead as numbers: drains and settling over batches whose parts are known by the times of their rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FarRows:
 
     width: int
     state: Arrangement = field(default_factory=lambda: Arrangement(collection()))
-    held: dict[str, Counter[int]] = field(default_factory=dict)
+    contents: dict[str, Counter[int]] = field(default_factory=dict)
     opened: int = 0
     read: int = 0
     due: int = 0
@@ -52,7 +52,7 @@ class FarRows:
             opened += [part for part in batch.parts or () if part.first_time < upper and part.last_time >= lower]
         due = Counter[int]()
         for part in opened:
-            due += Counter({t: n for t, n in self.held[part.file.key].items() if lower <= t < upper})
+            due += Counter({t: n for t, n in self.contents[part.file.key].items() if lower <= t < upper})
         self.opened, self.read = self.opened + len(opened), self.read + sum(part.rows for part in opened)
         self.due += sum(due.values())
         waits = [part for part in came if part.last_time >= upper]
@@ -77,7 +77,9 @@ class FarRows:
                 lower = max(request.lower, rows.lower)
                 inside: Counter[int] = Counter()
                 for part in parts:
-                    inside += Counter({t: n for t, n in self.held[part.file.key].items() if lower <= t < rows.upper})
+                    inside += Counter(
+                        {t: n for t, n in self.contents[part.file.key].items() if lower <= t < rows.upper}
+                    )
                 self.written += sum(inside.values())
                 parts = self._stored(inside, 0, cut=False) if inside else []
             made += [batch_of(f"b{next(self.names)}", parts, request.interval, request.level)] if parts else []
@@ -96,6 +98,6 @@ class FarRows:
             inside = Counter({t: n for t, n in times.items() if lower <= t < upper and n})
             if inside:
                 name = f"p{next(self.names)}"
-                self.held[name] = inside
+                self.contents[name] = inside
                 found.append(part_of(name, inside))
         return found

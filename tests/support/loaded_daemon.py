@@ -4,7 +4,7 @@ Spark's own (pyspark/daemon.py) loads nothing, so that each worker takes most of
 pyarrow, pandas and our kernels. The tests start some hundred of them: a query that is to raise takes along all workers
 of its task. Tests of a cluster and of spark-submit have Spark's own.
 
-Its only other thread is that of Arrow's allocator, which copes with forks; NumPy's are held back.
+Its only other thread is that of Arrow's allocator, which copes with forks; NumPy's are prevented.
 """
 
 from __future__ import annotations

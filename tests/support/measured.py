@@ -75,7 +75,7 @@ def _account(item: pytest.Item, reports: list[pytest.TestReport], failed: list[p
 
 
 def _start_over(item: pytest.Item) -> None:
-    """Nothing of a failed try reaches the next: every fixture is made anew, and the time limit begins again, which
+    """Nothing of a failed try reaches the next: every fixture is made again, and the time limit begins again, which
     pytest-timeout sets once for all tries."""
     item.session._setupstate.teardown_exact(None)
     plugin = item.config.pluginmanager.getplugin("timeout")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 def peak_bytes() -> int:
-    """The most memory this process has held so far, in bytes.
+    """The most memory this process has taken so far, in bytes.
 
-    On Linux not by `getrusage`: that remembers what the process held before it became this program, which of a child is
-    as much as its parent held, and hides whatever takes less.
+    On Linux not by `getrusage`: that remembers what the process took before it became this program, which of a child is
+    as much as its parent took, and hides whatever takes less.
     """
     if sys.platform == "linux":
         found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())

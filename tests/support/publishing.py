@@ -58,8 +58,8 @@ def published(world: World, **asked: Any) -> dict[str, Any]:
     return world.run(lambda job: publish(job, **asked))
 
 
-def held(world: World, **asked: Any) -> Counter[str]:
-    """What the collection holds as far as it is drained, each row as often as it is held."""
+def kept_rows(world: World, **asked: Any) -> Counter[str]:
+    """What the collection contains as far as it is drained: its rows with their multiplicities."""
     rows: Counter[str] = Counter()
     for row in as_of(world.truth, world.state, **{"time": world.state.trace_upper - 1, **asked}).to_pylist():
         rows[shown(row)] += row["_multiplicity"]
@@ -168,7 +168,7 @@ def readers(world: World) -> Iterator[tuple[str, Counter[str]]]:
 
 def agree(world: World) -> None:
     """All tables hold what the collection holds."""
-    wanted = held(world)
+    wanted = kept_rows(world)
     for reader, found in readers(world):
         assert found == wanted, reader
 

@@ -18,7 +18,7 @@ from tidemark.storage.stores.store import ObjectStore
 
 
 def as_of(store: ObjectStore, state: Arrangement, **asked: Any) -> pa.Table:
-    """What was held."""
+    """The rows as of a time."""
     return pa.Table.from_batches(as_of_batches(store, state, **asked), schema=as_of_schema(state.collection))
 
 

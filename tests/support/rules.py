@@ -76,7 +76,7 @@ def of_seal(current: int, requested: int) -> Iterator[Violation]:
 
 
 def of_append(state: Arrangement, sequence: tuple[int, int], times: Sequence[int]) -> Iterator[Violation]:
-    """A batch with rows of these times, to be appended to the unsealed ones. It may lie below the seal: a write and a
+    """A batch with rows of these times, to be appended to the unsealed ones. It may be below the seal: a write and a
     later seal may be committed as one. What the trace covers it must not touch, as reads would not see it."""
     if sequence[0] != state.sequence_upper:
         message = f"sequence interval {sequence} does not continue from {state.sequence_upper}"

@@ -86,10 +86,10 @@ class Stage:
             frontier_certificate = FrontierCertificate(
                 int(words["certified"]), self.state.collection.suite(Gate.FRONTIER)
             )
-        held = {name: tuple(values) for name, values in found.items()}
+        members = {name: tuple(values) for name, values in found.items()}
         self.state = replace(
             self.state,
-            **held,
+            **members,
             ingested=ingested,
             certificates=tuple(certificates),
             frontier_certificate=frontier_certificate,
@@ -166,7 +166,7 @@ class Stage:
 
     def do_check_hold(self, words: Words, lines: str) -> str:
         check_hold(self.state, int(words["since"]))
-        return "can be held"
+        return "can be placed"
 
     def do_plan_gate(self, words: Words, lines: str) -> str:
         plan = plan_gate(self.state, Gate(words["gate"]))

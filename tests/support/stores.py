@@ -36,11 +36,11 @@ class Contents:
 
     def put_back(self, objects: dict[str, bytes]) -> None:
         """Make the store hold these objects and no others."""
-        held = self.take()
-        for key in held.keys() - objects.keys():
+        current = self.take()
+        for key in current.keys() - objects.keys():
             self._store.delete(key)
         for key, data in objects.items():
-            if held.get(key) != data:
+            if current.get(key) != data:
                 self._store.delete(key)
                 self._store.create(key, data)
 

@@ -1,4 +1,4 @@
-"""A step and a gate of the tests' own, declared as the product's are: what there is of them elsewhere must follow."""
+"""A step and a gate of the tests' own, declared as the product's are: whatever lists them elsewhere must follow."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> tuple[Step, Gate]:
     """Declare the step `tally` behind the others of a run, and its gate `counted`."""
     gate = str.__new__(Gate, "counted")
     gate._name_, gate._value_ = "COUNTED", "counted"
-    # What a new member in the source of the enumeration comes to.
+    # What a new member in the source of the enumeration would do.
     monkeypatch.setitem(Gate._member_map_, "COUNTED", gate)
     monkeypatch.setitem(Gate._value2member_map_, "counted", gate)
     monkeypatch.setattr(Gate, "_member_names_", [*Gate._member_names_, "COUNTED"])

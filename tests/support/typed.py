@@ -58,7 +58,7 @@ BAD: dict[ValueType, Bad] = {
 _roots = count(1)
 
 
-def held(value: Any, of: ValueType) -> Any:
+def as_answered(value: Any, of: ValueType) -> Any:
     """A value as answers have it."""
     return canonical(json.dumps(value)) if of is ColumnType.JSON and value is not None else value
 
@@ -98,7 +98,7 @@ class Typed:
         found = (self.row(number) for number in numbers)
         nothing = "" if file_format is Format.CSV and self.of is ColumnType.STRING else None
         values = ((row["k"], nothing if row["v"] is None else row["v"]) for row in found)
-        return Counter((held(key, types[0]), held(value, types[1])) for key, value in values)
+        return Counter((as_answered(key, types[0]), as_answered(value, types[1])) for key, value in values)
 
 
 CASES = [

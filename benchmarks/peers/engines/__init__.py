@@ -28,7 +28,7 @@ NEEDS = {
 }
 KEY = ("id", "code")
 VALUE = ("amount", "ratio", "label")
-HELD = (*KEY, *VALUE, "happened_at", "reported_at")
+FIELDS = (*KEY, *VALUE, "happened_at", "reported_at")
 """The columns a peer's table has: a guard against older rows needs `happened_at`."""
 
 
@@ -46,10 +46,10 @@ class Engine(Protocol):
         """What its makers advise to do from time to time: compaction and the like."""
 
     def as_of(self, day: int) -> pa.Table:
-        """Key, value and `held` (how often; 1) as after a day."""
+        """Key, value and `multiplicity` (how often; 1) as after a day."""
 
     def changes(self, after: int, upto: int) -> pa.Table:
-        """Key, value and `held` (+1 came, −1 went) of what changed after one day up to another."""
+        """Key, value and `multiplicity` (+1 came, −1 went) of what changed after one day up to another."""
 
     def point(self, id: int, code: str) -> pa.Table:
         """The rows of one key, newest state."""
@@ -73,7 +73,7 @@ def opened(name: str, folder: Path, **options: Any) -> Any:
 
 
 def sizes(folder: Path, is_data: str = ".parquet") -> dict[str, int]:
-    """Bytes and objects of all files below a folder, data told from metadata by their names."""
+    """Bytes and objects of all files below a folder, data distinguished from metadata by their names."""
     files = [(path.name, path.stat().st_size) for path in folder.rglob("*") if path.is_file()]
     data = sum(size for name, size in files if name.endswith(is_data))
     return {"data": data, "metadata": sum(size for _, size in files) - data, "objects": len(files)}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.peers.engines import HELD, KEY, VALUE, sizes
+from benchmarks.peers.engines import FIELDS, KEY, VALUE, sizes
 
 CAME = pa.array(["insert", "update_postimage"])
 PLAIN = {pa.string_view(): pa.string()}
@@ -32,14 +32,14 @@ class DeltaRs:
 
         if day == 0:
             feed = {"delta.enableChangeDataFeed": "true"}
-            base = rows.select(list(HELD)).sort_by([(name, "ascending") for name in KEY])
+            base = rows.select(list(FIELDS)).sort_by([(name, "ascending") for name in KEY])
             write_deltalake(self._path, base, configuration=feed, writer_properties=self._writer)
         else:
             self._merge(last_of_each_key(rows) if self._deduplicate else rows)
         self._note(day)
 
     def _merge(self, rows: pa.Table) -> None:
-        columns = {name: f"s.{name}" for name in HELD}
+        columns = {name: f"s.{name}" for name in FIELDS}
         merge = self._table().merge(rows, MATCH, source_alias="s", target_alias="t", writer_properties=self._writer)
         merge = merge.when_matched_delete(f"s.deleted and {NEWER}").when_matched_update(columns, predicate=NEWER)
         merge.when_not_matched_insert(columns, predicate="not s.deleted").execute()
@@ -68,7 +68,7 @@ class DeltaRs:
         rows = pa.table(feed.read_all())
         rows = rows.cast(pa.schema([(f.name, PLAIN.get(f.type, f.type)) for f in rows.schema]))
         came = pc.is_in(rows["_change_type"], value_set=CAME)
-        return rows.drop_columns(["_change_type"]).append_column("held", pc.if_else(came, 1, -1))
+        return rows.drop_columns(["_change_type"]).append_column("multiplicity", pc.if_else(came, 1, -1))
 
     def point(self, id: int, code: str) -> pa.Table:
         rows = self._table().to_pyarrow_table(columns=[*KEY, *VALUE], filters=[("id", "=", id)])
@@ -79,7 +79,7 @@ class DeltaRs:
 
 
 def with_ones(rows: pa.Table) -> pa.Table:
-    return rows.append_column("held", pa.array([1] * rows.num_rows, pa.int64()))
+    return rows.append_column("multiplicity", pa.array([1] * rows.num_rows, pa.int64()))
 
 
 def last_of_each_key(rows: pa.Table) -> pa.Table:

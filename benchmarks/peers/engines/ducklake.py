@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks.peers.engines import HELD, KEY, VALUE, sizes
+from benchmarks.peers.engines import FIELDS, KEY, VALUE, sizes
 
 CAME = ("insert", "update_postimage")
 
@@ -36,7 +36,7 @@ class DuckLake:
     def ingest(self, day: int, rows: pa.Table) -> None:
         self._con.register("arrived", rows)
         if day == 0:
-            self._con.execute(f"create table t as select {', '.join(HELD)} from arrived order by id, code")
+            self._con.execute(f"create table t as select {', '.join(FIELDS)} from arrived order by id, code")
         else:
             self._merge()
         self._con.unregister("arrived")
@@ -45,7 +45,7 @@ class DuckLake:
     def _merge(self) -> None:
         last = "qualify row_number() over (partition by id, code order by happened_at desc) = 1"
         match = "on t.id = s.id and t.code = s.code when matched and s.happened_at > t.happened_at then"
-        updates = ", ".join(f"{name} = s.{name}" for name in HELD if name not in KEY)
+        updates = ", ".join(f"{name} = s.{name}" for name in FIELDS if name not in KEY)
         self._con.execute("begin")
         try:
             self._con.execute(
@@ -54,7 +54,7 @@ class DuckLake:
             self._con.execute(f"merge into t using (from changed where deleted) s {match} delete")
             self._con.execute(
                 f"merge into t using (from changed where not deleted) s {match} update set {updates} "
-                f"when not matched then insert ({', '.join(HELD)}) values ({', '.join(f's.{n}' for n in HELD)})"
+                f"when not matched then insert ({', '.join(FIELDS)}) values ({', '.join(f's.{n}' for n in FIELDS)})"
             )
             self._con.execute("commit")
         except Exception:
@@ -82,10 +82,10 @@ class DuckLake:
     def point(self, id: int, code: str) -> pa.Table:
         return self._rows(f"t where id = {id} and code = '{code}'", "1")
 
-    def _rows(self, source: str, held: str) -> pa.Table:
+    def _rows(self, source: str, multiplicity: str) -> pa.Table:
         columns = ", ".join([*KEY, *VALUE])
         # Through a table in memory: fetched as Arrow directly, a large `table_changes` never ends (DuckDB 1.4.4).
-        query = f"select {columns}, cast({held} as bigint) as held from {source}"
+        query = f"select {columns}, cast({multiplicity} as bigint) as multiplicity from {source}"
         self._con.execute(f"create or replace temp table answer as {query}")
         return self._con.execute("from answer").fetch_arrow_table()
 

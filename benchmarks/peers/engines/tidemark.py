@@ -35,17 +35,17 @@ class Tidemark:
 
     def as_of(self, day: int) -> pa.Table:
         found = as_of(self._store, self._state, time=self._feed.interval(day).upper - 1)
-        return found.rename_columns([*KEY, *VALUE, "held"])
+        return found.rename_columns([*KEY, *VALUE, "multiplicity"])
 
     def changes(self, after: int, upto: int) -> pa.Table:
         first, last = (self._feed.interval(day).upper - 1 for day in (after, upto))
         return changes(self._store, self._state, after=first, upto=last, net=True).rename_columns(
-            [*KEY, *VALUE, "_change_type", "held"]
+            [*KEY, *VALUE, "_change_type", "multiplicity"]
         )
 
     def point(self, id: int, code: str) -> pa.Table:
         found = as_of(self._store, self._state, keys=KeyRange((id, code), (id, code + "\0")))
-        return found.rename_columns([*KEY, *VALUE, "held"])
+        return found.rename_columns([*KEY, *VALUE, "multiplicity"])
 
     def stored(self) -> dict[str, int]:
         return sizes(self._bench.folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.feed import Fingerprint
-from benchmarks.peers.engines import HELD
+from benchmarks.peers.engines import FIELDS
 from benchmarks.peers.spark.table import COLUMNS, SCHEMA, SparkTable, session
 
 CAME = "_change_type in ('insert', 'update_postimage')"
@@ -38,7 +38,7 @@ class Delta(SparkTable):
                 f"create table t ({SCHEMA}) using delta tblproperties "
                 "('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true')"
             )
-            self.spark.sql(f"insert into t select {', '.join(HELD)} from arrived order by id, code")
+            self.spark.sql(f"insert into t select {', '.join(FIELDS)} from arrived order by id, code")
         else:
             self.merge("t")
 
@@ -52,12 +52,12 @@ class Delta(SparkTable):
         return self.spark.sql("describe history t limit 1").collect()[0]["version"]
 
     def as_of(self, day: int) -> Fingerprint:
-        return self.rows(f"select {COLUMNS}, 1 as held from t version as of {self.versions[day]}")
+        return self.rows(f"select {COLUMNS}, 1 as multiplicity from t version as of {self.versions[day]}")
 
     def changes(self, after: int, upto: int) -> Fingerprint:
         first, last = self.versions[after] + 1, self.versions[upto]
-        held = f"case when {CAME} then 1 else -1 end as held"
-        return self.rows(f"select {COLUMNS}, {held} from table_changes('t', {first}, {last})")
+        multiplicity = f"case when {CAME} then 1 else -1 end as multiplicity"
+        return self.rows(f"select {COLUMNS}, {multiplicity} from table_changes('t', {first}, {last})")
 
     def point(self, id: int, code: str) -> Fingerprint:
-        return self.rows(f"select {COLUMNS}, 1 as held from t where id = {id} and code = '{code}'")
+        return self.rows(f"select {COLUMNS}, 1 as multiplicity from t where id = {id} and code = '{code}'")

@@ -64,7 +64,7 @@ class Hudi(SparkTable):
 
     def as_of(self, day: int) -> Fingerprint:
         rows = self._read(**{"as.of.instant": self.versions[day][0]})
-        return fingerprint_of(rows.selectExpr(*COLUMNS.split(", "), "1 as held"))
+        return fingerprint_of(rows.selectExpr(*COLUMNS.split(", "), "1 as multiplicity"))
 
     def changes(self, after: int, upto: int) -> Fingerprint:
         rows = self._read(
@@ -78,11 +78,12 @@ class Hudi(SparkTable):
         rows.createOrReplaceTempView("captured")
         json = SCHEMA.replace("timestamp", "string")
         sides = " union all ".join(
-            f"select inline(array(from_json({side}, '{json}'))), {held} as held from captured where {side} is not null"
-            for side, held in (("before", -1), ("after", 1))
+            f"select inline(array(from_json({side}, '{json}'))), {count} as multiplicity "
+            f"from captured where {side} is not null"
+            for side, count in (("before", -1), ("after", 1))
         )
-        return self.rows(f"select {COLUMNS}, held from ({sides})")
+        return self.rows(f"select {COLUMNS}, multiplicity from ({sides})")
 
     def point(self, id: int, code: str) -> Fingerprint:
         rows = self._read().where(f"id = {id} and code = '{code}'")
-        return fingerprint_of(rows.selectExpr(*COLUMNS.split(", "), "1 as held"))
+        return fingerprint_of(rows.selectExpr(*COLUMNS.split(", "), "1 as multiplicity"))

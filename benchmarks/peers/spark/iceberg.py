@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.feed import Fingerprint
-from benchmarks.peers.engines import HELD
+from benchmarks.peers.engines import FIELDS
 from benchmarks.peers.spark.table import COLUMNS, SCHEMA, SparkTable, session
 
 CAME = "_change_type in ('INSERT', 'UPDATE_AFTER')"
@@ -40,7 +40,7 @@ class Iceberg(SparkTable):
                 f"create table db.t ({SCHEMA}) using iceberg tblproperties ('format-version' = '3', "
                 f"'write.parquet.compression-codec' = 'zstd', {modes})"
             )
-            self.spark.sql(f"insert into db.t select {', '.join(HELD)} from arrived order by id, code")
+            self.spark.sql(f"insert into db.t select {', '.join(FIELDS)} from arrived order by id, code")
         else:
             self.merge("db.t")
 
@@ -59,14 +59,14 @@ class Iceberg(SparkTable):
         return found.collect()[-1]["snapshot_id"]
 
     def as_of(self, day: int) -> Fingerprint:
-        return self.rows(f"select {COLUMNS}, 1 as held from db.t version as of {self.versions[day]}")
+        return self.rows(f"select {COLUMNS}, 1 as multiplicity from db.t version as of {self.versions[day]}")
 
     def changes(self, after: int, upto: int) -> Fingerprint:
         ends = f"map('start-snapshot-id', '{self.versions[after]}', 'end-snapshot-id', '{self.versions[upto]}')"
         self.spark.sql(
             f"call lake.system.create_changelog_view(table => 'db.t', options => {ends}, changelog_view => 'changed')"
         )
-        return self.rows(f"select {COLUMNS}, case when {CAME} then 1 else -1 end as held from changed")
+        return self.rows(f"select {COLUMNS}, case when {CAME} then 1 else -1 end as multiplicity from changed")
 
     def point(self, id: int, code: str) -> Fingerprint:
-        return self.rows(f"select {COLUMNS}, 1 as held from db.t where id = {id} and code = '{code}'")
+        return self.rows(f"select {COLUMNS}, 1 as multiplicity from db.t where id = {id} and code = '{code}'")

@@ -1,8 +1,9 @@
-"""The environments of the Spark peers, below build/peers: Python packages by pip, jars by Maven, each held to its hash.
+"""The environments of the Spark peers, below build/peers: Python packages by pip, jars by Maven, each checked
+against its hash.
 
     tools/run python -m benchmarks.peers.spark.install
 
-What cannot be had is told in one line, and that peer is left out. Nothing here is needed by the project itself.
+What cannot be had is reported in one line, and that peer is left out. Nothing here is needed by the project itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One life, the same for every engine: a base, small upserts, a batch of late rows; then reads, each answer checked.
 
 Costs are CPU seconds of the whole process tree, and how many of them the JVM's compilers took (`jit`): a JVM that has
-just begun compiles most of the time, one that has run for a day does not, so both are told. Ingests early in the life
-warm an engine up; the figures of a batch are those of the last ten. What a file holds is written before the clock
+just begun compiles most of the time, one that has run for a day does not, so both are reported. Ingests early in the
+life warm an engine up; the figures of a batch are those of the last ten. What a file holds is written before the clock
 starts. Nothing is deleted before the reads; `clean` comes last.
 """
 
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from benchmarks.feed import Fingerprint, Rows, code_of
 from benchmarks.measure import cpu_seconds, jit_seconds
 from benchmarks.peers.engines import sizes
-from benchmarks.workload import Held, Workload, minus
+from benchmarks.workload import CurrentRows, Workload, minus
 
 REPEATS = 3
 LAST = 10
@@ -47,12 +47,12 @@ class Table(Protocol):
 
 def life(table: Table, folder: Path, workload: Workload, every: int) -> dict[str, Any]:
     """The figures of one engine; maintained after `every` ingests and the last, or never (0)."""
-    held, landing, stored = Held(workload.feed), folder / "landing", folder / "stored"
+    current, landing, stored = CurrentRows(workload.feed), folder / "landing", folder / "stored"
     expected: list[Fingerprint] = []
     alone: list[int] = []
 
     def one_day(day: int, rows: Rows) -> dict[str, float]:
-        expected.append(held.after(rows))
+        expected.append(current.after(rows))
         file = landing / f"{day:03}.parquet"
         landing.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows.table(workload.envelope), file, compression="zstd")
@@ -68,9 +68,9 @@ def life(table: Table, folder: Path, workload: Workload, every: int) -> dict[str
         if every and day % every == 0:
             maintained.append(clocked(partial(table.maintain, day)))
             table.note(day)
-    late = one_day(workload.ingests + 1, held.late(workload, workload.ingests + 1))
+    late = one_day(workload.ingests + 1, current.late(workload, workload.ingests + 1))
     after = sizes(stored)
-    reads = _reads(table, workload, expected, held)
+    reads = _reads(table, workload, expected, current)
     cleaned = _tried(table.clean)
     grown = {kind: after[kind] - before[kind] for kind in after}
     return {
@@ -105,7 +105,7 @@ def clocked(work: Callable[[], object]) -> dict[str, float]:
     }
 
 
-def _reads(table: Table, workload: Workload, expected: list[Fingerprint], held: Held) -> dict[str, Any]:
+def _reads(table: Table, workload: Workload, expected: list[Fingerprint], current: CurrentRows) -> dict[str, Any]:
     last = workload.ingests
     half = last // 2
     key = int(workload.day(last).id[~workload.day(last).deleted][0])
@@ -117,7 +117,7 @@ def _reads(table: Table, workload: Workload, expected: list[Fingerprint], held: 
             lambda: table.changes(last, last + 1),
             minus(expected[last + 1], expected[last]),
         ),
-        "one key": (lambda: table.point(key, code_of(key % 97)), held.of(key)),
+        "one key": (lambda: table.point(key, code_of(key % 97)), current.of(key)),
     }
     return {what: _read(read, wanted) for what, (read, wanted) in asked.items()}
 

@@ -113,10 +113,10 @@ class OnSpark(InOneProcess):
         found = as_of(self._spark, self._store, self._state, keys=keys)
         return self._sums(found, "_multiplicity")
 
-    def _sums(self, rows: Any, held: str) -> Fingerprint:
+    def _sums(self, rows: Any, multiplicity: str) -> Fingerprint:
         from benchmarks.peers.spark.table import fingerprint_of
 
-        return fingerprint_of(rows.withColumnRenamed(held, "held"))
+        return fingerprint_of(rows.withColumnRenamed(multiplicity, "multiplicity"))
 
     def close(self) -> None:
         self._spark.stop()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.feed import Fingerprint
-from benchmarks.peers.engines import HELD
+from benchmarks.peers.engines import FIELDS
 from benchmarks.peers.spark.table import COLUMNS, SCHEMA, SparkTable, fingerprint_of, session
 
 KEYED = SCHEMA.replace("id bigint, code string", "id bigint not null, code string not null")
@@ -40,7 +40,7 @@ class Paimon(SparkTable):
                 "'snapshot.num-retained.max' = '100000')"
             )
         kind = "case when deleted then '-D' else '+I' end"
-        self.spark.sql(f"insert into t select {', '.join(HELD)}, {kind} from arrived")
+        self.spark.sql(f"insert into t select {', '.join(FIELDS)}, {kind} from arrived")
 
     def maintain(self, day: int) -> None:
         self.spark.sql("call sys.compact(table => 'db.t')").collect()
@@ -52,13 +52,13 @@ class Paimon(SparkTable):
         return self.spark.sql("select max(snapshot_id) as newest from `t$snapshots`").collect()[0]["newest"]
 
     def as_of(self, day: int) -> Fingerprint:
-        return self.rows(f"select {COLUMNS}, 1 as held from t version as of {self.versions[day]}")
+        return self.rows(f"select {COLUMNS}, 1 as multiplicity from t version as of {self.versions[day]}")
 
     def changes(self, after: int, upto: int) -> Fingerprint:
         ends = f"{self.versions[after]},{self.versions[upto]}"
         log = self.spark.read.format("paimon").option("incremental-between", ends).table("lake.db.`t$audit_log`")
-        held = "case when rowkind in ('+I', '+U') then 1 else -1 end as held"
-        return fingerprint_of(log.selectExpr(*COLUMNS.split(", "), held))
+        multiplicity = "case when rowkind in ('+I', '+U') then 1 else -1 end as multiplicity"
+        return fingerprint_of(log.selectExpr(*COLUMNS.split(", "), multiplicity))
 
     def point(self, id: int, code: str) -> Fingerprint:
-        return self.rows(f"select {COLUMNS}, 1 as held from t where id = {id} and code = '{code}'")
+        return self.rows(f"select {COLUMNS}, 1 as multiplicity from t where id = {id} and code = '{code}'")

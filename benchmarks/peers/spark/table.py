@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.feed import Fingerprint
-from benchmarks.peers.engines import HELD, KEY, VALUE
+from benchmarks.peers.engines import FIELDS, KEY, VALUE
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -26,12 +26,12 @@ SCHEMA = (
     "id bigint, code string, amount bigint, ratio double, label string, happened_at timestamp, reported_at timestamp"
 )
 SUMS = (
-    "coalesce(sum(held), 0) as rows",
-    "coalesce(sum(held * id), 0) as ids",
-    "coalesce(sum(held * amount), 0) as amounts",
-    "coalesce(sum(held * ratio), 0) as ratios",
-    "coalesce(sum(held * amount * (id % 1009)), 0) as amount_by_id",
-    "coalesce(sum(held * cast(substring(label, 7) as bigint) * (id % 1013)), 0) as label_by_id",
+    "coalesce(sum(multiplicity), 0) as rows",
+    "coalesce(sum(multiplicity * id), 0) as ids",
+    "coalesce(sum(multiplicity * amount), 0) as amounts",
+    "coalesce(sum(multiplicity * ratio), 0) as ratios",
+    "coalesce(sum(multiplicity * amount * (id % 1009)), 0) as amount_by_id",
+    "coalesce(sum(multiplicity * cast(substring(label, 7) as bigint) * (id % 1013)), 0) as label_by_id",
     "coalesce(sum(if(code = concat('code-', lpad(cast(id % 97 as string), 2, '0')), 0, 1)), 0) as odd",
 )
 """The fingerprint of benchmarks/feed.py, of every column; and how many rows have a key that was never written."""
@@ -48,7 +48,8 @@ def session(settings: Mapping[str, str], jars: Sequence[Path]) -> SparkSession:
 
 
 def fingerprint_of(rows: DataFrame) -> Fingerprint:
-    """That of rows with the columns of key and value, and `held`. AssertionError for a key that was never written."""
+    """That of rows with the columns of key and value, and `multiplicity`. AssertionError for a key that was never
+    written."""
     answer: dict[str, Any] = rows.selectExpr(*SUMS).collect()[0].asDict()
     if odd := answer.pop("odd"):
         raise AssertionError(f"{odd} rows with keys that were never written")
@@ -75,7 +76,7 @@ class SparkTable:
         guides advise before a MERGE."""
         every = self.spark.read.parquet(f"file://{rows}")
         every.createOrReplaceTempView("every")
-        columns = ", ".join([*HELD, "deleted"])
+        columns = ", ".join([*FIELDS, "deleted"])
         last = self.spark.sql(
             f"select {columns} from (select *, row_number() over "
             "(partition by id, code order by happened_at desc) as n from every) where n = 1"
@@ -85,13 +86,13 @@ class SparkTable:
 
     def merge(self, table: str) -> None:
         """A day's rows into a table by SQL's MERGE, guarded by happened_at."""
-        updates = ", ".join(f"t.{name} = s.{name}" for name in HELD if name not in KEY)
+        updates = ", ".join(f"t.{name} = s.{name}" for name in FIELDS if name not in KEY)
         self.spark.sql(
             f"merge into {table} t using arrived s on t.id = s.id and t.code = s.code "
             "when matched and s.deleted and s.happened_at > t.happened_at then delete "
             f"when matched and s.happened_at > t.happened_at then update set {updates} "
-            f"when not matched and not s.deleted then insert ({', '.join(HELD)}) "
-            f"values ({', '.join(f's.{name}' for name in HELD)})"
+            f"when not matched and not s.deleted then insert ({', '.join(FIELDS)}) "
+            f"values ({', '.join(f's.{name}' for name in FIELDS)})"
         )
 
     def rows(self, query: str) -> Fingerprint:

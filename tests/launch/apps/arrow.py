@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 
-def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def with_word(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         word = os.environ.get("TIDEMARK_WORD", "")
         yield pa.RecordBatch.from_pydict({"id": batch.column(0), "word": [word] * batch.num_rows})
@@ -17,7 +17,7 @@ def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def main(argv: Sequence[str]) -> int:
     spark = SparkSession.builder.appName("arrow").getOrCreate()
-    rows = spark.range(4).mapInArrow(told, "id long, word string").collect()
+    rows = spark.range(4).mapInArrow(with_word, "id long, word string").collect()
     print(json.dumps({"step": "arrow", "outcome": "applied", "rows": len(rows), "words": sorted({r[1] for r in rows})}))
     spark.stop()
     return 0

@@ -48,7 +48,7 @@ The *boundary* is the farthest frontier that was ever read. A read peels the buc
 is in `pending_low` and `emitted` along, leaves what is at u or beyond (u may go back) in `pending_low`, and merges the
 rest into the new `emitted`, forwarded to S on the way (forwarding.py). Then the buckets are restored, by bounded work.
 
-In the example the retraction of b at 1000 lies in the one bucket there is at first. After the read of 4 the buckets
+In the example the retraction of b at 1000 is in the one bucket there is at first. After the read of 4 the buckets
 begin at 4, 5, 6, 8, 16, ... and -b is in [512, 1024). However often one reads from then on, it is touched by nine
 splits at most until it is due: a bucket of nine bits cannot be halved more often.
 
@@ -56,13 +56,13 @@ splits at most until it is due: a bucket of nine bits cannot be halved more ofte
 or above it, those in `pending_low` and `emitted` below it. The sum over all places is M. What is in one bucket obeys
 the chain rule after each insert into it; a split may break it until the next one.
 
-**Costs**, of N rows held, U of them below the frontier of a read, K chains: an insert is O(log N) amortised, a read is
+**Costs**, of N rows kept, U of them below the frontier of a read, K chains: an insert is O(log N) amortised, a read is
 O(U log K) plus O(log of the domain) for the buckets, and rows ahead of the frontier cost it nothing but the splits that
-each of them goes through once a bit of its distance. Held are M's rows, and those that would cancel but lie in
-different chains until a merge brings them together. `totals` (totals.py) says how many, and is never counted anew.
+each of them goes through once a bit of its distance. The buffer contains M's rows, and those that would cancel but are
+in different chains until a merge brings them together. `totals` (totals.py) says how many, and is never counted again.
 
-**Apart.** Choices are arithmetic over times and numbers of rows, whatever holds the rows: which buckets to open and to
-halve (buckets.py), which chains of a bucket to merge (chain_rule.py, stack.py), how (`strategy_for`). So a plan makes
-them over batches of which it knows the parts' bounds and row counts. Rows are held by chain.py, forwarding.py and
-buffer.py.
+**Separate.** Choices are arithmetic over times and numbers of rows, whatever holds the rows: which buckets to open and
+to halve (buckets.py), which chains of a bucket to merge (chain_rule.py, stack.py), how (`strategy_for`). So a plan
+makes them over batches of which it knows the parts' bounds and row counts. Rows are kept by chain.py, forwarding.py
+and buffer.py.
 """

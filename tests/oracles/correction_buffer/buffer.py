@@ -9,7 +9,7 @@ from typing import Generic
 from tests.oracles.correction_buffer.chain import Chain, Correction, D, consolidated, merged
 from tests.oracles.correction_buffer.forwarding import Strategy, merged_by, stale_times, strategy_for
 from tests.oracles.correction_buffer.sizes import DEFAULT_SIZES, Sizes
-from tests.oracles.correction_buffer.totals import NOTHING_HELD, Totals
+from tests.oracles.correction_buffer.totals import EMPTY_TOTALS, Totals
 from tidemark.errors import InvalidUsage
 from tidemark.model.correction_buffer.buckets import TIME_BITS, BucketChain
 from tidemark.model.correction_buffer.stack import Stack
@@ -24,7 +24,7 @@ class CorrectionBuffer(Generic[D]):
     """What remains to be written: a multiset of corrections, each counted at the later of its time and `since`.
 
     An immutable value; each operation gives the buffer after it. Make one by `CorrectionBuffer.empty()`. A frontier is
-    a time or `end`, the empty one. Times below `boundary` lie in `pending_low` and `emitted` (what the last read gave),
+    a time or `end`, the empty one. Times below `boundary` are in `pending_low` and `emitted` (what the last read gave),
     the others in `buckets`; what came last, of any time, may still be on the `stage`, in order of arrival. `strategy`
     tells how the last read merged.
     """
@@ -38,7 +38,7 @@ class CorrectionBuffer(Generic[D]):
     emitted: Chain[D] = field(default_factory=Chain)
     chained_rows: int = 0
     strategy: Strategy | None = None
-    totals: Totals = NOTHING_HELD
+    totals: Totals = EMPTY_TOTALS
 
     @classmethod
     def empty(cls, sizes: Sizes = DEFAULT_SIZES, *, time_bits: int = TIME_BITS) -> CorrectionBuffer[D]:
@@ -62,7 +62,7 @@ class CorrectionBuffer(Generic[D]):
         return replace(self, stage=tuple(staged[whole:]))._routed(staged[:whole])._counted()
 
     def inserted_negated(self, rows: Iterable[Correction[D]]) -> CorrectionBuffer[D]:
-        """With more rows, their diffs negated: how what was written meanwhile is told."""
+        """With more rows, their diffs negated: so the buffer learns what was written meanwhile."""
         return self.inserted(Correction(row.time, row.data, -row.diff) for row in rows)
 
     def advanced(self, since: int) -> CorrectionBuffer[D]:
@@ -76,8 +76,8 @@ class CorrectionBuffer(Generic[D]):
             check([broken(Invariant.SINCE_ADVANCES, message, requested=since, current=self.since)])
         self._check_frontier(since)
         if since == self.end:
-            held = tuple(replace(bucket, content=Stack[Chain[D]]()) for bucket in self.buckets.buckets)
-            kept = replace(self, buckets=replace(self.buckets, buckets=held), since=since, stage=(), pending_low=())
+            emptied = tuple(replace(bucket, content=Stack[Chain[D]]()) for bucket in self.buckets.buckets)
+            kept = replace(self, buckets=replace(self.buckets, buckets=emptied), since=since, stage=(), pending_low=())
             return replace(kept, emitted=Chain(), chained_rows=0)._counted()
         ahead = replace(self, since=since)
         return replace(ahead, stage=tuple(ahead._forwarded(self.stage)))
@@ -116,7 +116,7 @@ class CorrectionBuffer(Generic[D]):
         )._counted()
 
     def consolidated_at_since(self) -> CorrectionBuffer[D]:
-        """With what lies at the since or below it consolidated; as it was where no time follows the since."""
+        """With what is at the since or below it consolidated; as it was where no time follows the since."""
         return self.consolidated_before(self.since + 1) if self.since < self.end - 1 else self
 
     def _routed(self, rows: Iterable[Correction[D]]) -> CorrectionBuffer[D]:
@@ -128,9 +128,9 @@ class CorrectionBuffer(Generic[D]):
             bucket = buckets.find(rest.first_time)
             assert bucket is not None, f"no bucket for {rest.first_time}, the boundary is {self.boundary}"
             run, rest = rest.cut(bucket.end)
-            held = bucket.content.pushed(run, self._merged, self.sizes.proportionality)
-            chained += held.rows - bucket.content.rows
-            buckets = buckets.holding(bucket, held)
+            stack = bucket.content.pushed(run, self._merged, self.sizes.proportionality)
+            chained += stack.rows - bucket.content.rows
+            buckets = buckets.holding(bucket, stack)
         return replace(self, buckets=buckets, pending_low=pending_low, chained_rows=chained)
 
     def _merged(self, older: Chain[D], newer: Chain[D]) -> Chain[D]:

@@ -66,7 +66,7 @@ class Chain(Generic[D]):
         return self.chunks[0][0].time
 
     def cut(self, at: int) -> tuple[Chain[D], Chain[D]]:
-        """What lies before a time, and the rest. Whole chunks are handed over; one at most is cut in two."""
+        """What is before a time, and the rest. Whole chunks are handed over; one at most is cut in two."""
         first = bisect_left(self.chunks, at, key=_last_time)
         before, after = self.chunks[:first], self.chunks[first:]
         if after and after[0][0].time < at:

@@ -1,4 +1,4 @@
-"""Merging chains of which rows lie below the since: their times count as the since.
+"""Merging chains of which rows are below the since: their times count as the since.
 
 That breaks the order within a chain. With the since at 2 these two chains, sorted by (time, data),
 
@@ -36,7 +36,7 @@ from itertools import islice
 from tests.oracles.correction_buffer.chain import CHUNK_ROWS, Chain, Correction, D, consolidated, merged
 
 MOST_STALE_TIMES = 32
-"""From here on rows are sorted anew; nobody counts further."""
+"""From this number on rows are sorted from scratch; nobody counts further."""
 
 
 class Strategy(StrEnum):
@@ -55,7 +55,7 @@ def strategy_for(stale: int) -> Strategy:
 
 
 def stale_times(chains: Iterable[Chain[D]], since: int) -> int:
-    """How many distinct times below the since the chains have, each chain's counted apart; MOST_STALE_TIMES at most."""
+    """How many distinct times below the since the chains have, counted by chain; MOST_STALE_TIMES at most."""
     return sum(1 for _ in islice((time for chain in chains for time in chain.times_below(since)), MOST_STALE_TIMES))
 
 

@@ -15,7 +15,7 @@ PROPORTIONALITY = 3.0
 class Sizes:
     """Of one buffer. Chunks are counted in rows: where rows are wide, so are chunks.
 
-    Raises InvalidUsage for sizes under which nothing would be held, or nothing merged.
+    Raises InvalidUsage for sizes under which nothing would be kept, or nothing merged.
     """
 
     chunk_rows: int = CHUNK_ROWS

@@ -1,4 +1,4 @@
-"""What a buffer holds and has held, as running totals: nothing is walked to tell it.
+"""How much a buffer contains and has contained, as running totals: nothing is walked to compute them.
 
 >>> totals = Totals().after(records=5, capacity=204).after(records=2, capacity=8).after(records=2, capacity=8)
 >>> totals.records, totals.insertions, totals.deletions, totals.peak_records
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Totals:
-    """`records` are the rows held, those that would cancel among them; `capacity` is the rows that memory is held for.
+    """`records` are the rows contained, those that would cancel among them; `capacity` is the rows that have room.
 
     The others only ever grow: by how much these two rose and fell, each from operation to operation, and their peaks.
     """
@@ -40,4 +40,4 @@ class Totals:
         )
 
 
-NOTHING_HELD = Totals()
+EMPTY_TOTALS = Totals()

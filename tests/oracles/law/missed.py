@@ -13,10 +13,10 @@ from tidemark.model.window.sessions import would_take
 
 
 def missed(rule: Rule, rows: Iterable[Happened]) -> dict[tuple[Key, Window], Lateness]:
-    """Of each window that is there what came too late for it: rows that lie in it (a session would have taken them)
-    and came when it was frozen. Each counts as often as it is there, as late for all its windows or for some; taken
-    back, as the row does. A row is told by every window that refused it, so the numbers of windows add up to more rows
-    than came.
+    """Of each window that is there what came too late for it: rows whose time is in it (a session would have taken
+    them) and came when it was frozen. Each counts as often as it is there, as late for all its windows or for some;
+    taken back, as the row does. A row is counted by every window that refused it, so the numbers of windows add up to
+    more rows than came.
 
     A session tells of those only that no other took: a row that an open one took was late for none. By `next_window` a
     row is late that its own windows did not take, wherever it counts."""
@@ -32,12 +32,12 @@ def _of_one(rule: Rule, window: Window, late: Iterable[Judged]) -> Lateness:
     found = NOT_LATE
     for one in late:
         many = abs(one.row.diff)
-        if rule.frozen(window.end, one.row.learned) and _lies_in(rule, window, one.row):
+        if rule.frozen(window.end, one.row.learned) and _covers(rule, window, one.row):
             found += Lateness(many, 0, many) if one.refused else Lateness(0, many, many)
     return found
 
 
-def _lies_in(rule: Rule, window: Window, row: Happened) -> bool:
+def _covers(rule: Rule, window: Window, row: Happened) -> bool:
     assert row.at is not None, "rows that no window holds were left out"
     if isinstance(rule.kind, Session):
         return would_take(rule.kind, window, row.at)

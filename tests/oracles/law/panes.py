@@ -1,10 +1,11 @@
-"""Early and late results of windows: what is told of a window more than its row once it has closed. No collection file
+"""Early and late results of windows: what is emitted of a window besides its row once it has closed. No collection file
 declares a trigger (docs/decisions/0067); this is the law for the vectors of engines that have them.
 
-A *pane* is told when a trigger fires: when its window has closed and rows came that no pane told; besides, each time so
-many such rows have come, or each time the frontier passes a multiple of an interval. It tells all rows of the window
-(accumulating), or those that no pane told (discarding). A session that two became tells what either of them has not. A
-session that a late row cut in two, as it grew longer than sessions may be, is two windows: both are told.
+A *pane* is emitted when a trigger fires: when its window has closed and rows came that no pane contained; besides, each
+time so many such rows have come, or each time the frontier passes a multiple of an interval. It contains all rows of
+the window (accumulating), or those that no pane contained (discarding). A session that two became emits what neither of
+them has. A session that a late row cut in two, as it grew longer than sessions may be, is two windows: both are
+emitted.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from tidemark.model.window.kinds import Session, Window
 
 @dataclass(frozen=True)
 class Trigger:
-    """When panes are told. `count`: each time so many rows came, and then only. `every`: each time the frontier passes
-    a multiple of it, from the first one after the first row that came; and when the window closes."""
+    """When panes are emitted. `count`: each time so many rows came, and then only. `every`: each time the frontier
+    passes a multiple of it, from the first one after the first row that came; and when the window closes."""
 
     count: int | None = None
     every: int | None = None
 
     def __post_init__(self) -> None:
-        for name, told in (("count", self.count), ("every", self.every)):
-            if told is not None and told < 1:
-                raise InvalidUsage(f"a trigger's {name} is {told}; it must be 1 or more")
+        for name, limit in (("count", self.count), ("every", self.every)):
+            if limit is not None and limit < 1:
+                raise InvalidUsage(f"a trigger's {name} is {limit}; it must be 1 or more")
 
 
 class Pane(NamedTuple):
-    """What is told of a window at one time."""
+    """What is emitted of a window at one time."""
 
     key: Key
     window: Window
@@ -45,41 +46,43 @@ class Pane(NamedTuple):
 
 @dataclass(frozen=True)
 class Panes:
-    """All rows that came, up to where they are complete, and which of them were told: by key and window; of sessions by
-    key, whatever session they are in. `windows` are those of which a pane told."""
+    """All rows that came, up to where they are complete, and which of them were emitted: by key and window; of sessions
+    by key, whatever session they are in. `windows` are those of which a pane was emitted."""
 
     rule: Rule
     trigger: Trigger = Trigger()
     accumulating: bool = True
     close: int | None = None
     rows: tuple[Happened, ...] = ()
-    told: Mapping[object, Counter[Happened]] = field(default_factory=dict)
+    emitted: Mapping[object, Counter[Happened]] = field(default_factory=dict)
     windows: frozenset[tuple[Key, Window]] = frozenset()
 
     def with_rows(self, rows: Iterable[Happened]) -> tuple[list[Pane], Panes]:
-        """Rows come, at once: what is told for that, and what is held then."""
+        """Rows come, at once: what is emitted for that, and the state then."""
         batch = len(self.rows)
         return replace(self, rows=(*self.rows, *(row._replace(batch=batch) for row in rows)))._fired(self.close)
 
     def advanced(self, close: int) -> tuple[list[Pane], Panes]:
-        """The frontier moves on: what is told for that, and what is held then."""
+        """The frontier moves on: what is emitted for that, and the state then."""
         return replace(self, close=close)._fired(self.close)
 
     def _fired(self, before: int | None) -> tuple[list[Pane], Panes]:
-        told, panes = dict(self.told), list[Pane]()
-        for (key, window), held in rows_by_window(self.rule, self.rows).items():
+        emitted, panes = dict(self.emitted), list[Pane]()
+        for (key, window), contained in rows_by_window(self.rule, self.rows).items():
             of: object = key if isinstance(self.rule.kind, Session) else (key, window)
-            fresh = (Counter(held) - told.get(of, Counter())).total()
-            for _ in range(self._times(key, window, held, fresh, before)):
-                rows = held if self.accumulating else [*(Counter(held) - told.get(of, Counter())).elements()]
+            fresh = (Counter(contained) - emitted.get(of, Counter())).total()
+            for _ in range(self._times(key, window, contained, fresh, before)):
+                rows = (
+                    contained if self.accumulating else [*(Counter(contained) - emitted.get(of, Counter())).elements()]
+                )
                 if rows:
                     panes.append(Pane(key, window, tuple(rows)))
-                told[of] = told.get(of, Counter()) | Counter(held)
+                emitted[of] = emitted.get(of, Counter()) | Counter(contained)
         windows = self.windows.union((pane.key, pane.window) for pane in panes)
-        return panes, replace(self, told=told, windows=windows)
+        return panes, replace(self, emitted=emitted, windows=windows)
 
-    def _times(self, key: Key, window: Window, held: list[Happened], fresh: int, before: int | None) -> int:
-        """How often a window fires of whose rows so many were never told."""
+    def _times(self, key: Key, window: Window, contained: list[Happened], fresh: int, before: int | None) -> int:
+        """How often a window fires of whose rows so many were never emitted."""
         if self.trigger.count is not None:
             return int(fresh >= self.trigger.count)
         if self.close is None:
@@ -87,14 +90,14 @@ class Panes:
         closed = self.rule.closed(window.end, self.close)
         was_closed = before is not None and self.rule.closed(window.end, before)
         is_new = not was_closed or (key, window) not in self.windows
-        return self._multiples(window, held, before) + int(closed and (fresh > 0 or is_new))
+        return self._multiples(window, contained, before) + int(closed and (fresh > 0 or is_new))
 
-    def _multiples(self, window: Window, held: list[Happened], before: int | None) -> int:
+    def _multiples(self, window: Window, contained: list[Happened], before: int | None) -> int:
         """How many multiples of the interval the frontier passed while the window was open."""
         every = self.trigger.every
         if every is None or self.close is None:
             return 0
-        first_at = min(held, key=lambda row: (row.batch, row.learned)).at or 0
+        first_at = min(contained, key=lambda row: (row.batch, row.learned)).at or 0
         first = first_at // every + 1
         if before is not None:
             first = max(first, -(-before // every))

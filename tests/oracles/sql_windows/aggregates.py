@@ -46,7 +46,7 @@ def happening(windows: Windows, shape: InputShape, on: Column) -> str:
     at = column if on.type is ColumnType.INT else f"unix_micros(CAST({column} AS timestamp))"
     where = f"{column} IS NOT NULL"
     if windows.where:
-        condition = read(f"SELECT ({windows.where}) AS held FROM `{name}`", shape)
+        condition = read(f"SELECT ({windows.where}) AS kept FROM `{name}`", shape)
         where += f" AND ({text_of(condition.selects[0].unalias())})"
     return f"SELECT *, {at} AS {AT} FROM `{name}` WHERE {where}"
 
@@ -91,7 +91,7 @@ def aggregate_sql(aggregate: Aggregate, exactly: bool, wide: bool) -> str:
 
 def on_a_grid(value: str) -> str:
     """A number as a multiple of the power of two that its eighth binary digit is worth (model/window/quantile.py)."""
-    held = f"CAST({value} AS double)"
-    worth = f"power(2D, greatest(floor(log2(abs({held}))) - {DIGITS - 1}, {_LEAST_EXPONENT}))"
-    plain = f"{held} = 0 OR NOT abs({held}) < CAST('Infinity' AS double)"
-    return f"CASE WHEN {plain} THEN {held} + 0D ELSE rint({held} / {worth}) * {worth} END"
+    number = f"CAST({value} AS double)"
+    worth = f"power(2D, greatest(floor(log2(abs({number}))) - {DIGITS - 1}, {_LEAST_EXPONENT}))"
+    plain = f"{number} = 0 OR NOT abs({number}) < CAST('Infinity' AS double)"
+    return f"CASE WHEN {plain} THEN {number} + 0D ELSE rint({number} / {worth}) * {worth} END"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.oracles.sql_windows.aggregates import AT, END, START
-from tests.oracles.sql_windows.placement import Rows, held, joined, open_at, placed, starts
+from tests.oracles.sql_windows.placement import Rows, eligible, joined, open_at, placed, starts
 from tidemark.model.window.close import closes_at
 from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.windows import Late, Windows
@@ -43,7 +43,7 @@ def frozen(windows: Windows, end: str) -> str:
 
 def _slid(windows: Windows, kind: Sliding, columns: Sequence[str], updates: Rows) -> Rows:
     """Windows end with what was in time for that, and begin just after what was in time for any."""
-    of = held(kind, updates)
+    of = eligible(kind, updates)
     left = f"greatest({AT} - {kind.size}, 0)" if kind.clamp_start_at_zero else f"{AT} - {kind.size}"
     before, after = (
         repeated([*columns, AT], Rows(f"SELECT * FROM ({of.sql}) WHERE NOT {frozen(windows, f'({end})')}"))

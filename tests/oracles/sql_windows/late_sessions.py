@@ -27,7 +27,7 @@ def judged(spark: SparkSession, windows: Windows, columns: Sequence[str], update
     """The rows that count, with the session of each."""
     kind = windows.kind
     assert isinstance(kind, Session)
-    same = ", ".join(f"`{name}`" for name in columns)  # rows are told apart by all of their columns
+    same = ", ".join(f"`{name}`" for name in columns)  # rows are distinguished by all of their columns
     numbered = f"SELECT *, dense_rank() OVER (ORDER BY {same}) AS _value FROM ({updates.sql})"
     by_key: dict[Any, list[Happened]] = defaultdict(list)
     for row in spark.sql(numbered).collect():

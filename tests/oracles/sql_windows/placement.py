@@ -85,8 +85,8 @@ def in_units(kind: Calendar, rows: Rows, instant: str, start: str, end: str) -> 
 
 def slid(kind: Sliding, by: Sequence[str], rows: Rows) -> Rows:
     """The rows of sliding windows: of each instant the window that ends with it and the one just after it, joined with
-    all rows that lie in them."""
-    instants = Rows(f"SELECT DISTINCT {_listed(by, AT)} FROM ({rows.sql}){_held(kind)}")
+    all rows that are in them."""
+    instants = Rows(f"SELECT DISTINCT {_listed(by, AT)} FROM ({rows.sql}){_condition(kind)}")
     return joined(by, rows, starts(kind, by, instants, instants), f"r.{AT} BETWEEN w.{START} AND w.{END}")
 
 
@@ -100,12 +100,12 @@ def starts(kind: Sliding, by: Sequence[str], before: Rows, after: Rows) -> Rows:
     return windows.adding(**{END: f"{START} + {kind.size}"})
 
 
-def held(kind: Sliding, rows: Rows) -> Rows:
-    """The rows that a window may hold."""
-    return Rows(f"SELECT * FROM ({rows.sql}){_held(kind)}")
+def eligible(kind: Sliding, rows: Rows) -> Rows:
+    """The rows that a window may contain."""
+    return Rows(f"SELECT * FROM ({rows.sql}){_condition(kind)}")
 
 
-def _held(kind: Sliding) -> str:
+def _condition(kind: Sliding) -> str:
     return f" WHERE {AT} >= 0" if kind.clamp_start_at_zero else ""
 
 

@@ -42,17 +42,21 @@ def test_what_is_appended_is_ingested_as_any_file(place: Place, format: str) -> 
     assert [path.parent.name for path in place.files()] == ["2024-01-01"] * 3
 
 
-def test_each_rule_ends_a_chunk_and_the_reason_is_told(declared: Place) -> None:
+def test_each_rule_ends_a_chunk_and_the_reason_is_reported(declared: Place) -> None:
     readings = declared.appender(producer="p", rows=2_000, bytes=10**6, age="1m")
-    told = [*readings.append(row(0)), *readings.append(row(1, uploaded=NOON)), *readings.append(table(range(2, 2_002)))]
+    chunks = [
+        *readings.append(row(0)),
+        *readings.append(row(1, uploaded=NOON)),
+        *readings.append(table(range(2, 2_002))),
+    ]
     declared.clock.now += 30 * SECOND
-    told += [*readings.append(row(2_002)), *readings.tick()]
+    chunks += [*readings.append(row(2_002)), *readings.tick()]
     declared.clock.now += 60 * SECOND
-    told += [*readings.tick(), *readings.append(row(2_003)), *readings.flush(), *readings.flush()]
+    chunks += [*readings.tick(), *readings.append(row(2_003)), *readings.flush(), *readings.flush()]
     wide = {**row(2_004), "sensor": "w" * 60_000}
-    told += [chunk for _ in range(17) for chunk in readings.append(wide)]
-    told += [*readings.append(row(2_005)), *readings.close(), *readings.close()]
-    assert [(chunk.first, chunk.rows, chunk.reason) for chunk in told] == [
+    chunks += [chunk for _ in range(17) for chunk in readings.append(wide)]
+    chunks += [*readings.append(row(2_005)), *readings.close(), *readings.close()]
+    assert [(chunk.first, chunk.rows, chunk.reason) for chunk in chunks] == [
         (0, 1, "timeline_set"),
         (1, 1, "timeline_set"),
         (2, 2_000, "rows"),
@@ -61,15 +65,15 @@ def test_each_rule_ends_a_chunk_and_the_reason_is_told(declared: Place) -> None:
         (2_004, 17, "bytes"),
         (2_021, 1, "end"),
     ]
-    assert [Path(chunk.path) for chunk in told] == declared.files()
+    assert [Path(chunk.path) for chunk in chunks] == declared.files()
     assert readings.position == readings.taken == len(declared.values()) == 2_022
 
 
 def test_rows_in_no_order_end_a_chunk_as_does_the_row_that_would_unsort_it(declared: Place) -> None:
     readings = declared.appender(unsorted_rows=1_024)
-    told = readings.append(table(range(1_030), measured=lambda value: NOON + (0 if value == 1_026 else value)))
-    told += readings.append(table(range(1_030, 2_100), measured=lambda value: NOON - value))
-    assert [(chunk.rows, chunk.reason) for chunk in told] == [(1_026, "would_unsort"), (1_024, "unsorted_rows")]
+    chunks = readings.append(table(range(1_030), measured=lambda value: NOON + (0 if value == 1_026 else value)))
+    chunks += readings.append(table(range(1_030, 2_100), measured=lambda value: NOON - value))
+    assert [(chunk.rows, chunk.reason) for chunk in chunks] == [(1_026, "would_unsort"), (1_024, "unsorted_rows")]
     readings.close()
     assert declared.values() == list(range(2_100))
 

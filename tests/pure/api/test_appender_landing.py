@@ -165,8 +165,8 @@ def test_files_are_named_as_the_path_has_them_and_found_again(place: Place, path
             assert readings.position == position
             readings.append(row(position))
     assert str(place.files()[0].relative_to(place.landing)) == name
-    told = place.run("ingest", "readings", "--date", "2024-01-01", "--landing", str(place.landing))
-    assert "rows 2, files 2" in told
+    printed = place.run("ingest", "readings", "--date", "2024-01-01", "--landing", str(place.landing))
+    assert "rows 2, files 2" in printed
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_a_program_that_is_killed_again_and_again_lands_each_row_once(declared: 
     ended = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=True)
     assert ended.stdout.endswith("done\n")
     assert declared.values() == list(range(last))
-    told = declared.run("ingest", "readings", "--date", "2024-01-01", "--landing", str(declared.landing))
-    assert "rows 2,000" in told
+    printed = declared.run("ingest", "readings", "--date", "2024-01-01", "--landing", str(declared.landing))
+    assert "rows 2,000" in printed
 
 
 def more_than(place: Place, files: int) -> None:

@@ -202,7 +202,7 @@ def test_what_is_remembered_of_a_row_group_keeps_nothing_else_in_memory(made: Ma
     tides, _ = counted(made)
     tides.as_of().to_arrow()
     columns = [value for name, (value, _) in OF_PROCESS._entries.items() if name[0] == "column"]
-    assert len(columns) == 20 * 4, "twenty row groups; the columns, and how often each row is held"
+    assert len(columns) == 20 * 4, "twenty row groups; the columns, and the multiplicity of each row"
     for column in columns:
         assert len(column) == 50
         assert column.offset == 0

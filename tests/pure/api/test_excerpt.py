@@ -78,10 +78,10 @@ def test_an_excerpt_is_the_last_of_all_windows_there_are(
     history: dict[Any, Any], last: int, key: int | None, lower: int | None, upper: int | None, rows: int
 ) -> None:
     store, of = MemoryStore(), collection(Sliding(SIZE))
-    held = opened(store, arranged(store, of, updates_of(history), [0, 6, 10, 13]))
-    every = held.windows().to_arrow().to_pylist()
+    handle = opened(store, arranged(store, of, updates_of(history), [0, 6, 10, 13]))
+    every = handle.windows().to_arrow().to_pylist()
     wanted = Wanted(last, None if key is None else (key,), lower, upper)
-    found = excerpt(held, wanted, "n", Weight(rows, 10**9))
+    found = excerpt(handle, wanted, "n", Weight(rows, 10**9))
     of_key = every if found.key is None else [row for row in every if (row["k"],) == found.key]
     inside = [
         row
@@ -89,19 +89,19 @@ def test_an_excerpt_is_the_last_of_all_windows_there_are(
         if (lower is None or row[WINDOW_START] >= lower) and (upper is None or row[WINDOW_START] < upper)
     ]
     inside.sort(key=lambda row: (row[WINDOW_START], row["k"]))
-    told = found.rows.to_pylist()
-    assert told == [{name: row[name] for name in found.schema.names} for row in inside[len(inside) - len(told) :]]
-    assert len(told) <= last
+    answer = found.rows.to_pylist()
+    assert answer == [{name: row[name] for name in found.schema.names} for row in inside[len(inside) - len(answer) :]]
+    assert len(answer) <= last
     assert wanted.key is None or found.key == wanted.key
     if found.earlier is None:
-        assert len(told) == len(inside)
+        assert len(answer) == len(inside)
         return
     event("some were left out")
     # Going on before where they begin leaves nothing out, and so ends, unless more begin at once than are shown.
     before = [row for row in inside if row[WINDOW_START] < found.earlier]
-    at_once = len({row[WINDOW_START] for row in told}) == 1
-    assert len(before) + len(told) == len(inside) or at_once
-    assert not told or found.earlier <= told[0][WINDOW_START]
+    at_once = len({row[WINDOW_START] for row in answer}) == 1
+    assert len(before) + len(answer) == len(inside) or at_once
+    assert not answer or found.earlier <= answer[0][WINDOW_START]
 
 
 EXACT: list[tuple[ValueType, list[Any]]] = [
@@ -121,30 +121,30 @@ EXACT: list[tuple[ValueType, list[Any]]] = [
 def test_windows_of_any_key_are_found_by_it(of: ValueType, values: list[Any], bound: Weight) -> None:
     declared = windows_by([of, ColumnType.STRING])
     rows = [(value, name) for value in (*values, None) for name in ("", "z", None)]
-    held = opened(*holding(declared, rows, range(0, 12, SIZE)))
+    handle = opened(*holding(declared, rows, range(0, 12, SIZE)))
     keys = [tuple(map(key_scalar, row)) for row in rows]
     for key, row in zip(keys, rows, strict=True):
-        found = excerpt(held, Wanted(2, key), "n", bound)
+        found = excerpt(handle, Wanted(2, key), "n", bound)
         typed = array([row[0]], arrow_type(of)).to_pylist()[0]
         assert shown(found)[-1] == (typed, row[1], 8)
         assert {one[:2] for one in shown(found)} == {(typed, row[1])}
-    told = keys_between(held, Gap(), 100, ALL)
-    assert told == sorted(keys)
-    for above, below in zip(told, told[2:], strict=False):
+    all_keys = keys_between(handle, Gap(), 100, ALL)
+    assert all_keys == sorted(keys)
+    for above, below in zip(all_keys, all_keys[2:], strict=False):
         assert isinstance(above, tuple)
         assert isinstance(below, tuple)
-        assert keys_between(held, Gap(above, below), 100, ALL) == [told[told.index(above) + 1]]
+        assert keys_between(handle, Gap(above, below), 100, ALL) == [all_keys[all_keys.index(above) + 1]]
 
 
 def test_all_keys_are_reached_through_the_gaps_also_where_row_groups_tell_of_them_alone() -> None:
     keys = [(f"{at:03}",) for at in range(200)]
-    held = opened(*holding(windows_by([ColumnType.STRING]), keys))
+    handle = opened(*holding(windows_by([ColumnType.STRING]), keys))
     for bound in (ALL, Weight(12, 10**9)):
         reached: list[Key] = []
         gaps, looks = [Gap()], 0
         while gaps:
             looks += 1
-            for one in keys_between(held, gaps.pop(), 10, bound):
+            for one in keys_between(handle, gaps.pop(), 10, bound):
                 if isinstance(one, Gap):
                     gaps.append(one)
                 else:
@@ -153,34 +153,34 @@ def test_all_keys_are_reached_through_the_gaps_also_where_row_groups_tell_of_the
         assert looks < 150
 
 
-def test_gaps_lie_where_there_are_keys_and_nowhere_else() -> None:
-    held = opened(*holding(windows_by([ColumnType.INT]), [(at,) for at in range(5)]))
-    assert keys_between(held, Gap(), 5, ALL) == [(0,), (1,), (2,), (3,), (4,)]
-    told = keys_between(held, Gap(), 3, ALL)
-    assert told == [(0,), (1,), Gap((1,), (3,)), (3,), Gap((3,), None)]
-    assert keys_between(held, Gap((3,), None), 3, ALL) == [(4,)]
-    assert keys_between(held, Gap((4,), None), 3, ALL) == []
+def test_gaps_are_where_there_are_keys_and_nowhere_else() -> None:
+    handle = opened(*holding(windows_by([ColumnType.INT]), [(at,) for at in range(5)]))
+    assert keys_between(handle, Gap(), 5, ALL) == [(0,), (1,), (2,), (3,), (4,)]
+    answer = keys_between(handle, Gap(), 3, ALL)
+    assert answer == [(0,), (1,), Gap((1,), (3,)), (3,), Gap((3,), None)]
+    assert keys_between(handle, Gap((3,), None), 3, ALL) == [(4,)]
+    assert keys_between(handle, Gap((4,), None), 3, ALL) == []
 
 
 def test_windows_without_a_key_are_one_row_of_them() -> None:
     of = windows_by([])
-    held = opened(*holding(of, [()], range(0, 400, SIZE)))
-    found = excerpt(held, Wanted(3), "n", Weight(9, 10**9))
+    handle = opened(*holding(of, [()], range(0, 400, SIZE)))
+    found = excerpt(handle, Wanted(3), "n", Weight(9, 10**9))
     assert shown(found) == [(388,), (392,), (396,)]
     assert (found.key, found.earlier) == ((), 388)
-    assert shown(excerpt(held, Wanted(3, lower=100, upper=108), "n", Weight(9, 10**9))) == [(100,), (104,)]
+    assert shown(excerpt(handle, Wanted(3, lower=100, upper=108), "n", Weight(9, 10**9))) == [(100,), (104,)]
 
 
 def test_where_all_windows_are_too_many_those_of_the_first_key_are_shown() -> None:
     keys = [(at,) for at in range(50)]
-    held = opened(*holding(windows_by([ColumnType.INT]), keys, range(0, 40, SIZE)))
-    found = excerpt(held, Wanted(4), "n", Weight(30, 10**9))
+    handle = opened(*holding(windows_by([ColumnType.INT]), keys, range(0, 40, SIZE)))
+    found = excerpt(handle, Wanted(4), "n", Weight(30, 10**9))
     assert found.key == (0,)
     assert shown(found) == [(0, 24), (0, 28), (0, 32), (0, 36)]
-    assert excerpt(held, Wanted(4), "n", ALL).key is None
+    assert excerpt(handle, Wanted(4), "n", ALL).key is None
 
 
-def test_a_text_is_told_in_part_and_a_number_is_not() -> None:
+def test_a_text_is_shown_in_part_and_a_number_is_not() -> None:
     of = windows_by([ColumnType.INT])
     value = (Column("n", ColumnType.JSON), Column("sum", DecimalType(38, 4)), Column("b", ColumnType.BYTES))
     several = tuple(Aggregate(one.name, Function.MAX, one.name) for one in value)
@@ -188,19 +188,19 @@ def test_a_text_is_told_in_part_and_a_number_is_not() -> None:
     of = Collection("w", of.key, value, Derived(("rows",), Definition(windows=windows)))
     store = MemoryStore()
     state = arranged(store, of, [Update((1, 0, SIZE), ("é" * 10**6, 10**38 - 1, "ff" * 10**6), 5, 0, 1)], [0, 9, 9, 9])
-    held = opened(store, state)
-    assert shown(excerpt(held, Wanted(4), "n", ALL), "n") == [(1, 0, "é" * 200)]
-    assert shown(excerpt(held, Wanted(4), "b", ALL), "b") == [(1, 0, b"\xff" * 200)]
-    assert shown(excerpt(held, Wanted(4), "sum", ALL), "sum") == [(1, 0, Decimal("9" * 34 + "." + "9" * 4))]
+    handle = opened(store, state)
+    assert shown(excerpt(handle, Wanted(4), "n", ALL), "n") == [(1, 0, "é" * 200)]
+    assert shown(excerpt(handle, Wanted(4), "b", ALL), "b") == [(1, 0, b"\xff" * 200)]
+    assert shown(excerpt(handle, Wanted(4), "sum", ALL), "sum") == [(1, 0, Decimal("9" * 34 + "." + "9" * 4))]
 
 
 @pytest.mark.parametrize("key", [("a",), (None,), (1.5,), (), (1, 2), (2**63,), ([],)])
 def test_a_key_that_is_none_of_its_type_is_refused(key: Any) -> None:
-    held = opened(*holding(windows_by([ColumnType.INT]), [(1,)]))
+    handle = opened(*holding(windows_by([ColumnType.INT]), [(1,)]))
     with pytest.raises(InvalidUsage):
-        excerpt(held, Wanted(4, key), "n", ALL)
+        excerpt(handle, Wanted(4, key), "n", ALL)
     with pytest.raises(InvalidUsage):
-        keys_between(held, Gap(key), 5, ALL)
+        keys_between(handle, Gap(key), 5, ALL)
 
 
 class Counting(WrappedStore):
@@ -231,8 +231,8 @@ def million() -> tuple[MemoryStore, Arrangement]:
     of, store, keys, each = windows_by([ColumnType.INT]), MemoryStore(), 5, 200_000
     starts = np.tile(np.arange(each) * SIZE, keys)
     some = np.random.default_rng(0).integers(0, 2**62, len(starts))
-    told = [np.repeat(np.arange(keys), each), starts, starts + SIZE, some, starts + SIZE]
-    columns = [*map(pa.array, told), pa.array(np.zeros_like(starts)), pa.array(np.ones_like(starts))]
+    arrays = [np.repeat(np.arange(keys), each), starts, starts + SIZE, some, starts + SIZE]
+    columns = [*map(pa.array, arrays), pa.array(np.zeros_like(starts)), pa.array(np.ones_like(starts))]
     rows = pa.RecordBatch.from_arrays(columns, schema=updates_schema(of))
     with PartWriter(store, "in", rows.schema, key_width=3, facts=False) as writer:
         writer.write(rows)
@@ -244,20 +244,20 @@ def million() -> tuple[MemoryStore, Arrangement]:
 
 def test_of_a_million_windows_little_is_read_and_nothing_is_written(million: tuple[MemoryStore, Arrangement]) -> None:
     store, state = Counting(million[0]), million[1]
-    held, size = opened(store, state), sum(map(len, million[0].objects.values()))
+    handle, size = opened(store, state), sum(map(len, million[0].objects.values()))
     bound = Weight(50_000, 10**9)
-    last = shown(excerpt(held, Wanted(2), "n", bound))
+    last = shown(excerpt(handle, Wanted(2), "n", bound))
     assert last == [(0, SIZE * 199_998), (0, SIZE * 199_999)]
     # Of 62 row groups three.
     assert 0 < store.bytes < size / 10
     store.bytes = 0
-    assert shown(excerpt(held, Wanted(2, (3,), upper=400), "n", bound)) == [(3, 392), (3, 396)]
+    assert shown(excerpt(handle, Wanted(2, (3,), upper=400), "n", bound)) == [(3, 392), (3, 396)]
     assert 0 < store.bytes < size / 10
     store.bytes = 0
-    assert keys_between(held, Gap(), 30, bound) == [
+    assert keys_between(handle, Gap(), 30, bound) == [
         *(Gap(None, (0,)), (0,), Gap((0,), (1,)), (1,), Gap((1,), (2,)), (2,), Gap((2,), (3,)), (3,)),
         *(Gap((3,), (4,)), (4,), Gap((4,), None)),
     ]
     assert store.bytes == 0
-    assert keys_between(held, Gap((1,), (2,)), 30, bound) == []
-    assert keys_between(held, Gap((1,), (3,)), 30, ALL) == [(2,)]
+    assert keys_between(handle, Gap((1,), (2,)), 30, bound) == []
+    assert keys_between(handle, Gap((1,), (3,)), 30, ALL) == [(2,)]

@@ -48,31 +48,31 @@ def tides(tmp_path_factory: pytest.TempPathFactory) -> tidemark.OpenCollection:
     return tidemark.open(made.root, "tides")
 
 
-def told(answer: tidemark.Answer, *names: str) -> list[tuple[Any, ...]]:
+def values(answer: tidemark.Answer, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names or answer.schema.names) for row in answer.to_arrow().to_pylist()]
 
 
 def test_of_each_key_it_is_the_row_with_the_greatest_time(tides: tidemark.OpenCollection) -> None:
     assert tides.latest_at("at", 5).schema.names == ["k", "v", "at", "day", "seen", "doc"]
-    assert told(tides.latest_at("at", 9), "k", "v", "at") == [(1, None, 6), (2, "z", 5), (4, None, 1)]
-    assert told(tides.latest_at("at", 5), "k", "v", "at") == [(1, "b", 5), (2, "z", 5), (4, None, 1)]
-    assert told(tides.latest_at("at", 4, within=2), "k", "at") == [(1, 3)]
-    assert told(tides.latest_at("at", 4, within=1), "k", "at") == [(1, 3)], "both ends belong to the span"
-    assert told(tides.latest_at("at", 4, within=0)) == []
+    assert values(tides.latest_at("at", 9), "k", "v", "at") == [(1, None, 6), (2, "z", 5), (4, None, 1)]
+    assert values(tides.latest_at("at", 5), "k", "v", "at") == [(1, "b", 5), (2, "z", 5), (4, None, 1)]
+    assert values(tides.latest_at("at", 4, within=2), "k", "at") == [(1, 3)]
+    assert values(tides.latest_at("at", 4, within=1), "k", "at") == [(1, 3)], "both ends belong to the span"
+    assert values(tides.latest_at("at", 4, within=0)) == []
 
 
 def test_columns_ties_and_conditions_decide(tides: tidemark.OpenCollection) -> None:
-    assert told(tides.latest_at("at", 5, ties=["day"]), "k", "v") == [(1, "a"), (2, "z"), (4, None)]
-    assert told(tides.latest_at("at", 9, columns=["v", "k"])) == [(None, 1), ("z", 2), (None, 4)]
-    assert told(tides.latest_at("at", 9, columns="k")) == [(1,), (2,), (4,)]
-    assert told(tides.latest_at("at", 9, where="v IS NOT NULL"), "k", "v") == [(1, "b"), (2, "z")]
-    assert told(tides.latest_at("at", 9, where={"k": 2}), "k", "v") == [(2, "z")]
+    assert values(tides.latest_at("at", 5, ties=["day"]), "k", "v") == [(1, "a"), (2, "z"), (4, None)]
+    assert values(tides.latest_at("at", 9, columns=["v", "k"])) == [(None, 1), ("z", 2), (None, 4)]
+    assert values(tides.latest_at("at", 9, columns="k")) == [(1,), (2,), (4,)]
+    assert values(tides.latest_at("at", 9, where="v IS NOT NULL"), "k", "v") == [(1, "b"), (2, "z")]
+    assert values(tides.latest_at("at", 9, where={"k": 2}), "k", "v") == [(2, "z")]
 
 
 def test_each_column_has_its_own_time(tides: tidemark.OpenCollection) -> None:
     answer = tides.latest_at("at", 9, each=True, columns=["k", "v", "day", "at"])
     assert answer.schema.names == ["k", "v", "v_at", "day", "day_at", "at"]
-    assert told(answer) == [
+    assert values(answer) == [
         (1, "b", 5, date(2024, 1, 4), 6, 6),
         (2, "z", 5, None, None, 5),
         (4, None, None, None, None, 1),
@@ -96,7 +96,7 @@ def test_each_column_has_its_own_time(tides: tidemark.OpenCollection) -> None:
 def test_every_type_of_timeline(
     tides: tidemark.OpenCollection, timeline: str, time: Any, within: Any, rows: list[Any]
 ) -> None:
-    assert told(tides.latest_at(timeline, time, within=within), "k", "v") == rows
+    assert values(tides.latest_at(timeline, time, within=within), "k", "v") == rows
 
 
 def test_it_is_an_answer_as_any_other(tides: tidemark.OpenCollection) -> None:
@@ -168,5 +168,5 @@ def test_a_key_with_a_row_below_zero_is_named(tmp_path: Path) -> None:
     opened = tidemark.open(made.root, "tides")
     with pytest.raises(tidemark.InvalidUsage, match="a row of the key k=7 has a negative multiplicity"):
         opened.latest_at("at", 5).to_arrow()
-    assert told(opened.latest_at("at", 5, within=2)) == [(1, "a", 3)], "the row is outside of what is asked"
-    assert told(opened.latest_at("at", 5, "k <> 7")) == [(1, "a", 3)]
+    assert values(opened.latest_at("at", 5, within=2)) == [(1, "a", 3)], "the row is outside of what is asked"
+    assert values(opened.latest_at("at", 5, "k <> 7")) == [(1, "a", 3)]

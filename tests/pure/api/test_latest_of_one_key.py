@@ -24,7 +24,7 @@ from tidemark.model.collection import Column, ColumnType, Envelope
 pytestmark = pytest.mark.pure
 GROUP = 3
 VALUE = (Column("w", ColumnType.INT), Column("at", ColumnType.INT), Column("rare", ColumnType.STRING))
-"""Rows of a key lie in order of `w`, then of the timeline."""
+"""Rows of a key are in order of `w`, then of the timeline."""
 
 
 @pytest.fixture(autouse=True)

@@ -51,8 +51,8 @@ def fresh(script: str) -> str:
 
 
 def test_importing_it_imports_nothing_slow_and_knows_its_names() -> None:
-    told = fresh(f"import sys, tidemark\nprint([name for name in {HEAVY!r} if name in sys.modules])")
-    assert told == "[]"
+    printed = fresh(f"import sys, tidemark\nprint([name for name in {HEAVY!r} if name in sys.modules])")
+    assert printed == "[]"
     assert set(tidemark.__all__) <= set(dir(tidemark))
     assert all(getattr(tidemark, name) is not None for name in tidemark.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'opened'"):
@@ -167,11 +167,11 @@ def test_a_condition_on_the_key_opens_no_other_part(made: Made) -> None:
     tides = tidemark.open(made.root, "tides")
     store = MemoryStore.named(f"{made.root}/tides")
     data = [key for key in store.objects if key.endswith(".parquet")]
-    held = {key: store.objects.pop(key) for key in data}
+    removed = {key: store.objects.pop(key) for key in data}
     try:
         assert tides.as_of(where="k >= 4").to_arrow().num_rows == 0, "no part can hold it, so none is opened"
     finally:
-        store.objects.update(held)
+        store.objects.update(removed)
 
 
 def test_an_empty_answer_has_its_columns(tides: tidemark.OpenCollection) -> None:
@@ -307,10 +307,10 @@ def test_damage_is_not_taken_for_age(made: Made) -> None:
 
 def test_a_hold_is_placed_at_once_and_released_at_the_end(made: Made) -> None:
     tides = tidemark.open(made.root, "tides")
-    held = tides.hold("report", at=5, lasts="2d")
-    assert (held.name, held.at) == ("report", 5)
+    placed = tides.hold("report", at=5, lasts="2d")
+    assert (placed.name, placed.at) == ("report", 5)
     assert [hold.name for hold in tides.refresh().status().holds] == ["report"]
-    with pytest.raises(KeyError), held:
+    with pytest.raises(KeyError), placed:
         raise KeyError
     assert tides.refresh().status().holds == ()
     kept = tides.hold("kept", at="1970-01-01")
@@ -327,7 +327,7 @@ def test_what_came_late_can_be_asked(made: Made) -> None:
 
 
 def test_without_a_time_it_is_all_that_is_known(tmp_path: Path) -> None:
-    """A late row is told at once, and as known when the day was complete there is none."""
+    """A late row is read at once; as known when the day was complete, there is none."""
     made = Made(tmp_path)
     made.sealed(0)
     tides = tidemark.open(made.root, "tides")

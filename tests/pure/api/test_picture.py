@@ -21,7 +21,7 @@ pytestmark = pytest.mark.pure
 HOUR, INT = 3_600_000_000, pa.int64()
 
 
-class Told:
+class AnswerRows:
     """The rows of an answer, as few as a picture needs."""
 
     collection = "delays"
@@ -41,7 +41,7 @@ class Told:
 
 def drawn(*rows: tuple[str | None, int, float, bool, int], kind: WindowKind | None = None, of: Any = INT) -> Drawn:
     windows = Windows(("origin",), "at", kind or Tumbling(HOUR), (Aggregate("n", Function.COUNT),))
-    return Drawn(Told(*rows, of=of), windows, "as known at noon")  # type: ignore[arg-type]
+    return Drawn(AnswerRows(*rows, of=of), windows, "as known at noon")  # type: ignore[arg-type]
 
 
 ROWS = (("EWR", 0, 3, True, 0), ("EWR", HOUR, 4, True, 2), ("JFK", HOUR, 5, False, 0))
@@ -154,7 +154,7 @@ def test_whatever_a_key_holds_the_file_can_be_opened_and_has_room_for_windows(
 )
 def test_any_number_is_drawn_and_what_is_none_has_no_height(tmp_path: Path, numbers: pa.Array) -> None:
     rows = drawn(*[("EWR", at * HOUR, 1, True, 0) for at in range(4)])
-    told: Any = rows.answer
-    told.batches = [told.batches[0].set_column(told.schema.get_field_index("n"), "n", numbers)]
-    told.schema = told.batches[0].schema
+    answer: Any = rows.answer
+    answer.batches = [answer.batches[0].set_column(answer.schema.get_field_index("n"), "n", numbers)]
+    answer.schema = answer.batches[0].schema
     assert draw(rows, str(tmp_path / "a.svg")) == 4

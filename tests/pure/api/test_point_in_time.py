@@ -53,7 +53,7 @@ PROBES = pa.table(
 )
 
 
-def told(answer: tidemark.Answer, *names: str) -> list[Any]:
+def values(answer: tidemark.Answer, *names: str) -> list[Any]:
     rows = answer.to_arrow().to_pylist()
     return [tuple(row[name] for name in names) if len(names) > 1 else row[names[0]] for row in rows]
 
@@ -62,28 +62,28 @@ def test_each_row_of_the_table_has_the_latest_row_of_its_key(tides: tidemark.Ope
     answer = tides.latest_at("seen", at=PROBES)
     assert answer.schema.names == ["id", "k", "seen", "asked", "v", "_at", "n"]
     assert answer.to_arrow().select(["id", "k", "seen", "asked"]) == PROBES, "the table is as it was, in its order"
-    assert told(answer, "v", "n") == [
+    assert values(answer, "v", "n") == [
         ("c", 30), ("right", 20), ("b", 20), (None, None), (None, None), (None, None), ("right", 20)
     ]  # fmt: skip
-    assert told(answer, "_at")[:2] == [at(30), at(20)]
+    assert values(answer, "_at")[:2] == [at(30), at(20)]
 
 
 def test_what_was_known_then_decides(tides: tidemark.OpenCollection) -> None:
     answer = tides.latest_at("seen", at=PROBES, known_at="asked")
-    assert told(answer, "v") == ["c", "wrong", "a", None, None, None, "right"]
-    assert told(tides.latest_at("seen", at=PROBES, known_at="asked", where="v <> 'wrong'"), "v")[1] is None
-    assert told(tides.latest_at("seen", at=PROBES, time=9), "v")[:3] == ["c", "wrong", "a"]
-    assert told(tides.latest_at("seen", at=PROBES, event_time=9), "v")[:3] == ["c", "wrong", "a"]
+    assert values(answer, "v") == ["c", "wrong", "a", None, None, None, "right"]
+    assert values(tides.latest_at("seen", at=PROBES, known_at="asked", where="v <> 'wrong'"), "v")[1] is None
+    assert values(tides.latest_at("seen", at=PROBES, time=9), "v")[:3] == ["c", "wrong", "a"]
+    assert values(tides.latest_at("seen", at=PROBES, event_time=9), "v")[:3] == ["c", "wrong", "a"]
     nulls = PROBES.set_column(3, "asked", pa.nulls(7, INSTANT))
-    assert told(tides.latest_at("seen", at=nulls, known_at="asked"), "v") == [None] * 7
+    assert values(tides.latest_at("seen", at=nulls, known_at="asked"), "v") == [None] * 7
 
 
 def test_within_each_ties_and_columns(tides: tidemark.OpenCollection) -> None:
-    assert told(tides.latest_at("seen", at=PROBES, within="5s"), "v")[:3] == ["c", "right", "b"]
-    assert told(tides.latest_at("seen", at=PROBES, within="4s"), "v")[:3] == [None, None, None]
+    assert values(tides.latest_at("seen", at=PROBES, within="5s"), "v")[:3] == ["c", "right", "b"]
+    assert values(tides.latest_at("seen", at=PROBES, within="4s"), "v")[:3] == [None, None, None]
     each = tides.latest_at("seen", at=PROBES, each=True, columns=["n", "seen"], ties="v")
     assert each.schema.names == ["id", "k", "seen", "asked", "n", "n_at", "_at"]
-    assert told(each, "n", "n_at")[0] == (30, at(30))
+    assert values(each, "n", "n_at")[0] == (30, at(30))
     table = pa.table({"k": [1], "day": [25]})
     assert tides.latest_at("n", at=table, at_column="day", columns="v").to_arrow().to_pylist() == [
         {"k": 1, "day": 25, "v": "b"}
@@ -91,7 +91,7 @@ def test_within_each_ties_and_columns(tides: tidemark.OpenCollection) -> None:
 
 
 def test_tables_of_other_libraries(tides: tidemark.OpenCollection) -> None:
-    wanted = told(tides.latest_at("seen", at=PROBES), "v")
+    wanted = values(tides.latest_at("seen", at=PROBES), "v")
 
     class Stream:
         """What polars and others give."""
@@ -102,12 +102,12 @@ def test_tables_of_other_libraries(tides: tidemark.OpenCollection) -> None:
     [batch] = PROBES.combine_chunks().to_batches()
     views = pa.table({"k": [1], "seen": [at(25)]})
     for table in (Stream(), batch):
-        assert told(tides.latest_at("seen", at=table), "v") == wanted
+        assert values(tides.latest_at("seen", at=table), "v") == wanted
     frame = pandas.DataFrame({"k": [2, 1], "seen": [at(35), at(25)]}, index=[5, 6])
     assert tides.latest_at("seen", at=frame, columns="v").to_pandas()["v"].tolist() == ["right", "b"]
     answer = tides.latest_at("seen", at=tides.latest_at("seen", at(25), columns=["k", "seen"]), columns="v")
-    assert told(answer, "k", "v") == [(1, "b"), (2, "right")], "an answer is a table, too"
-    assert told(tides.latest_at("seen", at=views.slice(0, 0)), "v") == []
+    assert values(answer, "k", "v") == [(1, "b"), (2, "right")], "an answer is a table, too"
+    assert values(tides.latest_at("seen", at=views.slice(0, 0)), "v") == []
 
 
 def test_it_is_an_answer_as_any_other(tides: tidemark.OpenCollection) -> None:
@@ -154,7 +154,7 @@ def test_keys_of_every_type_meet_in_whatever_type_arrow_has_them(
     made.world.land = lambda *_: ""  # type: ignore[method-assign, misc, assignment]
     made.sealed(0, [])
     answer = tidemark.open(made.root, "tides").latest_at("n", at=pa.table({"k": keys, "n": [9, 9]}))
-    assert told(answer, "_at") == [None if keys.null_count == 2 else 5, None]
+    assert values(answer, "_at") == [None if keys.null_count == 2 else 5, None]
 
 
 Ask = Callable[[tidemark.OpenCollection], Any]
@@ -239,7 +239,7 @@ def test_times_of_knowledge_that_were_merged_are_refused(
         opened.latest_at("n", at=table, known_at="asked")
     fine = table.filter(pa.array([opened.state.function.keeps(one) for one in asked]))
     assert fine.num_rows < table.num_rows
-    assert set(told(opened.latest_at("n", at=fine, known_at="asked"), "_at")) <= {0, 1}
+    assert set(values(opened.latest_at("n", at=fine, known_at="asked"), "_at")) <= {0, 1}
 
 
 def test_few_probes_open_few_parts(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_few_probes_open_few_parts(tmp_path: Path) -> None:
     store, opening = opened.store, opened.store.open_input
     store.open_input = lambda key: read.append(key) or opening(key)  # type: ignore[method-assign, func-returns-value]
     answer = opened.latest_at("n", at=pa.table({"k": [203, 1], "n": [9, 9]}))
-    assert told(answer, "_at") == [3, 1]
+    assert values(answer, "_at") == [3, 1]
     assert len([key for key in read if key.endswith(".parquet")]) == 2
 
 
@@ -266,10 +266,10 @@ def test_the_last_key_there_is_and_the_ends_of_all_times(tmp_path: Path) -> None
     table = pa.table({"k": [*ends, *ends], "n": [ends[0], ends[0], ends[1], ends[1]]})
     for within in (None, 0, 1, 2**63 - 1, 2**64):
         answer = opened.latest_at("n", at=table, within=within)
-        assert told(answer, "_at") == table["n"].to_pylist(), within
+        assert values(answer, "_at") == table["n"].to_pylist(), within
         for time in ends:
-            assert told(opened.latest_at("n", time, within=within), "k", "n") == [(k, time) for k in ends]
+            assert values(opened.latest_at("n", time, within=within), "k", "n") == [(k, time) for k in ends]
     near = pa.table({"k": [*ends], "n": [ends[0] + 1, ends[1] - 1]})
-    assert told(opened.latest_at("n", at=near, within=0), "_at") == [None, None]
-    assert told(opened.latest_at("n", at=near, within=2**63), "_at") == [ends[0], None]
-    assert told(opened.latest_at("n", at=near, within=2**64), "_at") == [ends[0], ends[0]]
+    assert values(opened.latest_at("n", at=near, within=0), "_at") == [None, None]
+    assert values(opened.latest_at("n", at=near, within=2**63), "_at") == [ends[0], None]
+    assert values(opened.latest_at("n", at=near, within=2**64), "_at") == [ends[0], ends[0]]

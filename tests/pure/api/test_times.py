@@ -46,7 +46,7 @@ def test_what_is_no_time_is_refused_by_the_arguments_name(time: Any) -> None:
 
 @pytest.mark.parametrize("time", ["9999-12-31T23:59:59.999999-05:00", END, pd.Timestamp(END)])
 def test_the_end_of_datetimes_is_a_time_in_any_zone(time: Any) -> None:
-    """In UTC it lies beyond the year 9999, where Python has no datetime."""
+    """In UTC it is beyond the year 9999, where Python has no datetime."""
     year_10000 = 253_402_300_800_000_000
     assert micros(time) == year_10000 + 5 * 3_600_000_000 - 1
 
@@ -63,9 +63,11 @@ def test_what_is_out_of_range_is_refused(time: Any) -> None:
         micros(time)
 
 
-@pytest.mark.parametrize(("duration", "told"), [("1h30m", 5_400_000_000), (timedelta(seconds=2), 2_000_000), (7, 7)])
-def test_durations(duration: Any, told: int) -> None:
-    assert lasting(duration) == told
+@pytest.mark.parametrize(
+    ("duration", "expected"), [("1h30m", 5_400_000_000), (timedelta(seconds=2), 2_000_000), (7, 7)]
+)
+def test_durations(duration: Any, expected: int) -> None:
+    assert lasting(duration) == expected
 
 
 @pytest.mark.parametrize("duration", [1.5, True, "soon", timedelta(-1), -1])

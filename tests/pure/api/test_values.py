@@ -15,7 +15,7 @@ pytestmark = pytest.mark.pure
 
 
 @pytest.mark.parametrize(
-    ("value", "of", "held"),
+    ("value", "of", "expected"),
     [
         (np.True_, pa.bool_(), True),
         (np.bool_(False), pa.bool_(), False),
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.pure
     ],
     ids=repr,
 )
-def test_what_is_a_value_of_its_column(value: Any, of: pa.DataType, held: Any) -> None:
-    assert value_of("v", value, of).as_py() == held
+def test_what_is_a_value_of_its_column(value: Any, of: pa.DataType, expected: Any) -> None:
+    assert value_of("v", value, of).as_py() == expected
 
 
 @pytest.mark.parametrize(

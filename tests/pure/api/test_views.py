@@ -1,4 +1,4 @@
-"""Answers in some columns and of some rows are what the whole answer comes to, added up; whatever memory there is."""
+"""Answers in some columns and of some rows are the whole answer, added up; whatever memory there is."""
 
 from __future__ import annotations
 
@@ -94,15 +94,15 @@ def test_any_columns_and_rows_of_an_answer(of: Collection) -> None:
 
         request = plan_changes(state, at[0] if at[0] else -1)
         [task] = read_tasks(*opened_read(store, request))
-        told = pa.Table.from_batches(
+        narrow = pa.Table.from_batches(
             changes_in(store, task, asked, net=net), schema=read.changes_schema(of, net=net, columns=shown)
         )
         full = pa.Table.from_batches(changes_of(store, task, net=net), schema=read.changes_schema(of, net=net))
-        untyped = [name for name in told.column_names[:-1] if name != "_change_type"]
-        assert counted(told, untyped) == counted(full, untyped, row_fits)
-        exactly(told)
-        assert all(row["_change_type"] == ("insert" if row["diff"] > 0 else "delete") for row in told.to_pylist())
-        assert set(told.column_names) - {"_change_type", "diff", *TIMES} == set(shown)
+        untyped = [name for name in narrow.column_names[:-1] if name != "_change_type"]
+        assert counted(narrow, untyped) == counted(full, untyped, row_fits)
+        exactly(narrow)
+        assert all(row["_change_type"] == ("insert" if row["diff"] > 0 else "delete") for row in narrow.to_pylist())
+        assert set(narrow.column_names) - {"_change_type", "diff", *TIMES} == set(shown)
 
     check()
 
@@ -117,9 +117,9 @@ def test_of_every_kind_drained_or_not(tmp_path: Path, envelope: Envelope, draine
     whole, learned = tides.as_of().to_arrow(), tides.changes().to_arrow()
     for shown in (["v"], ["k"], ["v", "k"]):
         assert exactly(tides.as_of(columns=shown).to_arrow()) == counted(whole, shown)
-        told = tides.changes(columns=shown).to_arrow()
+        narrow = tides.changes(columns=shown).to_arrow()
         untyped = [*shown, *TIMES]
-        assert counted(told, untyped) == counted(learned, untyped)
+        assert counted(narrow, untyped) == counted(learned, untyped)
     assert counted(tides.as_of(columns="k", where="v = 'a'").to_arrow(), ["k"]) == counted(
         whole, ["k"], lambda row: row["v"] == "a"
     )
@@ -131,20 +131,20 @@ def test_an_update_of_other_columns_is_no_change_and_images_need_the_whole_key(t
     made.drained(1)
     tides = tidemark.open(made.root, "tides")
 
-    def told(**asked: Any) -> list[tuple[Any, ...]]:
+    def net_changes(**asked: Any) -> list[tuple[Any, ...]]:
         shown = tides.changes(net=True, after=9, **asked).to_arrow()
         return [tuple(row.values()) for row in shown.to_pylist()]
 
-    assert told() == [
+    assert net_changes() == [
         (1, "b", "delete", -1),
         (2, "a", "update_preimage", -1),
         (2, "c", "update_postimage", 1),
         (3, "a", "insert", 1),
     ]
-    assert told(columns=["k"]) == [(1, "delete", -1), (3, "insert", 1)]
-    assert told(columns=["v"]) == [("b", "delete", -1), ("c", "insert", 1)], "one a went, another came"
-    assert told(where="v = 'c'") == [(2, "c", "update_postimage", 1)], "told of the whole, then filtered"
-    assert told(columns=["k"], where={"v": ["a", "c"]}) == [
+    assert net_changes(columns=["k"]) == [(1, "delete", -1), (3, "insert", 1)]
+    assert net_changes(columns=["v"]) == [("b", "delete", -1), ("c", "insert", 1)], "one a went, another came"
+    assert net_changes(where="v = 'c'") == [(2, "c", "update_postimage", 1)], "computed from whole rows, then filtered"
+    assert net_changes(columns=["k"], where={"v": ["a", "c"]}) == [
         (2, "update_postimage", 1),
         (2, "update_preimage", -1),
         (3, "insert", 1),

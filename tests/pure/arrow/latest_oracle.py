@@ -44,7 +44,7 @@ def place(cells: Iterable[Any]) -> tuple[Any, ...]:
 
 
 class Below(Exception):
-    """A row that could be the latest is held fewer than zero times."""
+    """A row that could be the latest has a negative multiplicity."""
 
 
 def latest(
@@ -60,18 +60,18 @@ def latest(
     value_of: str | None = None,
     fits: Any = None,
 ) -> Named | None:
-    """The latest row of a key, by name, None if there is none; of those that have a `value_of` a column, if told.
+    """The latest row of a key, by name, None if there is none; of those that have a `value_of` a column, if given.
 
-    A row held fewer than zero times is Below, unless the latest row is later.
+    A row of negative multiplicity is Below, unless the latest row is later.
     """
-    held: Counter[Row] = Counter()
+    counts: Counter[Row] = Counter()
     for one in some:
         if one.key == key and one.time <= known and one.event_time <= happened:
-            held[one.value] += one.diff
+            counts[one.value] += one.diff
     names = [column.name for column in of.value]
     best: tuple[Any, Named] | None = None
     below: list[int] = []
-    for value, count in held.items():
+    for value, count in counts.items():
         row = dict(zip(names, value, strict=True))
         at = row["at"]
         if at is None or at > upto or (within is not None and at < upto - within) or not (fits is None or fits(row)):

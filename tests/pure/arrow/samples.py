@@ -142,11 +142,11 @@ def as_updates(of: Collection, tables: Iterable[pa.Table | pa.RecordBatch]) -> l
 def of_facts(of: Collection, some: Iterable[Fact]) -> pa.RecordBatch:
     """Facts at rest; a fact's order is (`_order`, file, row)."""
     nothing = (None,) * len(of.value)
-    told = [
+    tuples = [
         (*f.key, *(nothing if f.value is None else f.value), f.value is None, f.time, f.event_time, *f.order)
         for f in some
     ]
-    return sort(batch(facts_schema(of), told), sort_columns(of, facts=True))  # type: ignore[arg-type]
+    return sort(batch(facts_schema(of), tuples), sort_columns(of, facts=True))  # type: ignore[arg-type]
 
 
 _serial = count()

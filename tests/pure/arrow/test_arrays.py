@@ -31,24 +31,24 @@ VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
 @pytest.mark.parametrize("of", list(VALUES), ids=str)
 @given(data=st.data())
 def test_a_column_is_as_arrow_makes_it(of: pa.DataType, data: st.DataObject):
-    held = data.draw(st.lists(st.none() | VALUES[of], max_size=20))
-    made = of_values(held, of)
+    values = data.draw(st.lists(st.none() | VALUES[of], max_size=20))
+    made = of_values(values, of)
     made.validate(full=True)
     assert made.type == of
-    assert repr(made.to_pylist()) == repr(pa.array(held, of).to_pylist())
-    if held:
-        assert scalar_of(held[0], of).equals(pa.scalar(held[0], of)) or held[0] != held[0]
+    assert repr(made.to_pylist()) == repr(pa.array(values, of).to_pylist())
+    if values:
+        assert scalar_of(values[0], of).equals(pa.scalar(values[0], of)) or values[0] != values[0]
 
 
 @pytest.mark.parametrize("of", [pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.date32()], ids=str)
 @given(st.lists(st.none() | st.integers(-(2**31), 2**31 - 1), max_size=9))
-def test_times_are_whole_numbers(of: pa.DataType, held: list[int | None]):
+def test_times_are_whole_numbers(of: pa.DataType, numbers: list[int | None]):
     plain = pa.int32() if of == pa.date32() else pa.int64()
-    assert of_values(held, of).equals(pa.array(held, plain).cast(of))
+    assert of_values(numbers, of).equals(pa.array(numbers, plain).cast(of))
 
 
 @pytest.mark.parametrize(
-    ("held", "of"),
+    ("values", "of"),
     [
         ([2**63], pa.int64()),
         ([-(2**31) - 1], pa.int32()),
@@ -63,41 +63,41 @@ def test_times_are_whole_numbers(of: pa.DataType, held: list[int | None]):
         ([date(2024, 1, 1)], pa.float64()),
     ],
 )
-def test_what_arrow_refuses_is_refused(held: list[Any], of: pa.DataType):
+def test_what_arrow_refuses_is_refused(values: list[Any], of: pa.DataType):
     kinds = (ValueError, TypeError, ArithmeticError)
     with pytest.raises(kinds):
-        pa.array(held, of)
+        pa.array(values, of)
     with pytest.raises(kinds):
-        of_values(held, of)
+        of_values(values, of)
 
 
 def test_what_arrow_converts_is_converted():
-    for held, of in (
+    for values, of in (
         ([True, 1], pa.int64()),
         ([1, None], pa.float64()),
         ([np.int64(3)], pa.int64()),
         ([1, Decimal("2.5")], pa.decimal128(5, 2)),
     ):
         try:
-            expected = pa.array(held, of)
+            expected = pa.array(values, of)
         except pa.ArrowException:
             continue
-        assert of_values(held, of).equals(expected)
+        assert of_values(values, of).equals(expected)
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(0, 40), st.integers(0, 40))
 @example([True] * 17, 8, 9)
-def test_truths_go_and_come_back_from_any_place(held: list[bool], start: int, length: int):
-    truths = np.array(held, bool)
-    assert of_bools(truths).equals(pa.array(held, pa.bool_()))
-    assert bools_of(of_bools(truths).slice(start, length)).tolist() == held[start : start + length]
+def test_truths_go_and_come_back_from_any_place(booleans: list[bool], start: int, length: int):
+    truths = np.array(booleans, bool)
+    assert of_bools(truths).equals(pa.array(booleans, pa.bool_()))
+    assert bools_of(of_bools(truths).slice(start, length)).tolist() == booleans[start : start + length]
 
 
 @given(st.lists(st.none() | st.integers(-9, 9), max_size=40))
-def test_numbers_may_be_missing(held: list[int | None]):
-    missing = np.array([one is None for one in held], bool)
-    made = of_numbers(np.array([one or 0 for one in held], np.int64), missing)
-    assert made.equals(pa.array(held, pa.int64()))
+def test_numbers_may_be_missing(numbers: list[int | None]):
+    missing = np.array([one is None for one in numbers], bool)
+    made = of_numbers(np.array([one or 0 for one in numbers], np.int64), missing)
+    assert made.equals(pa.array(numbers, pa.int64()))
     assert made.null_count == missing.sum()
 
 
@@ -106,8 +106,8 @@ def test_numbers_that_are_not_side_by_side_are_copied():
 
 
 def test_numbers_are_not_copied():
-    held = np.arange(10)
-    assert of_numbers(held).buffers()[1].address == held.ctypes.data
+    numbers = np.arange(10)
+    assert of_numbers(numbers).buffers()[1].address == numbers.ctypes.data
 
 
 def test_no_rows_have_the_schema():

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.pure
 
 @pytest.fixture
 def of_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A process whose memory is made anew, from what the test puts into the environment."""
+    """A process whose memory is made again, from what the test puts into the environment."""
     monkeypatch.setattr(memory, "_own", None)
     yield
     if memory._own is not None:
@@ -38,10 +38,10 @@ def of_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_guard_gives_back_once_also_where_the_work_fails() -> None:
-    held = Memory(Budget(100))
-    guard = held.reserve("a", 60)
+    budgeted = Memory(Budget(100))
+    guard = budgeted.reserve("a", 60)
     assert guard is not None
-    assert (held.used, held.level, held.reserve("b", 36)) == (60, Level.MEDIUM, None)
+    assert (budgeted.used, budgeted.level, budgeted.reserve("b", 36)) == (60, Level.MEDIUM, None)
 
     def fails() -> None:
         with guard:
@@ -50,46 +50,46 @@ def test_a_guard_gives_back_once_also_where_the_work_fails() -> None:
 
     with pytest.raises(ZeroDivisionError):
         fails()
-    assert (held.used, held.level) == (0, Level.LOW)
+    assert (budgeted.used, budgeted.level) == (0, Level.LOW)
 
 
 def test_what_is_refused_or_never_fits_counts_nothing() -> None:
-    held = Memory(Budget(100))
-    assert held.room("a", 96) is None
+    budgeted = Memory(Budget(100))
+    assert budgeted.room("a", 96) is None
     with pytest.raises(InvalidUsage, match="95 are the most"):
-        held.reserve("a", 96)
-    assert held.used == 0
+        budgeted.reserve("a", 96)
+    assert budgeted.used == 0
 
 
 def test_threads_never_hold_more_than_there_is_and_some_of_them_get_it() -> None:
-    held, most = Memory(Budget(1_000)), []
+    budgeted, most = Memory(Budget(1_000)), []
 
     def work(_: int) -> bool:
-        guard = held.reserve("a", 300)
+        guard = budgeted.reserve("a", 300)
         if guard is None:
             return False
         with guard:
-            most.append(held.used)
+            most.append(budgeted.used)
         return True
 
     with ThreadPoolExecutor(8) as pool:
         got = list(pool.map(work, range(2_000)))
     assert any(got)
     assert max(most) <= 950
-    assert held.used == 0
+    assert budgeted.used == 0
 
 
 def test_some_is_as_much_as_there_is_and_at_the_worst_the_least() -> None:
-    held = Memory(Budget(100))
+    budgeted = Memory(Budget(100))
     with (
-        held.some("a", 64, least=8) as first,
-        held.some("b", 64, least=8) as second,
-        held.some("c", 64, least=8) as third,
+        budgeted.some("a", 64, least=8) as first,
+        budgeted.some("b", 64, least=8) as second,
+        budgeted.some("c", 64, least=8) as third,
     ):
         assert (first, second, third) == (64, 16, 8)
-        with held.some("d", 64, least=8) as fourth:
+        with budgeted.some("d", 64, least=8) as fourth:
             assert fourth == 8
-    assert held.used == 0
+    assert budgeted.used == 0
 
 
 @pytest.mark.parametrize(("text", "most"), [("1000", 950), ("1KiB", 972), ("512MiB", 510027366), ("", None)])
@@ -120,7 +120,9 @@ def test_an_ingest_gives_the_same_rows_however_little_there_is(
     assert sum(entry.rows for entry in answer.entries) == 90
 
 
-def test_what_fails_gives_back_what_it_held(of_process: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_fails_gives_back_what_it_reserved(
+    of_process: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv(memory.VARIABLE, "64MiB")
     declared = collection(V)
     files = [write(tmp_path / name, [{"k": 1, "v": "w", "t": 1}], declared) for name in ("a", "b")]
@@ -139,7 +141,7 @@ def test_a_merge_gives_the_same_rows_however_little_there_is(
         with PartWriter(store, f"{number}", schema, key_width=1, facts=False, group_rows=10) as writer:
             keys = list(range(number, 200, 2))
             columns = [keys, ["w"] * 100, [number] * 100, [number] * 100, [1] * 100]
-            arrays = [pa.array(held, field.type) for held, field in zip(columns, schema, strict=True)]
+            arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
             writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
             parts += writer.close()
     merge = MergeTask(SMALL, tuple(parts), KeyRange(), 0, 10, CompactionFunction(), "out")

@@ -38,13 +38,13 @@ class Said(NamedTuple):
 
     older: list[Update]
     newer: list[Update]
-    told: Times
+    announced: Times
     learned: list[tuple[FullSnapshot, list[Update]]]
 
     def expected(self) -> list[Update]:
-        held = consolidate([*self.older, *self.newer])
+        stored = consolidate([*self.older, *self.newer])
         counted = [(snapshot, [(u.key, u.value, u.diff) for u in rows]) for snapshot, rows in self.learned]
-        return model.changes(held, self.told, counted)
+        return model.changes(stored, self.announced, counted)
 
 
 content = st.lists(st.tuples(keys(OF_SNAPSHOTS, 4), values(OF_SNAPSHOTS)), max_size=12)
@@ -57,21 +57,21 @@ differing = st.lists(
 def learning(draw: st.DrawFn) -> tuple[Times, list[tuple[FullSnapshot, list[Update]]]]:
     """Full snapshots in the trace; then others come in their turn, and what is said of all is learned afterwards."""
     there = Times.of(draw(st.sets(st.sampled_from([3, 6, 9]))))
-    told, found, seal = set(there), [], 13
+    announced, found, seal = set(there), [], 13
     for _ in range(draw(st.integers(1, 4))):
         seal += draw(st.integers(0, 3))
         effect = draw(st.sampled_from([*Effect, None]))
         time = draw(st.sampled_from([2, 3, 6, 8, 9, 11]))
         if effect is None:
             found.append(of_time(seal, Effect.ANNOUNCED, None, draw(content)))
-            told.add(seal)
+            announced.add(seal)
             seal += 1
-        elif (time in told) != (effect is Effect.ANNOUNCED):
+        elif (time in announced) != (effect is Effect.ANNOUNCED):
             rows = (
                 draw(differing) if effect is Effect.CORRECTED else draw(content) if effect is Effect.ANNOUNCED else []
             )
             found.append(of_time(time, effect, seal, rows))
-            (told.remove if effect is Effect.WITHDRAWN else told.add)(time)
+            (announced.remove if effect is Effect.WITHDRAWN else announced.add)(time)
     return there, found
 
 
@@ -84,14 +84,14 @@ def of_time(
 
 @st.composite
 def cases(draw: st.DrawFn) -> Said:
-    older, newer, (told, learned) = draw(updates(OF_SNAPSHOTS)), draw(updates(OF_SNAPSHOTS)), draw(learning())
-    # Whatever is in the trace happened when a full snapshot was told, or before all that are known.
-    at = [1, *told]
+    older, newer, (announced, learned) = draw(updates(OF_SNAPSHOTS)), draw(updates(OF_SNAPSHOTS)), draw(learning())
+    # Whatever is in the trace happened when a full snapshot was announced, or before all that are known.
+    at = [1, *announced]
     older, newer = (
         [u._replace(event_time=max(t for t in at if t <= max(1, u.event_time))) for u in some]
         for some in (older, newer)
     )
-    return Said(older, newer, told, learned)
+    return Said(older, newer, announced, learned)
 
 
 said = cases()
@@ -109,7 +109,7 @@ def task_of(store: MemoryStore, case: Said, keys: KeyRange = EVERYTHING) -> Diff
         (snapshot, [p for half in (rows[::2], rows[1::2]) for p in parts_of(store, half)])
         for snapshot, rows in case.learned
     ]
-    return difference_task(OF_SNAPSHOTS, trace, case.told, learned, keys, "out")
+    return difference_task(OF_SNAPSHOTS, trace, case.announced, learned, keys, "out")
 
 
 def parts_of(store: MemoryStore, rows: list[Update]) -> tuple[Part, ...]:
@@ -141,22 +141,22 @@ def test_key_ranges_add_up_and_the_sums_prove_it(case: Said, cuts: list[Row]) ->
     checked = model.last_announced([snapshot for snapshot, _ in case.learned])
     if checked:
         known, time = checked[0].known, checked[0].time
-        there = [u._replace(time=known, event_time=time) for u in held_at(case, known, time)]
+        there = [u._replace(time=known, event_time=time) for u in current_at(case, known, time)]
         assert sum(a.digest_checked for a in answers) % DIGEST_MODULUS == digest(of_updates(OF_SNAPSHOTS, there))
 
 
-def held_at(case: Said, time: int, event_time: int) -> list[Update]:
+def current_at(case: Said, time: int, event_time: int) -> list[Update]:
     """What the trace holds with what is written, as known at a time, as of another."""
     every = [*case.older, *case.newer, *case.expected()]
     return consolidate(u._replace(time=0, event_time=0) for u in every if u.time <= time and u.event_time <= event_time)
 
 
-def test_what_is_left_out_shows_in_the_sum_held() -> None:
+def test_what_is_left_out_shows_in_the_checked_sum() -> None:
     """A part of the full snapshot that is not read would retract its rows; the sum says so."""
     store = MemoryStore()
     rows: list[tuple[Row, Row]] = [((k,), ("a",)) for k in range(20)]
-    held = [Update(key, value, 3, 3, 1) for key, value in rows]
-    task = task_of(store, Said(held, [], Times(), whole(rows)))
+    stored = [Update(key, value, 3, 3, 1) for key, value in rows]
+    task = task_of(store, Said(stored, [], Times(), whole(rows)))
     sum_of_all = digest(of_updates(OF_SNAPSHOTS, [Update(key, value, TIMES[0], TIMES[0], 1) for key, value in rows]))
     assert difference_range(store, task).digest_checked == sum_of_all
     short = replace(task, snapshots=(replace(task.snapshots[0], parts=task.snapshots[0].parts[1:]),))
@@ -177,12 +177,12 @@ def test_more_equal_rows_than_memory_are_counted_whole() -> None:
 
 
 def test_key_only_collections_and_history_forwarded_beyond_the_full_snapshots() -> None:
-    """`since` beyond the seal: what was held stands at a later time than the full snapshot."""
+    """`since` beyond the seal: the stored rows are at a later time than the full snapshot."""
     of = replace(OF_SNAPSHOTS, value=())
     store = MemoryStore()
-    held = write(store, of, of_updates(of, [Update((k,), (), 99, 99, 2) for k in (1, 2)]))
+    stored = write(store, of, of_updates(of, [Update((k,), (), 99, 99, 2) for k in (1, 2)]))
     rows = write(store, of, of_updates(of, [Update((k,), (), 19, 19, 1) for k in (2, 2, 3)]))
     snapshot = FullSnapshot("", Interval(19, 20), 3)
-    answer = difference_range(store, difference_task(of, held, Times(), [(snapshot, rows)], KeyRange(), "out"))
+    answer = difference_range(store, difference_task(of, stored, Times(), [(snapshot, rows)], KeyRange(), "out"))
     assert as_updates(of, read(store, answer.parts)) == [Update((1,), (), 19, 19, -2), Update((3,), (), 19, 19, 1)]
     assert answer.digest_checked == sum(part.digest for part in rows) % DIGEST_MODULUS

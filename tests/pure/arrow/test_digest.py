@@ -115,11 +115,11 @@ def test_consolidation_leaves_the_digest_as_it_was(some: list[Update], since: in
 
 
 def test_facts_count_once_each_and_tombstones_differ_from_nulls() -> None:
-    told = [Fact((1,), ("a", 0.5), 3, 2, (None, "f", 0)), Fact((1,), None, 3, 2, (None, "f", 1))]
-    table = of_facts(KEYED, told)
+    facts = [Fact((1,), ("a", 0.5), 3, 2, (None, "f", 0)), Fact((1,), None, 3, 2, (None, "f", 1))]
+    table = of_facts(KEYED, facts)
     assert digest(table) == expected(table)
     nulls = of_facts(KEYED, [Fact((1,), (None, None), 3, 2, (None, "f", 1))])
-    assert digest(nulls) != digest(of_facts(KEYED, told[1:]))
+    assert digest(nulls) != digest(of_facts(KEYED, facts[1:]))
 
 
 @laws
@@ -160,6 +160,6 @@ def test_the_types_of_format_2_do_not_drift() -> None:
 
 
 def test_a_decimal_of_more_digits_before_the_point_hashes_alike() -> None:
-    held = pa.record_batch({"d": pa.array([Decimal("-12.50"), None, Decimal("0.01")], pa.decimal128(12, 2))})
-    wider = pa.record_batch({"d": held.column("d").cast(pa.decimal128(38, 2))})
-    assert digest(held) == digest(wider) == expected(wider)
+    narrow = pa.record_batch({"d": pa.array([Decimal("-12.50"), None, Decimal("0.01")], pa.decimal128(12, 2))})
+    wider = pa.record_batch({"d": narrow.column("d").cast(pa.decimal128(38, 2))})
+    assert digest(narrow) == digest(wider) == expected(wider)

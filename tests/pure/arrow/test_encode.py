@@ -83,7 +83,7 @@ def test_what_a_format_cannot_hold_is_named(file_format: Format, column: ColumnT
     check_writable("things", Column("c", column), values, Format.PARQUET)
 
 
-def test_what_lies_at_the_ends_of_the_calendar_can_be_written():
+def test_values_at_the_ends_of_the_calendar_can_be_written():
     for value, column in [
         (datetime(1, 1, 1, tzinfo=UTC), ColumnType.TIMESTAMP),
         (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), ColumnType.TIMESTAMP),

@@ -59,10 +59,10 @@ def test_numbers_are_compared_exactly_beside_decimals_and_integers(column: str, 
     scale, counts = SCALES[column], COUNTS[column]
     cells: list[Any] = [None, *counts] if column == "i" else [None, *(from_units(n, scale) for n in counts)]
     rows = pa.record_batch({column: pa.array(cells, arrow_type(TYPES[column]))})
-    told = holds(parse(f"{column} {op} {literal}"), rows).to_pylist()
-    assert told == [False, *(OPERATORS[op](Fraction(n, 10**scale), Fraction(literal)) for n in counts)]
-    told = holds(parse(f"{column} IN ({literal}, 1)"), rows).to_pylist()
-    assert told == [False, *(Fraction(n, 10**scale) in (Fraction(literal), 1) for n in counts)]
+    answers = holds(parse(f"{column} {op} {literal}"), rows).to_pylist()
+    assert answers == [False, *(OPERATORS[op](Fraction(n, 10**scale), Fraction(literal)) for n in counts)]
+    answers = holds(parse(f"{column} IN ({literal}, 1)"), rows).to_pylist()
+    assert answers == [False, *(Fraction(n, 10**scale) in (Fraction(literal), 1) for n in counts)]
 
 
 def test_a_literal_of_a_float_column_is_the_double_nearest_to_it() -> None:
@@ -75,15 +75,15 @@ def test_bytes_and_json_are_compared_with_their_texts() -> None:
     types = {"b": ColumnType.BYTES, "j": ColumnType.JSON}
     rows = pa.record_batch({"b": [b"\xff", b"\x7f", None], "j": ['{"a":1}', "[]", None]})
 
-    def told(text: str) -> list[bool]:
+    def matches(text: str) -> list[bool]:
         condition = parse(text)
         check_types(condition, types.__getitem__)
         return holds(bound(condition, types.__getitem__), rows).to_pylist()  # type: ignore[no-any-return]
 
-    assert told("b = '/w=='") == [True, False, False]
-    assert told("b > 'fw=='") == [True, False, False], "unsigned"
-    assert told("""j = '{ "a": 1.0 }'""") == [True, False, False]
-    assert told("""NOT j IN ('[ ]', 'null') AND j <> '1'""") == [True, False, False]
+    assert matches("b = '/w=='") == [True, False, False]
+    assert matches("b > 'fw=='") == [True, False, False], "unsigned"
+    assert matches("""j = '{ "a": 1.0 }'""") == [True, False, False]
+    assert matches("""NOT j IN ('[ ]', 'null') AND j <> '1'""") == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_what_is_no_value_of_its_column_is_refused(conditions: dict[str, str]) -
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "held"),
+    ("column", "value", "expected"),
     [
         ("doc", {"b": [1, 2], "a": None}, '{"a":null,"b":[1,2]}'),
         ("doc", "[ ]", "[]"),
@@ -195,9 +195,9 @@ def test_what_is_no_value_of_its_column_is_refused(conditions: dict[str, str]) -
         ("data", "/w==", b"\xff"),
     ],
 )
-def test_values_of_python_are_taken_exactly(column: str, value: Any, held: Any) -> None:
+def test_values_of_python_are_taken_exactly(column: str, value: Any, expected: Any) -> None:
     of = KEYED_BY_ALL.type_of(column)
-    assert value_of(column, value, arrow_type(of), of is ColumnType.JSON).as_py() == held
+    assert value_of(column, value, arrow_type(of), of is ColumnType.JSON).as_py() == expected
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_they_are_shown_in_all_digits_and_as_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "wanted", "cells", "expected"),
+    ("stored", "wanted", "cells", "expected"),
     [
         (pa.decimal128(5, 2), pa.decimal128(38, 20), [Decimal("-1.25"), None], [Decimal("-1.25"), None]),
         (pa.int64(), pa.decimal128(38, 19), [2**63 - 1, -(2**63)], [Decimal(2**63 - 1), Decimal(-(2**63))]),
@@ -246,9 +246,9 @@ def test_they_are_shown_in_all_digits_and_as_text() -> None:
     ids=str,
 )
 def test_a_narrower_column_is_read_as_decimals(
-    held: pa.DataType, wanted: pa.DataType, cells: list[Any], expected: list[Any]
+    stored: pa.DataType, wanted: pa.DataType, cells: list[Any], expected: list[Any]
 ) -> None:
-    rows = pa.record_batch({"a": pa.array(cells, held)})
+    rows = pa.record_batch({"a": pa.array(cells, stored)})
     read = as_wanted(rows, found(rows.schema, pa.schema([("a", wanted)])), len(cells))
     assert read.schema.field("a").type == wanted
     assert read.column("a").to_pylist() == expected
@@ -261,7 +261,7 @@ def test_an_int_beyond_a_decimal_is_no_value_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "wanted"),
+    ("stored", "wanted"),
     [
         (pa.decimal128(5, 2), pa.decimal128(5, 3)),
         (pa.decimal128(5, 2), pa.float64()),
@@ -272,9 +272,9 @@ def test_an_int_beyond_a_decimal_is_no_value_of_it() -> None:
     ],
     ids=str,
 )
-def test_other_columns_are_not_read_as_each_other(held: pa.DataType, wanted: pa.DataType) -> None:
+def test_other_columns_are_not_read_as_each_other(stored: pa.DataType, wanted: pa.DataType) -> None:
     with pytest.raises(KeyError, match=r"which is not .* nor narrower"):
-        found(pa.schema([("a", held)]), pa.schema([("a", wanted)]))
+        found(pa.schema([("a", stored)]), pa.schema([("a", wanted)]))
 
 
 @given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38))

@@ -63,7 +63,7 @@ TODAY = listing(
 
 
 def read_as(store: MemoryStore, parts: object, schema: pa.Schema) -> list[object]:
-    return [row for part in parts for held in read_groups(store, part, schema=schema) for row in rows(held)]  # type: ignore[attr-defined]
+    return [row for part in parts for group in read_groups(store, part, schema=schema) for row in rows(group)]  # type: ignore[attr-defined]
 
 
 def test_columns_at_rest_are_all_there_ever_were_by_number() -> None:
@@ -88,8 +88,8 @@ def test_ids_are_written_to_the_file_and_the_part_says_which_schema_it_has() -> 
 
 def test_an_earlier_part_is_read_in_todays_columns() -> None:
     store = MemoryStore()
-    told = [Update((1,), (7, "a", 2), 3, 3, 1), Update((2,), (None, None, None), 4, 4, 1)]
-    parts = write(store, WIDE, of_updates(WIDE, told))
+    updates = [Update((1,), (7, "a", 2), 3, 3, 1), Update((2,), (None, None, None), 4, 4, 1)]
+    parts = write(store, WIDE, of_updates(WIDE, updates))
     day = 86_400_000_000
     wanted = updates_schema(TODAY)
     assert read_as(store, parts, wanted) == [(1, 7, "a", 2 * day, None, 3, 3, 1), (2, None, None, None, None, 4, 4, 1)]
@@ -111,10 +111,10 @@ def test_an_old_name_that_came_back_is_not_the_column_it_was() -> None:
 
 def test_a_column_that_was_read_before_it_was_kept_is_found_by_its_name() -> None:
     """In late objects, which hold all that was read."""
-    held = pa.schema([*updates_schema(SMALL), pa.field("at", pa.int64())])
+    stored = pa.schema([*updates_schema(SMALL), pa.field("at", pa.int64())])
     kept = listing(SMALL, *SMALL.value, Column("at", ColumnType.INT))
     field = updates_schema(kept).field("at")
-    assert [source.name for _, source in found(held, pa.schema([field]))] == ["at"]
+    assert [source.name for _, source in found(stored, pa.schema([field]))] == ["at"]
     dropped = listing(kept, *SMALL.value)
     again = updates_schema(listing(dropped, *SMALL.value, Column("at", ColumnType.INT))).field("at")
     assert found(updates_schema(kept), pa.schema([again])) == [(again, None)], "a name that was kept is its number"
@@ -126,9 +126,9 @@ def test_what_breaks_ties_gets_wider_with_the_column_it_copies() -> None:
     wide = listing(narrow, Column("word", ColumnType.STRING), Column("x", ColumnType.FLOAT))
     store = MemoryStore()
     parts = write(store, narrow, of_facts(narrow, [Fact((1,), ("a", 5), 0, 0, (5, "f", 0))]), facts=True)
-    (held,) = read_groups(store, parts[0], schema=facts_schema(wide))
-    assert held.column("_order").to_pylist() == held.column("x").to_pylist() == [5.0]
-    assert held.schema.field("_order").type == pa.float64()
+    (group,) = read_groups(store, parts[0], schema=facts_schema(wide))
+    assert group.column("_order").to_pylist() == group.column("x").to_pylist() == [5.0]
+    assert group.schema.field("_order").type == pa.float64()
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,10 @@ def test_a_value_no_wider_type_holds_is_never_rounded() -> None:
 
 def test_bounds_are_those_of_all_row_groups() -> None:
     store = MemoryStore()
-    told = [Update((n,), (size, "w", None), 0, 0, 1) for n, size in enumerate([4, None, -(2**63), None, None, None, 9])]
-    (part,) = write(store, WIDE, of_updates(WIDE, told), group_rows=3)
+    updates = [
+        Update((n,), (size, "w", None), 0, 0, 1) for n, size in enumerate([4, None, -(2**63), None, None, None, 9])
+    ]
+    (part,) = write(store, WIDE, of_updates(WIDE, updates), group_rows=3)
     schema = updates_schema(WIDE)
     assert integer_bounds(store, part, schema.field("size")) == (-(2**63), 9)
     assert integer_bounds(store, part, schema.field("day")) is None
@@ -172,10 +174,10 @@ def test_bounds_are_those_of_all_row_groups() -> None:
     assert integer_bounds(store, part, updates_schema(TODAY).field("more")) is None, "not in the file"
 
 
-def test_nulls_are_told_of_all_row_groups_by_the_footer() -> None:
+def test_the_footer_says_of_all_row_groups_whether_there_are_nulls() -> None:
     store = MemoryStore()
-    told = [Update((n,), (size, "w", None), 0, 0, 1) for n, size in enumerate([4, 5, 6, 7, None])]
-    whole, holed = (write(store, WIDE, of_updates(WIDE, some), group_rows=2)[0] for some in (told[:4], told))
+    updates = [Update((n,), (size, "w", None), 0, 0, 1) for n, size in enumerate([4, 5, 6, 7, None])]
+    whole, holed = (write(store, WIDE, of_updates(WIDE, some), group_rows=2)[0] for some in (updates[:4], updates))
     size, word, day = (pa.schema([updates_schema(WIDE).field(name)]) for name in ("size", "word", "day"))
     assert has_no_null(store, whole, size)
     assert not has_no_null(store, holed, size)
@@ -184,7 +186,7 @@ def test_nulls_are_told_of_all_row_groups_by_the_footer() -> None:
     assert not has_no_null(store, whole, pa.schema([*size, updates_schema(TODAY).field("more")])), "not in the file"
 
 
-def test_footers_of_many_parts_are_read_at_once_and_are_told_in_order() -> None:
+def test_footers_of_many_parts_are_read_at_once_and_come_in_order() -> None:
     store = Gathering(MemoryStore())
     field = updates_schema(WIDE).field("size")
     rows = [of_updates(WIDE, [Update((n,), (n, "w", None), 0, 0, 1)]) for n in range(3 * READERS)]
@@ -218,10 +220,14 @@ class Gathering(WrappedStore):
 
 
 def test_inspection_finds_an_earlier_part_as_it_was_written() -> None:
-    """Its digest is over the columns it has; that those are an earlier declaration's is not held against it."""
+    """Its digest is over the columns it has; that those are an earlier declaration's is no defect."""
     store = MemoryStore()
-    told = [Update((1,), (7, "a", 2), 3, 3, 1), Update((1,), (7, "a", 2), 3, 4, 1), Update((2,), (0, "b", 1), 3, 3, -1)]
-    (part,) = write(store, WIDE, of_updates(WIDE, told))
+    updates = [
+        Update((1,), (7, "a", 2), 3, 3, 1),
+        Update((1,), (7, "a", 2), 3, 4, 1),
+        Update((2,), (0, "b", 1), 3, 3, -1),
+    ]
+    (part,) = write(store, WIDE, of_updates(WIDE, updates))
     answer = inspect_part(store, InspectTask(TODAY, part, False))
     assert answer.columns == tuple(updates_schema(TODAY).names)
     assert (answer.digest, answer.rows, answer.unsorted, answer.repeated) == (part.digest, 3, 0, 0)
@@ -231,13 +237,13 @@ def test_inspection_finds_an_earlier_part_as_it_was_written() -> None:
 def test_inspection_reports_columns_no_declaration_had() -> None:
     store = MemoryStore()
     (part,) = write(store, WIDE, of_updates(WIDE, [Update((1,), (7, "a", 2), 3, 3, 1)]))
-    held = updates_schema(WIDE)
-    assert is_earlier(held, updates_schema(TODAY))
-    assert not is_earlier(updates_schema(TODAY), held), "a later one"
-    assert not is_earlier(pa.schema([held.field(at) for at in (0, 2, 1, 3, 4, 5, 6)]), updates_schema(TODAY)), "order"
-    assert not is_earlier(pa.schema([*held, pa.field("x", pa.int64())]), updates_schema(TODAY)), "more"
+    wide = updates_schema(WIDE)
+    assert is_earlier(wide, updates_schema(TODAY))
+    assert not is_earlier(updates_schema(TODAY), wide), "a later one"
+    assert not is_earlier(pa.schema([wide.field(at) for at in (0, 2, 1, 3, 4, 5, 6)]), updates_schema(TODAY)), "order"
+    assert not is_earlier(pa.schema([*wide, pa.field("x", pa.int64())]), updates_schema(TODAY)), "more"
     of_today = inspect_part(store, InspectTask(TODAY, replace(part, schema=TODAY.schema), False))
-    assert of_today.columns == tuple(held.names), "recorded as of today, it has to have today's"
+    assert of_today.columns == tuple(wide.names), "recorded as of today, it has to have today's"
     assert of_today.digest == 0
 
 
@@ -252,9 +258,9 @@ def test_a_merge_writes_todays_columns_and_sums_both_sides_over_them() -> None:
     assert read_as(store, answer.parts, updates_schema(TODAY)) == [(2, 1, "b", 0, None, 3, 3, 1)]
 
 
-def test_late_rows_are_told_under_todays_names() -> None:
-    held = pa.table({"number": [1], "size": [7], "word": ["a"], "at": [3], "_reason": ["below the seal"]})
+def test_late_rows_are_shown_under_todays_names() -> None:
+    late = pa.table({"number": [1], "size": [7], "word": ["a"], "at": [3], "_reason": ["below the seal"]})
     schema = updates_schema(WIDE)
     fields = [schema.field(name) for name in ("number", "size", "word")]
-    table = held.cast(pa.schema([*fields, held.schema.field("at"), held.schema.field("_reason")]))
+    table = late.cast(pa.schema([*fields, late.schema.field("at"), late.schema.field("_reason")]))
     assert todays_names(table, TODAY).to_pylist() == [{"number": 1, "text": "a", "at": 3, "_reason": "below the seal"}]

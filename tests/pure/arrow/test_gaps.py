@@ -18,8 +18,8 @@ def begun(cells: Cells, gaps: Gaps, each: int) -> list[tuple[str, int, int]]:
     columns = {"key": [key for key, _ in cells], FIRST: [at for _, at in cells], LAST: [at for _, at in cells]}
     rows = pa.record_batch(columns)
     batches = (rows.slice(at, each) for at in range(0, len(rows), each))
-    told = [row for batch in in_sessions(batches, gaps) for row in batch.to_pylist()]
-    return [(row["key"], row[FIRST], row[START]) for row in told]
+    found = [row for batch in in_sessions(batches, gaps) for row in batch.to_pylist()]
+    return [(row["key"], row[FIRST], row[START]) for row in found]
 
 
 def one_by_one(cells: Cells, gaps: Gaps) -> list[tuple[str, int, int]]:
@@ -27,8 +27,8 @@ def one_by_one(cells: Cells, gaps: Gaps) -> list[tuple[str, int, int]]:
     for key, at in cells:
         start = at
         if found and found[-1][0] == key:
-            apart, so_far = at - found[-1][1], at - found[-1][2]
-            near = apart <= gaps.gap if gaps.exact_gap_merges else apart < gaps.gap
+            distance, so_far = at - found[-1][1], at - found[-1][2]
+            near = distance <= gaps.gap if gaps.exact_gap_merges else distance < gaps.gap
             if near and (gaps.max_length is None or so_far < gaps.max_length):
                 start = found[-1][2]
         found.append((key, at, start))
@@ -50,11 +50,11 @@ def test_sessions_are_those_found_row_by_row_whatever_batches_they_come_in(
 
 def test_cells_of_several_instants_are_near_by_their_last() -> None:
     cells = pa.record_batch({FIRST: [0, 13, 40], LAST: [4, 29, 41]})
-    (told,) = in_sessions([cells], Gaps((), 10))
-    assert told.column(START).to_pylist() == [0, 0, 40]
+    (found,) = in_sessions([cells], Gaps((), 10))
+    assert found.column(START).to_pylist() == [0, 0, 40]
 
 
-def test_instants_may_be_far_apart() -> None:
+def test_instants_may_be_at_great_distances() -> None:
     far = 2**61
     assert begun([("x", -far), ("x", far)], Gaps(("key",), 2**63), 1) == [("x", -far, -far), ("x", far, -far)]
     with pytest.raises(InvalidUsage, match="beyond 2\\^61"):

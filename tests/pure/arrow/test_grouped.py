@@ -1,4 +1,4 @@
-"""The kernel of groups against groups told row by row in plain Python: sums by fractions, orders by Python's own."""
+"""The kernel of groups against groups that plain Python computes row by row: sums by fractions, orders by its own."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ ORACLE: dict[Function, Callable[[list[Any]], Any]] = {
 }
 
 
-def told(one: AggregateColumn, rows: list[Row]) -> Any:
+def computed(one: AggregateColumn, rows: list[Row]) -> Any:
     values = [row[one.of] for row in rows if row[one.of] is not None] if one.of else rows
     if one.function is Function.COUNT:
         return len(values)
@@ -148,11 +148,11 @@ def table_of(rows: list[Row]) -> pa.Table:
 
 
 @given(ROWS, st.sampled_from([("shop",), ("shop", "kind"), ("kind", "shop")]))
-def test_groups_are_those_told_row_by_row(rows: list[Row], keys: tuple[str, ...]) -> None:
+def test_groups_are_those_computed_row_by_row(rows: list[Row], keys: tuple[str, ...]) -> None:
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         groups[tuple(row[name] for name in keys)].append(row)
-    expected = {(key, one.name): bits(told(one, some)) for key, some in groups.items() for one in AGGREGATES}
+    expected = {(key, one.name): bits(computed(one, some)) for key, some in groups.items() for one in AGGREGATES}
     found = groups_by(table_of(rows), keys, AGGREGATES).to_pylist()
     assert len(found) == len(groups)
     given = {(tuple(row[name] for name in keys), one.name): bits(row[one.name]) for row in found for one in AGGREGATES}
@@ -190,7 +190,7 @@ def test_a_sum_is_refused_where_it_does_not_fit_and_not_where_a_part_of_it_does_
     assert most.to_pylist() == [{"k": 1, "most": MOST}]
 
 
-def test_groups_of_dates_and_texts_are_told_apart_by_value() -> None:
+def test_groups_of_dates_and_texts_are_distinguished_by_value() -> None:
     days = [date(1, 1, 1), None, date(9999, 12, 31), date(1, 1, 1)]
     rows = pa.table({"day": pa.array(days, pa.date32()), "x": [1, 2, 3, 4]})
     found = groups_by(rows, ["day"], [AggregateColumn("n", Function.COUNT, None, INT)])

@@ -1,4 +1,4 @@
-"""Groups of a stream in order are those of all its rows, however rows come in batches; little is held of a long one."""
+"""Groups of a stream in order are those of all its rows, however rows come in batches; a long one takes few bytes."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def test_they_are_those_of_all_rows(
     assert repr(found) == repr(wanted.to_pylist())
 
 
-def test_little_is_held_of_a_long_group() -> None:
+def test_little_of_a_long_group_is_in_memory() -> None:
     count = 200_000
-    held = pa.record_batch(
+    batch = pa.record_batch(
         {
             "key": ["a"] * 1000,
             "at": pa.array(range(1000), pa.int64()),
@@ -72,7 +72,7 @@ def test_little_is_held_of_a_long_group() -> None:
         nonlocal most
         for first in range(0, count, 1000):
             most = max(most, pa.total_allocated_bytes() - before)
-            yield held.set_column(1, "at", pa.array(range(first, first + 1000), pa.int64()))
+            yield batch.set_column(1, "at", pa.array(range(first, first + 1000), pa.int64()))
 
     (found,) = groups_in_order(stream(), ["key"], "at", PUT_TOGETHER, rows=2000)
     assert found.column("rows").to_pylist() == [count]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import CELLS, collection, keys, laws, rows
-from tests.pure.arrow.test_read import arranged, changed, frontiers, held_rows
+from tests.pure.arrow.test_read import arranged, changed, current_rows, frontiers
 from tests.support.reading import as_of, changes
 from tidemark.api.conditions import check_columns
 from tidemark.arrow import runs
@@ -65,7 +65,7 @@ def test_reads_agree_with_the_model_of_what_is_seen(of: Collection) -> None:
         store = MemoryStore()
         state = arranged(store, of, some, at)
         seen = [u._replace(value=tuple(u.value[index] for index in shown)) for u in some]
-        assert held_rows(as_of(store, state, time=time), of) == model.as_of(seen, time=time, event_time=2**63 - 1)
+        assert current_rows(as_of(store, state, time=time), of) == model.as_of(seen, time=time, event_time=2**63 - 1)
         after, upto = sorted((after, time))
         expected = model.changes(model.advance(seen, state.function), after=after, upto=upto)
         assert changed(changes(store, state, after=after, upto=upto), of) == expected
@@ -93,7 +93,7 @@ def test_who_corrects_reads_them_by_name() -> None:
     (batch,) = rows_as_of(store, task, ["number", "word", "_rows"])
     assert rows(batch) == [(1, "a", 2, 1)]
     plain = unmerged(request, parts, times=False)
-    assert not any(some.parts for some in plain), "Spark's own reader would tell equal rows apart"
+    assert not any(some.parts for some in plain), "Spark's own reader would return equal rows separately"
     with pytest.raises(InvalidUsage, match="has no column '_rows'"):
         check_columns(LAST, ("_rows",), "columns")
 

@@ -106,8 +106,8 @@ def test_null_keys_of_a_derived_collection_are_none_too_many() -> None:
 
 
 def test_facts_are_in_order_of_what_happened() -> None:
-    told = [Fact((1,), ("w", 1.0), 9, e, (None, "f", row)) for e, row in ((1, 0), (2, 1), (2, 2))]
-    table = of_facts(KEYED, told)
+    some = [Fact((1,), ("w", 1.0), 9, e, (None, "f", row)) for e, row in ((1, 0), (2, 1), (2, 2))]
+    table = of_facts(KEYED, some)
     store = MemoryStore()
     answer = found(store, KEYED, stored(store, table), facts=True)
     assert (answer.rows, answer.unsorted, answer.repeated, answer.zero_diffs) == (3, 0, 0, 0)
@@ -130,7 +130,7 @@ def test_other_columns_are_reported_and_not_guessed_at() -> None:
     assert (answer.columns, answer.rows, answer.digest) == (("number", "other"), 2, 0)
 
 
-def test_a_swapped_file_of_the_same_size_is_told_by_its_checksum() -> None:
+def test_a_swapped_file_of_the_same_size_is_detected_by_its_checksum() -> None:
     store = MemoryStore()
     (one,) = write(store, SMALL, batch(updates_schema(SMALL), [(1, "a", 0, 0, 1)]))
     (two,) = write(store, SMALL, batch(updates_schema(SMALL), [(1, "b", 0, 0, 1)]))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import APPEND, SMALL, as_updates, laws, of_updates, updates, write
-from tests.pure.arrow.test_read import changed, held_rows, kind, unsealed
+from tests.pure.arrow.test_read import changed, current_rows, kind, unsealed
 from tests.support.reading import as_of, changes
 from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge
@@ -108,14 +108,14 @@ def test_every_kept_instant_reads_exactly_as_it_did(case: tuple, data: st.DataOb
     kept = [time for time in range(SEAL) if function.keeps(time)]
     best = 2**63 - 1
     for time in kept:
-        assert held_rows(as_of(store, state, time=time), of) == model.as_of(some, time=time, event_time=best)
+        assert current_rows(as_of(store, state, time=time), of) == model.as_of(some, time=time, event_time=best)
         event_time = data.draw(st.sampled_from([*kept, max(SEAL, function.since), best]))
         found = as_of(store, state, time=time, event_time=event_time)
-        assert held_rows(found, of) == model.as_of(some, time=time, event_time=event_time)
+        assert current_rows(found, of) == model.as_of(some, time=time, event_time=event_time)
     if kept:
         after, upto = sorted((data.draw(st.sampled_from(kept)), data.draw(st.sampled_from(kept))))
-        told = changed(changes(store, state, after=after, upto=upto), of)
-        assert told == model.changes(model.advance(some, function), after=after, upto=upto)
+        changed_rows = changed(changes(store, state, after=after, upto=upto), of)
+        assert changed_rows == model.changes(model.advance(some, function), after=after, upto=upto)
         net = changes(store, state, after=after, upto=upto, net=True).to_pylist()
         inside = [u._replace(time=0, event_time=0) for u in some if after < u.time <= upto]
         summed = [(*u.key, *u.value, kind(u.diff), u.diff) for u in model.consolidate(inside)]

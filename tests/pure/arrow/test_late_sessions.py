@@ -68,7 +68,7 @@ def learned(time: int) -> int:
     return BEFORE if found is None or time < 0 else found
 
 
-def told(
+def judged(
     rule: Lasting, history: list[Update], each: int, shown: Sequence[str] = ("key", "value")
 ) -> list[dict[str, Any]]:
     rows = sorted(history, key=lambda one: one[:2])
@@ -93,8 +93,8 @@ def added_up(rows: list[dict[str, Any]]) -> dict[Any, Counter[Any]]:
     for row in rows:
         if row[START] is not None:
             found.setdefault((row["key"], row[START], row[END]), Counter())[row["value"], row[AT]] += row[DIFF]
-    kept = {of: Counter({one: many for one, many in held.items() if many}) for of, held in found.items()}
-    return {of: held for of, held in kept.items() if held}
+    kept = {of: Counter({one: many for one, many in counts.items() if many}) for of, counts in found.items()}
+    return {of: counts for of, counts in kept.items() if counts}
 
 
 def stretches(history: list[Update], kind: Session) -> dict[str, list[tuple[int, int]]]:
@@ -117,7 +117,7 @@ def test_updates_are_judged_as_the_law_does_whatever_batches_they_come_in(
     rule = Rule(kind, grace, Late.REEMIT, lateness_)
     gaps = Gaps(("key",), kind.gap, kind.exact_gap_merges, kind.max_length)
     lasting = Lasting(gaps, closes_at(kind, 0, grace) + lateness_, ENDS, ("key", "value"))
-    rows = told(lasting, history, each)
+    rows = judged(lasting, history, each)
     assert added_up(rows) == by_law(rule, history)
     late = lateness(judge(rule, happened(history))).rows_late_for_all
     assert sum(row[LATE] for row in rows) == late
@@ -126,7 +126,7 @@ def test_updates_are_judged_as_the_law_does_whatever_batches_they_come_in(
     assert all((row[STRETCH], row[LAST]) in bounds[row["key"]] for row in rows)
     # What is new alone: only stretches in which something is, and by how much more was late.
     new = Lasting(lasting.gaps, lasting.after, ENDS, lasting.same, changed_from=before, known_before=before)
-    some = told(new, history, each)
+    some = judged(new, history, each)
     touched = {
         (key, span)
         for key, of in bounds.items()
@@ -134,7 +134,7 @@ def test_updates_are_judged_as_the_law_does_whatever_batches_they_come_in(
         if any(one[0] == key and span[0] <= one[1] <= span[1] and one[3] >= before for one in history)
     }
     assert {(row["key"], (row[STRETCH], row[LAST])) for row in some} == touched
-    inside = {of: held for of, held in by_law(rule, history).items() if _stretch(of, bounds) in touched}
+    inside = {of: counts for of, counts in by_law(rule, history).items() if _stretch(of, bounds) in touched}
     assert added_up(some) == inside
     old = [one for one in history if one[3] < before]
     was = lateness(judge(rule, happened(old))).rows_late_for_all
@@ -142,7 +142,7 @@ def test_updates_are_judged_as_the_law_does_whatever_batches_they_come_in(
 
 
 class Dated(str):
-    """A value that knows when it was told, and is equal to itself whenever that was."""
+    """A value that knows when it was said, and is equal to itself whenever that was."""
 
     time: int
 
@@ -172,7 +172,7 @@ def test_since_when_rows_stand_in_a_session_does_not_hang_on_the_order_of_update
     shuffled = [*history]
     dice.shuffle(shuffled)
     found: dict[Any, Counter[int]] = defaultdict(Counter)
-    for row in told(lasting, shuffled, 5, ["key", "value", TIME]):
+    for row in judged(lasting, shuffled, 5, ["key", "value", TIME]):
         if row[START] is not None:
             of = row["key"], row[START], row[END], str(row["value"]), row[AT]
             found[of][row[TIME]] += row[DIFF]
@@ -186,9 +186,9 @@ def _stretch(of: tuple[str, int, int], bounds: dict[str, list[tuple[int, int]]])
 
 def test_far_instants_and_gaps_are_refused() -> None:
     with pytest.raises(InvalidUsage, match="beyond 2\\^61"):
-        told(Lasting(Gaps(("key",), 1), 0, (), ("key",)), [("k", 2**61 + 1, "x", 0, 1)], 1)
+        judged(Lasting(Gaps(("key",), 1), 0, (), ("key",)), [("k", 2**61 + 1, "x", 0, 1)], 1)
     with pytest.raises(InvalidUsage, match="up to 2\\^61"):
         Lasting(Gaps(("key",), 2**61 + 1), 0, (), ("key",))
     far = [("k", -(2**61), "x", 0, 1), ("k", 2**61, "x", 0, 1)]
-    rows = told(Lasting(Gaps(("key",), 2**61, max_length=2**70), 0, (), ("key",)), far, 1)
+    rows = judged(Lasting(Gaps(("key",), 2**61, max_length=2**70), 0, (), ("key",)), far, 1)
     assert [(row[START], row[END]) for row in rows] == [(-(2**61), 0), (2**61, 2**62)]

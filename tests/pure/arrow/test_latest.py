@@ -94,7 +94,7 @@ def test_it_is_what_a_search_through_all_rows_finds(
         lower = None if within is None else upto - within
         read = set(ask.read(of))
         seen = [column.name in read for column in of.value]
-        told = [
+        as_read = [
             u._replace(value=tuple(cell if is_read else None for cell, is_read in zip(u.value, seen, strict=True)))
             for u in some
         ]
@@ -102,7 +102,7 @@ def test_it_is_what_a_search_through_all_rows_finds(
         def expected(key: int, value_of: str | None = None) -> dict[str, Any] | None:
             """The latest row, by the columns that are read: a row is judged by these (0053)."""
             return latest(
-                told,
+                as_read,
                 of,
                 (key,),
                 upto,
@@ -160,8 +160,8 @@ def test_it_is_so_at_every_time_of_knowledge_and_event_time() -> None:
         store = MemoryStore()
         state = arranged(store, of, some, at)
         table = table_of(store, state, Latest("at", (), SHOWN, False), None, 3, time=time, event_time=happened)
-        told = [u._replace(time=max(u.time, since), event_time=max(u.event_time, since)) for u in some]
-        found = [latest(told, of, (key,), 3, known=time, happened=happened) for key in range(4)]
+        advanced = [u._replace(time=max(u.time, since), event_time=max(u.event_time, since)) for u in some]
+        found = [latest(advanced, of, (key,), 3, known=time, happened=happened) for key in range(4)]
         assert rows(table) == [
             (key, *(row[name] for name in SHOWN[1:])) for key, row in enumerate(found) if row is not None
         ]
@@ -184,7 +184,7 @@ def test_only_columns_that_can_decide_are_read() -> None:
 
 
 @pytest.mark.parametrize("each", [False, True])
-def test_what_is_held_of_one_key_does_not_grow_with_its_rows(each: bool) -> None:
+def test_memory_for_one_key_does_not_grow_with_its_rows(each: bool) -> None:
     """Of a key with many rows only those are kept that can still win."""
     sizes: list[int] = []
 
@@ -229,7 +229,7 @@ EDGES = (-(2**63), -(2**62), -1, 0, 1, 2, 3, 2**62, 2**63 - 1)
     "times", [st.integers(-3, 3), st.sampled_from(EDGES), st.integers(0, 2**59), st.integers(0, 2**61)], ids=str
 )
 @pytest.mark.parametrize("ranked", [False, True])
-def test_each_probe_finds_its_row_however_far_times_are_apart(times: st.SearchStrategy[int], ranked: bool) -> None:
+def test_each_probe_finds_its_row_at_any_distance_of_times(times: st.SearchStrategy[int], ranked: bool) -> None:
     """Of some rows the greatest by time, rank and place, whatever order they are in."""
 
     @laws
@@ -240,8 +240,8 @@ def test_each_probe_finds_its_row_however_far_times_are_apart(times: st.SearchSt
     )
     def check(some: list[tuple[int, int, int, bool]], asked: list[tuple[int, int, int]], bounded: bool) -> None:
         some = sorted(some, key=lambda row: row[0])
-        group, time, rank, held = (np.array([row[at] for row in some], np.int64) for at in range(4))
-        places = np.flatnonzero(held)
+        group, time, rank, contained = (np.array([row[at] for row in some], np.int64) for at in range(4))
+        places = np.flatnonzero(contained)
         always = Periods(places, np.ones(len(places)), np.full(len(places), -1), np.full(len(places), FOR_EVER))
         probed, upto, lower = (np.array([one[at] for one in asked], np.int64) for at in range(3))
         found = Placed(always, group, time, rank if ranked else None).latest(

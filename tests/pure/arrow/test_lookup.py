@@ -118,7 +118,7 @@ def test_the_rows_of_keys_are_found(
 ) -> None:
     of = collection(kinds)
     key = st.tuples(*(st.sampled_from(SOME[kind]) for kind in kinds))
-    rows = table(of, data.draw(st.lists(key, min_size=1, max_size=24), label="held"))
+    rows = table(of, data.draw(st.lists(key, min_size=1, max_size=24), label="stored"))
     names = [column.name for column in of.key]
     asked = table(of, data.draw(st.lists(key, min_size=1, max_size=8, unique_by=repr), label="asked")).select(names)
 
@@ -129,8 +129,8 @@ def test_the_rows_of_keys_are_found(
         found = opened.rows_of(asked, 2**30)
 
     wanted = {repr(row) for row in rows_of(asked)}
-    held = rows_of(rows.select([*names, "word", "_event_time", "_diff"]))
-    expected = sorted(repr(row) for row in held if repr(row[: len(names)]) in wanted)
+    stored = rows_of(rows.select([*names, "word", "_event_time", "_diff"]))
+    expected = sorted(repr(row) for row in stored if repr(row[: len(names)]) in wanted)
     assert sorted(repr(row) for batch in found for row in rows_of(batch)) == expected
 
 

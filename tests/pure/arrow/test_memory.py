@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from tests.pure.arrow.samples import SMALL
 from tests.support.measured import Measure
 from tests.support.memory import peak_bytes
@@ -82,17 +82,17 @@ def reading(store: LocalStore, inputs: Inputs) -> None:
     state = Arrangement(
         SMALL, complete_below=INPUTS * 10, seal=INPUTS * 10, since=40, rungs=(Rung(0, 10),), trace=tuple(trace)
     )
-    held = sum(batch.rows for batch in trace)
-    assert sum(rows.num_rows for rows in as_of_batches(store, state)) == held
-    told = sum(rows.num_rows for rows in changes_batches(store, state, after=9))
-    assert told == held * (INPUTS - 1) // INPUTS
+    updates = sum(batch.rows for batch in trace)
+    assert sum(rows.num_rows for rows in as_of_batches(store, state)) == updates
+    changed = sum(rows.num_rows for rows in changes_batches(store, state, after=9))
+    assert changed == updates * (INPUTS - 1) // INPUTS
 
 
 def comparing(store: LocalStore, inputs: Inputs) -> None:
     """Two full snapshots with a trace of three batches: all of the trace and of the first full snapshot goes again."""
-    *held, first, second = inputs
+    *batches, first, second = inputs
     said = [(FullSnapshot("", Interval(at, at + 1), 0), parts) for at, parts in ((100, first), (110, second))]
-    trace = [part for each in held for part in each]
+    trace = [part for each in batches for part in each]
     task = difference_task(SMALL, trace, Times(), said, KeyRange(), "differences")
     answer = difference.difference_range(store, task)
     rows = sum(part.rows for part in first)
@@ -123,7 +123,7 @@ def grown(work: Callable[[LocalStore, Inputs], None], root: str, little: Inputs,
 def test_work_on_more_than_memory_stays_within_it(
     stored: tuple[str, Inputs, Inputs], work: Callable[[LocalStore, Inputs], None], measure: Measure
 ) -> None:
-    used = apart(grown, work, *stored)
+    used = in_fresh_process(grown, work, *stored)
     more = (INPUTS if work is not trimming else 1) * (MUCH - LITTLE) * (WIDE + 40)
     measure.below(f"for {more / 2**20:.0f} MiB more", used / 2**20, ALLOWED / 2**20, "MiB")
     assert work is trimming or more > 5 * ALLOWED

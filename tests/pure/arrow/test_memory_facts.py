@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.measure import apart
+from benchmarks.measure import in_fresh_process
 from tests.pure.arrow.samples import KEY, collection
 from tests.support.measured import Measure
 from tests.support.memory import peak_bytes
@@ -52,8 +52,8 @@ def remembering(store: LocalStore, parts: tuple[Part, ...]) -> None:
 
 def restating(store: LocalStore, parts: tuple[Part, ...]) -> None:
     """The file says the same again."""
-    reread, held = (Reread("f", None, 0, 0, 0),), (Contributed(parts, ((0, 0),)),)
-    task = RereadTask(OF, Interval(0, 1), reread, held, 10**6, IDENTITY, "c", "out")
+    reread, earlier = (Reread("f", None, 0, 0, 0),), (Contributed(parts, ((0, 0),)),)
+    task = RereadTask(OF, Interval(0, 1), reread, earlier, 10**6, IDENTITY, "c", "out")
     assert list(restatements(store, task, [], parts, buffered_rows=BUFFERED)) == []
 
 
@@ -69,6 +69,6 @@ def grown(work: Callable[[LocalStore, tuple[Part, ...]], None], root: str) -> in
 
 @pytest.mark.parametrize("work", [remembering, restating])
 def test_more_facts_than_memory_stay_within_it(tmp_path: Any, work: Callable[..., None], measure: Measure) -> None:
-    used = apart(grown, work, str(tmp_path))
+    used = in_fresh_process(grown, work, str(tmp_path))
     assert ALLOWED < (MUCH - LITTLE) * WIDE / 2
     measure.below("more at the peak", used / 2**20, ALLOWED / 2**20, "MiB")

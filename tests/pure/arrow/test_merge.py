@@ -92,7 +92,7 @@ def test_a_merge_is_advance_and_consolidate(
 def test_rounds_that_are_woven_are_consolidated(
     inputs: list[list[Update]], group_rows: int, buffered: int, lower: int, upper: int
 ) -> None:
-    """As rounds of few rows beside many are, here each of them, also where it ends amid a key."""
+    """As rounds of few rows beside many are, here each of them, also where it ends in the middle of a key."""
     store = MemoryStore()
     task = task_of(SMALL, written(SMALL, store, inputs, group_rows), lower=lower, upper=upper)
     with pytest.MonkeyPatch.context() as patch:
@@ -104,23 +104,23 @@ def test_rounds_that_are_woven_are_consolidated(
 
 @laws
 @given(dense, st.integers(1, 4), st.integers(0, 6))
-def test_what_cancels_is_set_apart(inputs: list[list[Update]], group_rows: int, upto: int) -> None:
+def test_what_cancels_is_separated(inputs: list[list[Update]], group_rows: int, upto: int) -> None:
     store = MemoryStore()
     parts = written(SMALL, store, inputs, group_rows)
     answer = merge_range(store, task_of(SMALL, parts, separate_upto=upto))
     whole = consolidate([u for some in inputs for u in some])
     groups = [list(some) for _, some in groupby(whole, key=lambda u: sort_key(u)[:2])]
-    told: dict[bool, list[Update]] = {False: [], True: []}
+    expected: dict[bool, list[Update]] = {False: [], True: []}
     for some in groups:
         gone = cancelling(some, upto)
         assert sum(u.diff for u in gone) == 0
         for u in some:
-            told[u in gone] += [u]
+            expected[u in gone] += [u]
     found = {
         cancels: as_updates(SMALL, read(store, [part for part in answer.parts if part.cancels == cancels]))
         for cancels in (False, True)
     }
-    assert found == told
+    assert found == expected
 
 
 def cancelling(equal: list[Update], upto: int) -> list[Update]:
@@ -134,7 +134,7 @@ def cancelling(equal: list[Update], upto: int) -> list[Update]:
     return []
 
 
-def test_a_value_that_came_back_is_left_and_its_past_is_set_apart() -> None:
+def test_a_value_that_came_back_is_left_and_its_past_is_separated() -> None:
     store = MemoryStore()
     came, went, back, late = (Update((1,), ("v",), *at) for at in ((1, 1, 1), (2, 2, -1), (3, 3, 1), (9, 9, -1)))
     parts = written(SMALL, store, [[came, went, back, late]], 4)
@@ -147,19 +147,19 @@ def test_a_value_that_came_back_is_left_and_its_past_is_set_apart() -> None:
     assert [(part.cancels, part.rows) for part in again.parts] == [(True, 4)]
 
 
-def test_what_cancels_is_set_apart_whole_where_a_round_ends_in_it() -> None:
+def test_what_cancels_is_separated_whole_where_a_round_ends_in_it() -> None:
     """Each round is of a few rows; of a value that is longer than may wait, pieces are separated."""
     store = MemoryStore()
     rows = [Update((key,), ("v",), at, at, 1 if at < 3 else -1) for key in range(40) for at in range(6)]
     parts = written(SMALL, store, [rows[::2], rows[1::2]], 1)
-    for most, held in ((6, 0), (1, 1)):
+    for most, left_over in ((6, 0), (1, 1)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(merged, "__kwdefaults__", {"buffered_rows": 4})
             patch.setattr("tidemark.arrow.kernels.merge.VALUE_ROWS", most)
             answer = merge_range(store, task_of(SMALL, parts, separate_upto=9))
         left = [u for part in answer.parts if not part.cancels for u in as_updates(SMALL, read(store, [part]))]
         assert sum(u.diff for u in left) == 0
-        assert (len(left) > 0) == held
+        assert (len(left) > 0) == left_over
 
 
 def test_sums_beyond_64_bits_cancel_exactly() -> None:
@@ -189,20 +189,22 @@ def test_all_types_nulls_and_nan_merge(inputs: list[list[Update]], since: int) -
     st.lists(keys(KEYED_BY_ALL), max_size=3, unique=True),
     st.integers(0, 6),
 )
-def test_ranges_of_keys_of_exact_types_merge_apart(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
-    merged_apart(KEYED_BY_ALL, inputs, cuts, since)
+def test_ranges_of_keys_of_exact_types_merge_separately(
+    inputs: list[list[Update]], cuts: list[Row], since: int
+) -> None:
+    merged_separately(KEYED_BY_ALL, inputs, cuts, since)
 
 
 @laws
 @given(st.lists(updates(NULLABLE), max_size=3), st.lists(keys(NULLABLE), max_size=3, unique=True), st.integers(0, 6))
-def test_ranges_of_keys_with_nulls_merge_apart(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
-    merged_apart(NULLABLE, inputs, cuts, since)
+def test_ranges_of_keys_with_nulls_merge_separately(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
+    merged_separately(NULLABLE, inputs, cuts, since)
 
 
 @laws
 @given(dense, st.lists(keys(SMALL), max_size=3, unique=True), st.integers(0, 6))
-def test_key_ranges_merge_apart(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
-    merged_apart(SMALL, inputs, cuts, since)
+def test_key_ranges_merge_separately(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
+    merged_separately(SMALL, inputs, cuts, since)
 
 
 @laws
@@ -221,7 +223,7 @@ def test_parts_of_before_keys_could_be_null_merge_with_those_of_now(
     assert found == consolidate(advance([u for some in (*before, *now) for u in some], CompactionFunction(since)))
 
 
-def merged_apart(of: Collection, inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
+def merged_separately(of: Collection, inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
     store = MemoryStore()
     parts = written(of, store, inputs)
     bounds = [None, *sorted(tuple(map(key_scalar, cut)) for cut in cuts), None]
@@ -256,7 +258,7 @@ def test_what_cancels_out_leaves_no_part() -> None:
     assert (answer.parts, answer.rows_read, answer.digest_read) == ((), 2, 0)
 
 
-def test_a_group_whose_halves_lie_in_two_row_groups_leaves_as_one() -> None:
+def test_a_group_whose_halves_are_in_two_row_groups_leaves_as_one() -> None:
     """One (key, value) over two row groups of one input, forwarded to one time in different rounds."""
     store = MemoryStore()
     older = [Update((1,), ("a",), t, t, 1) for t in range(6)]

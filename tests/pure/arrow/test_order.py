@@ -64,7 +64,7 @@ def test_starts_and_ranks_tell_equal_rows(some: list[Update]) -> None:
 
 @laws
 @given(updates(APPEND))
-def test_neighbours_are_told_apart_column_by_column(some: list[Update]) -> None:
+def test_neighbours_are_distinguished_column_by_column(some: list[Update]) -> None:
     table = batch(SCHEMA, [flat(u) for u in some])
     found = [(wrong, differs.tolist()) for wrong, differs in neighbours(table, ORDER)]
     upto = [ORDER[: columns + 1] for columns in range(len(ORDER))]
@@ -105,11 +105,11 @@ def test_many_texts_are_sorted_as_their_letters_are(different: int, nulls: bool)
     numbers = chance.integers(0, 5, 6_000).tolist()
     table = pa.record_batch({"text": pa.array(texts, pa.string()), "n": numbers, "row": range(6_000)})
     for some in (table, table.slice(17, 5_000)):
-        held = some.to_pylist()
-        expected = sorted(held, key=lambda row: (row["text"] is not None, row["text"] or "", row["n"]))
+        listed = some.to_pylist()
+        expected = sorted(listed, key=lambda row: (row["text"] is not None, row["text"] or "", row["n"]))
         assert sort(some, ["text", "n"]).to_pylist() == expected
         assert sort(some, ["text"]).to_pylist() == sorted(
-            held, key=lambda row: (row["text"] is not None, row["text"] or "")
+            listed, key=lambda row: (row["text"] is not None, row["text"] or "")
         )
 
 

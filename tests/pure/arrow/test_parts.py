@@ -43,22 +43,22 @@ def test_a_part_is_recorded_as_it_is(some: list[Update], group_rows: int, part_r
     store = MemoryStore()
     table = of_updates(APPEND, some)
     parts = write(store, APPEND, table, group_rows=group_rows, part_rows=part_rows)
-    assert [row for part in parts for held in read(store, [part]) for row in rows(held)] == rows(table)
+    assert [row for part in parts for batch in read(store, [part]) for row in rows(batch)] == rows(table)
     assert sum(part.digest for part in parts) % 2**64 == digest(table)
     for part in parts:
         content = store.read(part.file.key)
         assert (part.file.bytes, part.file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
-        held = pa.Table.from_batches(read(store, [part]))
+        stored = pa.Table.from_batches(read(store, [part]))
         groups = [rows(group) for group in read_groups(store, part)]
         assert [len(group) for group in groups[:-1]] == [group_rows] * (len(groups) - 1)
         assert part.groups == tuple((group[0][:2], len(group)) for group in groups)
         assert part.last_key == groups[-1][-1][:2]
-        assert part.rows == held.num_rows
+        assert part.rows == stored.num_rows
         for name, bounds in (
             ("_time", (part.first_time, part.last_time)),
             ("_event_time", (part.first_event_time, part.last_event_time)),
         ):
-            times = held[name].to_pylist()
+            times = stored[name].to_pylist()
             assert bounds == (min(times), max(times))
 
 
@@ -89,7 +89,7 @@ def test_wide_rows_make_parts_of_fewer_rows() -> None:
         sizes = [[size for _, size in part.groups] for part in parts]
         assert sizes[0] == first
         assert all(size == 4 for part in sizes for size in part[:-1])
-        assert [row for part in parts for held in read(store, [part]) for row in rows(held)] == rows(table)
+        assert [row for part in parts for batch in read(store, [part]) for row in rows(batch)] == rows(table)
 
 
 @pytest.mark.parametrize("at_once", [1, 50])
@@ -106,7 +106,7 @@ def test_wide_rows_make_row_groups_of_fewer_rows(at_once: int) -> None:
         (part,) = writer.close()
     assert [size for _, size in part.groups] == [7, 7, 6, 1, 7, 7, 7, 7, 1]
     assert [key for key, _ in part.groups] == [(n,) for n in (0, 7, 14, 20, 21, 28, 35, 42, 49)]
-    assert [row for held in read(store, [part]) for row in rows(held)] == rows(table)
+    assert [row for batch in read(store, [part]) for row in rows(batch)] == rows(table)
 
 
 def test_the_file_says_how_it_is_sorted_and_compressed() -> None:
@@ -138,8 +138,8 @@ def test_columns_are_what_they_were_by_parquet_s_own_schema_alone(facts: bool) -
         (part,) = writer.close()
     file = pq.ParquetFile(io.BytesIO(store.read(part.file.key)))
     assert b"ARROW:schema" not in (file.metadata.metadata or {})
-    held = [(field.name, field.type, field.nullable, field.metadata) for field in file.schema_arrow]
-    assert held == [(field.name, field.type, field.nullable, field.metadata) for field in schema]
+    fields = [(field.name, field.type, field.nullable, field.metadata) for field in file.schema_arrow]
+    assert fields == [(field.name, field.type, field.nullable, field.metadata) for field in schema]
 
 
 def test_facts_are_written_alike() -> None:
@@ -205,10 +205,10 @@ def test_some_groups_and_columns_cost_less_than_all() -> None:
     table = of_updates(SMALL, [Update((n,), (word,), n, n, 1) for n, word in enumerate(words)])
     (part,) = write(store, SMALL, table, group_rows=1000, part_rows=10**6)
     whole, few = Fetched(), Fetched()
-    assert sum(held.num_rows for held in read_groups(store, part, fetched=whole)) == 40_000
-    (held,) = read_groups(store, part, [3], some_of(updates_schema(SMALL), ["number"]), fetched=few)
-    assert held.column(0).to_pylist() == list(range(3000, 4000))
-    assert held.schema.names == ["number"]
+    assert sum(group.num_rows for group in read_groups(store, part, fetched=whole)) == 40_000
+    (group,) = read_groups(store, part, [3], some_of(updates_schema(SMALL), ["number"]), fetched=few)
+    assert group.column(0).to_pylist() == list(range(3000, 4000))
+    assert group.schema.names == ["number"]
     assert few.bytes < part.file.bytes / 4
     assert whole.bytes >= part.file.bytes - 100_000
 
@@ -216,7 +216,7 @@ def test_some_groups_and_columns_cost_less_than_all() -> None:
 def test_groups_are_read_several_at_a_time() -> None:
     store = MemoryStore()
     part = one_part(store, 8)
-    assert [held.num_rows for held in read_groups(store, part, groups_at_once=2)] == [6, 2]
+    assert [batch.num_rows for batch in read_groups(store, part, groups_at_once=2)] == [6, 2]
     assert list(read_groups(store, part, [])) == []
 
 
@@ -314,10 +314,10 @@ def test_columns_are_asked_for_by_their_ids_also_where_schemas_are_equal_but_for
 
     store = MemoryStore()
     times = [pa.field(column, pa.int64(), nullable=False) for column in ("_time", "_event_time", "_diff")]
-    held = pa.schema([named("k", 1), named("a", 2), named("b", 3), *times])
-    rows_held = pa.RecordBatch.from_arrays([pa.array([at]) for at in (1, 20, 30, 5, 5, 1)], schema=held)
-    with PartWriter(store, "data/b", held, key_width=1, facts=False) as writer:
-        writer.write(rows_held)
+    stored_schema = pa.schema([named("k", 1), named("a", 2), named("b", 3), *times])
+    stored_rows = pa.RecordBatch.from_arrays([pa.array([at]) for at in (1, 20, 30, 5, 5, 1)], schema=stored_schema)
+    with PartWriter(store, "data/b", stored_schema, key_width=1, facts=False) as writer:
+        writer.write(stored_rows)
         (part,) = writer.close()
     asked = [pa.schema([named("a", number)]) for number in (2, 3)]
     assert asked[0] == asked[1]

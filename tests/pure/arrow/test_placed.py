@@ -158,7 +158,7 @@ def test_times_and_dates_have_windows_of_times(of: pa.DataType, unit: int) -> No
         (Cumulate(2**40, 1), 1),
     ],
 )
-def test_what_is_too_far_and_too_much_is_not_told(kind: AlignedKind, at: int) -> None:
+def test_what_is_too_far_and_too_much_is_refused(kind: AlignedKind, at: int) -> None:
     rows: Any = pa.record_batch([pa.array([at])], ["at"])
     with pytest.raises(Overflowed):
         placed(rows, WindowAssignment(kind, "at", (), ColumnType.INT))

@@ -100,7 +100,7 @@ def test_it_is_what_a_search_for_each_probe_finds(
         # Rows are judged by the columns that are read, which end with the last one that the answer needs (0053).
         read = set(join.ask.read(of))
         seen = [column.name in read for column in of.value]
-        told = [
+        as_read = [
             u._replace(
                 time=max(u.time, since),
                 value=tuple(cell if is_read else None for cell, is_read in zip(u.value, seen, strict=True)),
@@ -114,7 +114,7 @@ def test_it_is_what_a_search_for_each_probe_finds(
                 return None
             upto = known if by_knowledge else seal - 1
             assert upto is not None
-            return latest(told, of, (key,), time, within=within, known=upto, ties=ties, value_of=value_of)
+            return latest(as_read, of, (key,), time, within=within, known=upto, ties=ties, value_of=value_of)
 
         def wanted(place: int, probe: Probe) -> tuple[Any, ...]:
             row = expected(probe)
@@ -155,9 +155,9 @@ def test_a_million_probes_of_one_key_are_searched_and_not_walked(monkeypatch: py
     searches: list[int] = []
     searched = np.searchsorted
 
-    def counted(held: Any, sought: Any, *more: Any) -> Any:
+    def counted(ordered: Any, sought: Any, *more: Any) -> Any:
         searches.append(np.size(sought))
-        return searched(held, sought, *more)
+        return searched(ordered, sought, *more)
 
     monkeypatch.setattr(np, "searchsorted", counted)
     found = answer(

@@ -81,8 +81,8 @@ def test_they_are_those_of_the_law(rows: list[tuple[Any, ...]], picks: list[tupl
         law = Aggregate("a", function, name, at=quantile)
         for (a, b), one in zip(chosen, found, strict=True):
             # The order of rows of two keys is no question: instants of the second come after those of the first.
-            held = Counter({(place, 100 * (keys[place] == "b") + int(at[place])): 1 for place in range(a, b)})
-            (wanted,) = evaluate((law,), held, lambda _, place, at=places[name]: rows[place][at], lambda *_: True)
+            contained = Counter({(place, 100 * (keys[place] == "b") + int(at[place])): 1 for place in range(a, b)})
+            (wanted,) = evaluate((law,), contained, lambda _, place, at=places[name]: rows[place][at], lambda *_: True)
             assert same(one, wanted), (function, name, rows[a:b])
 
 
@@ -119,7 +119,7 @@ def test_a_sum_is_refused_where_it_does_not_fit_and_not_where_a_part_of_it_does_
         (pa.decimal128(3, 1), [Decimal("99.9"), Decimal("-0.1"), Decimal("0.1")], Decimal("99.9")),
     ],
 )
-def test_a_sum_that_fits_is_exact_and_one_that_does_not_is_told(of: pa.DataType, some: list[Any], sum_: Any) -> None:
+def test_a_sum_that_fits_is_exact_and_one_that_does_not_is_refused(of: pa.DataType, some: list[Any], sum_: Any) -> None:
     column, none = pa.array([None, *some], of), np.array([0])
     assert sums(column, none, np.array([len(some) + 1])).to_pylist() == [sum_]
     assert sums(column, none, none + 1).to_pylist() == [None]

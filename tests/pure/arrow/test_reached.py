@@ -21,7 +21,7 @@ from tidemark.model.window.happened import Happened
 from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.windows import Windows
 
-TOLD = (Aggregate("rows", Function.COUNT), Aggregate("total", Function.SUM, "n"))
+AGGREGATES = (Aggregate("rows", Function.COUNT), Aggregate("total", Function.SUM, "n"))
 COMPUTED = (
     AggregateColumn("rows", Function.COUNT, None, ColumnType.INT),
     AggregateColumn("total", Function.SUM, "n", ColumnType.INT),
@@ -32,22 +32,22 @@ rows = st.lists(
     st.tuples(st.integers(0, 1), st.integers(-3, 9) | st.sampled_from([-(2**61), 2**61]), st.integers(0, 3))
 )
 kinds = st.builds(Sliding, st.integers(0, 4), st.booleans())
-Told = dict[tuple[int, int, int], tuple[int, ...]]
+WindowValues = dict[tuple[int, int, int], tuple[int, ...]]
 
 
-def law(some: list[Row], kind: Sliding) -> Told:
+def law(some: list[Row], kind: Sliding) -> WindowValues:
     """By group, start and end what each window tells."""
     happened = [Happened((group,), value, at, number, 1) for number, (group, at, value) in enumerate(some)]
-    told = window_rows(Windows(("b",), "t", kind, TOLD), happened, lambda one, value: value)
-    return {(*key, *window): values for key, window, values in told}
+    computed = window_rows(Windows(("b",), "t", kind, AGGREGATES), happened, lambda one, value: value)
+    return {(*key, *window): values for key, window, values in computed}
 
 
-def kernel(some: list[Row], kind: Sliding) -> Told:
+def kernel(some: list[Row], kind: Sliding) -> WindowValues:
     group, at, value = columns(some)
     found = sliding_of(pa.table({"n": value}), group, at, kind, COMPUTED)
     names = (GROUP, START, END, "rows", "total")
-    told = (tuple(row[name] for name in names) for windows in found for row in windows.to_pylist())
-    return {row[:3]: row[3:] for row in told}
+    computed = (tuple(row[name] for name in names) for windows in found for row in windows.to_pylist())
+    return {row[:3]: row[3:] for row in computed}
 
 
 def columns(some: list[Row]) -> tuple[Ints, Ints, Ints]:
@@ -58,7 +58,7 @@ def columns(some: list[Row]) -> tuple[Ints, Ints, Ints]:
 @given(rows, rows, rows, kinds)
 @example([(0, 0, 1), (0, 5, 1)], [(0, 10, 1)], [], Sliding(9))  # only the row at 0 tells of [1, 10] then
 @settings(max_examples=300)
-def test_what_a_change_reaches_is_told_by_the_rows_around(
+def test_what_a_change_reaches_is_computed_from_the_rows_around(
     there: list[Row], gone: list[Row], new: list[Row], kind: Sliding
 ):
     before, after = law([*there, *gone], kind), law([*there, *new], kind)

@@ -86,14 +86,16 @@ def arranged(store: MemoryStore, of: Collection, some: list[Update], at: Sequenc
     """
     since, cut, upper, seal = at
     bounds = [(0, cut, since), (cut, upper, 0)]
-    held = [trace(store, of, f"t{lo}", Description(lo, up, s), some) for lo, up, s in bounds if lo < up]
+    trace_batches = [trace(store, of, f"t{lo}", Description(lo, up, s), some) for lo, up, s in bounds if lo < up]
     rest = [u for u in some if u.time >= upper]
     waiting = [write(store, of, of_updates(of, part)) for part in (rest[::2], rest[1::2])]
     batches = [unsealed(store, f"u{n}", n, parts) for n, parts in enumerate(waiting) if parts]
-    return Arrangement(of, complete_below=seal, seal=seal, since=since, trace=tuple(held), unsealed=tuple(batches))
+    return Arrangement(
+        of, complete_below=seal, seal=seal, since=since, trace=tuple(trace_batches), unsealed=tuple(batches)
+    )
 
 
-def held_rows(table: pa.Table, of: Collection) -> list[tuple[Row, Row, int]]:
+def current_rows(table: pa.Table, of: Collection) -> list[tuple[Row, Row, int]]:
     width = len(of.key)
     return [(row[:width], row[width:-1], row[-1]) for row in rows(table)]  # type: ignore[misc]
 
@@ -125,10 +127,10 @@ def test_reads_agree_with_the_model(of: Collection) -> None:
         store = MemoryStore()
         state = arranged(store, of, some, at)
         best = 2**63 - 1
-        assert held_rows(as_of(store, state, time=time), of) == model.as_of(some, time=time, event_time=best)
-        assert held_rows(as_of(store, state), of) == model.as_of(some, time=seal - 1, event_time=best)
+        assert current_rows(as_of(store, state, time=time), of) == model.as_of(some, time=time, event_time=best)
+        assert current_rows(as_of(store, state), of) == model.as_of(some, time=seal - 1, event_time=best)
         found = as_of(store, state, time=time, event_time=event_time)
-        assert held_rows(found, of) == model.as_of(some, time=time, event_time=event_time)
+        assert current_rows(found, of) == model.as_of(some, time=time, event_time=event_time)
         after, upto = sorted((after, time))
         expected = model.changes(model.advance(some, state.function), after=after, upto=upto)
         assert changed(changes(store, state, after=after, upto=upto), of) == expected
@@ -151,7 +153,7 @@ ADDED = Column("added", ColumnType.FLOAT)
 @pytest.mark.parametrize("kept", [(1, 2), (0, 2), (0, 1), (2,), ()], ids=str)
 def test_reads_under_todays_columns_agree_with_the_model(kept: tuple[int, ...]) -> None:
     """Columns were dropped before, between and behind others, the last got wider, and one came: in order, and summed up
-    anew, also where groups straddle what is in memory."""
+    again, also where groups straddle what is in memory."""
     value = [THREE.value[at] if at < 2 else replace(THREE.value[at], type=ColumnType.TIMESTAMP) for at in kept]
     today = evolved(THREE, replace(THREE, value=(ADDED, *value)))
     day = 86_400_000_000
@@ -167,13 +169,15 @@ def test_reads_under_todays_columns_agree_with_the_model(kept: tuple[int, ...]) 
         time, after = (min(max(one, since), seal - 1) for one in (time, after))
         store = MemoryStore()
         state = replace(arranged(store, THREE, some, at), collection=today)
-        told = [seen(u) for u in some]
-        assert held_rows(as_of(store, state, time=time), today) == model.as_of(told, time=time, event_time=2**63 - 1)
+        visible = [seen(u) for u in some]
+        assert current_rows(as_of(store, state, time=time), today) == model.as_of(
+            visible, time=time, event_time=2**63 - 1
+        )
         after, upto = sorted((after, time))
-        expected = model.changes(model.advance(told, state.function), after=after, upto=upto)
+        expected = model.changes(model.advance(visible, state.function), after=after, upto=upto)
         assert changed(changes(store, state, after=after, upto=upto), today) == expected
         net = changes(store, state, after=after, upto=upto, net=True)
-        inside = [u._replace(time=0, event_time=0) for u in told if after < u.time <= upto]
+        inside = [u._replace(time=0, event_time=0) for u in visible if after < u.time <= upto]
         assert [row[: len(today.columns)] for row in rows(net)] == [
             (*u.key, *u.value) for u in model.consolidate(inside)
         ]
@@ -253,7 +257,7 @@ def test_answers_stream() -> None:
 
 
 @st.composite
-def told(draw: st.DrawFn, last_key: int = 2) -> tuple[list[Fact], list[int]]:
+def fact_cases(draw: st.DrawFn, last_key: int = 2) -> tuple[list[Fact], list[int]]:
     since, upper, seal = sorted(draw(st.lists(st.integers(0, 10), min_size=3, max_size=3)))
     time = st.integers(0, 10)
     facts = []
@@ -279,7 +283,7 @@ DRAINED_IN_PART = (
 
 @laws
 @example(DRAINED_IN_PART, 0, 0)
-@given(told(), st.integers(0, 10), st.integers(0, 10))
+@given(fact_cases(), st.integers(0, 10), st.integers(0, 10))
 def test_facts_beyond_the_trace_are_read_by_the_law_of_the_drain(
     case: tuple[list[Fact], list[int]], time: int, event_time: int
 ) -> None:
@@ -293,9 +297,9 @@ def test_facts_beyond_the_trace_are_read_by_the_law_of_the_drain(
     # No compaction forwards the trace beyond what facts to come are resolved against.
     horizon = min([since, *(batch.first_event_time for batch in batches if batch.last_time >= upper)])
     description = Description(0, upper, horizon) if upper else None
-    held = (trace(store, of, "t", description, everything),) if description else ()
-    state = Arrangement(of, complete_below=seal, seal=seal, since=since, trace=held, unsealed=tuple(batches))
-    found = held_rows(as_of(store, state, time=time, event_time=event_time), of)
+    trace_batches = (trace(store, of, "t", description, everything),) if description else ()
+    state = Arrangement(of, complete_below=seal, seal=seal, since=since, trace=trace_batches, unsealed=tuple(batches))
+    found = current_rows(as_of(store, state, time=time, event_time=event_time), of)
     assert found == model.as_of(everything, time=time, event_time=event_time)
     if since <= upper:
         learned = model.changes(model.advance(everything, state.function), after=since, upto=seal - 1)
@@ -311,23 +315,23 @@ def test_a_read_cut_into_ranges_of_keys_answers_as_one(some: list[Update], at: l
     tasks = read_tasks(*opened_read(store, plan_as_of(state)), target_rows=8)
     whole = as_of(store, state)
     assert whole == pa.Table.from_batches([r for task in tasks for r in rows_as_of(store, task)], schema=whole.schema)
-    apart = [
+    in_ranges = [
         row
         for task in tasks
         for batch in rows_as_of(store, task, event_times=True)
         for row in rows(pa.Table.from_batches([batch]))
     ]
     happened = [u._replace(time=0) for u in model.advance(some, state.function) if u.time < state.seal]
-    assert apart == [(*u.key, *u.value, u.event_time, u.diff) for u in model.consolidate(happened)]
+    assert in_ranges == [(*u.key, *u.value, u.event_time, u.diff) for u in model.consolidate(happened)]
     first, last = state.since, state.since + 3
     near = replace(plan_as_of(state), event_from=first, event_upto=last)
     some_of = read_tasks(*opened_read(store, near))
     found = [row for task in some_of for batch in rows_as_of(store, task, event_times=True) for row in rows(batch)]
-    assert [row for row in found if row[-2] >= first] == [row for row in apart if first <= row[-2] <= last]
+    assert [row for row in found if row[-2] >= first] == [row for row in in_ranges if first <= row[-2] <= last]
     request = opened_read(store, plan_changes(state, at[0]))
-    told = [r for task in read_tasks(*request, target_rows=8) for r in changes_of(store, task, net=False)]
+    batches = [r for task in read_tasks(*request, target_rows=8) for r in changes_of(store, task, net=False)]
     whole = changes(store, state, after=at[0])
-    assert whole == pa.Table.from_batches(told, schema=whole.schema)
+    assert whole == pa.Table.from_batches(batches, schema=whole.schema)
 
 
 def check_images(table: pa.Table, learned: list[Update]) -> None:

@@ -14,23 +14,23 @@ spans = st.lists(st.tuples(st.integers(0, 2), instants, instants, st.booleans())
 
 def one_by_one(given: list[tuple[int, int, int, bool]]) -> list[tuple[int, int, int]]:
     """Two that meet become one, as long as any do."""
-    held = list(given)
+    left = list(given)
     while True:
         pair = next(
             (
                 (one, other)
-                for at, one in enumerate(held)
-                for other in held[at + 1 :]
+                for at, one in enumerate(left)
+                for other in left[at + 1 :]
                 if one[0] == other[0] and max(one[1], other[1]) <= min(one[2], other[2])
             ),
             None,
         )
         if pair is None:
-            return sorted(one[:3] for one in held if one[3])
+            return sorted(one[:3] for one in left if one[3])
         for one in pair:
-            held.remove(one)
+            left.remove(one)
         one, other = pair
-        held.append((one[0], min(one[1], other[1]), max(one[2], other[2]), one[3] or other[3]))
+        left.append((one[0], min(one[1], other[1]), max(one[2], other[2]), one[3] or other[3]))
 
 
 @given(spans, st.lists(st.tuples(st.integers(0, 3), instants), max_size=12))

@@ -1,4 +1,4 @@
-"""Merging remembered facts: what they come to stays, counted in a dictionary, whatever is merged with what."""
+"""Merging remembered facts: what they add up to stays, counted in a dictionary, whatever is merged with what."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_facts_come_to_stays_and_nothing_else(
 
 @laws
 @given(sources(), st.integers(1, 8))
-def test_however_little_is_held_in_memory(lines: list[Said], buffered: int) -> None:
+def test_however_little_is_in_memory(lines: list[Said], buffered: int) -> None:
     store = MemoryStore()
     task = RememberTask(KEYED, parts_of(store, lines, 2), KeyRange(), FIRST, "merged")
     small, large = (

@@ -52,8 +52,8 @@ EVERYTHING = KeyRange()
 def by_the_model(known: Iterable[Fact], new: Iterable[Fact]) -> list[Update]:
     """The updates of all keys when every fact ever known is remembered."""
     found: list[Update] = []
-    told = sorted([*((f, False) for f in known), *((f, True) for f in new)], key=lambda one: one[0].key)  # type: ignore[arg-type,return-value]
-    for _, group in groupby(told, key=lambda one: one[0].key):
+    facts = sorted([*((f, False) for f in known), *((f, True) for f in new)], key=lambda one: one[0].key)  # type: ignore[arg-type,return-value]
+    for _, group in groupby(facts, key=lambda one: one[0].key):
         some = [(replace(f, order=(sort_key_of(f.order[:1]), *f.order[1:])), is_new) for f, is_new in group]  # type: ignore[arg-type]
         found += model.resolve(None, [f for f, is_new in some if not is_new], [f for f, is_new in some if is_new])
     return sorted(found, key=sort_key)
@@ -104,8 +104,8 @@ def trace_of(store: MemoryStore, case: Said) -> tuple[Part, ...]:
 
 
 def task_of(store: MemoryStore, case: Said, batches: int = 1, keys: KeyRange = EVERYTHING) -> ResolveTask:
-    told = [of_facts(ORDERED, case.facts[at::batches]) for at in range(batches)]
-    facts = tuple(part for table in told for part in write(store, ORDERED, table, facts=True))
+    tables = [of_facts(ORDERED, case.facts[at::batches]) for at in range(batches)]
+    facts = tuple(part for table in tables for part in write(store, ORDERED, table, facts=True))
     return ResolveTask(ORDERED, facts, trace_of(store, case), keys, case.lower, case.upper, case.horizon, "out")
 
 
@@ -133,7 +133,7 @@ def test_what_cancels_in_the_trace_counts_for_nothing(case: Said, settled: int) 
     trace = merge_range(store, merge).parts
     found = as_updates(ORDERED, updates_from(store, replace(task, trace=trace), tally))
     assert found == by_the_model(case.known, case.new)
-    event(f"set apart: {any(part.cancels for part in trace)}")
+    event(f"separated: {any(part.cancels for part in trace)}")
 
 
 @laws
@@ -152,7 +152,7 @@ def test_what_is_wide_resolves_a_few_keys_at_a_time(case: Said, batches: int, mo
 
 @laws
 @given(said(), st.lists(keys(ORDERED, 2), max_size=2, unique=True))
-def test_key_ranges_resolve_apart(case: Said, cuts: list[Row]) -> None:
+def test_key_ranges_resolve_separately(case: Said, cuts: list[Row]) -> None:
     store = MemoryStore()
     found: list[Update] = []
     for lower, upper in pairwise([None, *sorted(cuts), None]):  # type: ignore[type-var]
@@ -168,13 +168,13 @@ def fact(key: int, word: str | None, time: int, event_time: int | None = None, r
 def resolve(facts: list[Fact], trace: list[Update], **bounds: int) -> list[Update]:
     store = MemoryStore()
     asked = {"lower": 10, "upper": 20, "horizon": 10} | bounds
-    told = write(store, KEYED, of_facts(KEYED, facts), facts=True)
-    held = write(store, KEYED, of_updates(KEYED, trace))
-    answer = resolve_range(store, ResolveTask(KEYED, told, held, KeyRange(), prefix="out", **asked))
+    fact_parts = write(store, KEYED, of_facts(KEYED, facts), facts=True)
+    trace_parts = write(store, KEYED, of_updates(KEYED, trace))
+    answer = resolve_range(store, ResolveTask(KEYED, fact_parts, trace_parts, KeyRange(), prefix="out", **asked))
     return as_updates(KEYED, read(store, answer.parts))
 
 
-def test_a_fact_replaces_what_the_trace_held_and_an_unchanged_one_writes_nothing() -> None:
+def test_a_fact_replaces_the_value_of_the_trace_and_an_unchanged_one_writes_nothing() -> None:
     trace = [Update((key,), ("old", 0.5), 3, 3, 1) for key in range(5)]
     assert resolve([fact(1, "new", 12), fact(2, "old", 12), fact(3, None, 12), fact(7, None, 12)], trace) == [
         Update((1,), ("new", 0.5), 12, 12, 1),
@@ -183,8 +183,8 @@ def test_a_fact_replaces_what_the_trace_held_and_an_unchanged_one_writes_nothing
     ]
 
 
-def test_history_moved_up_to_the_horizon_is_what_was_held_before() -> None:
-    """`since` at the horizon: the value held before it now stands at the horizon itself."""
+def test_history_moved_up_to_the_horizon_is_the_value_before_it() -> None:
+    """`since` at the horizon: the value before it is now at the horizon itself."""
     moved = [Update((1,), ("old", 0.5), 10, 10, 1)]
     assert resolve([fact(1, "new", 12, 11)], moved) == [
         Update((1,), ("new", 0.5), 12, 11, 1),
@@ -211,15 +211,15 @@ def test_history_half_moved_up_is_not_mistaken_for_damage() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "said"),
+    ("stored", "said"),
     [
         ([("a", 1), ("b", 1)], r"key \(1,\) not one value before its facts, but multiplicities \[1, 1\]"),
         ([("a", 2)], r"multiplicities \[2\]"),
         ([("a", -1)], r"multiplicities \[-1\]"),
     ],
 )
-def test_a_trace_that_holds_anything_but_one_value_is_corruption(held: list[tuple[str, int]], said: str) -> None:
-    trace = [Update((1,), (word, 0.5), 3, 3, diff) for word, diff in held]
+def test_a_trace_that_holds_anything_but_one_value_is_corruption(stored: list[tuple[str, int]], said: str) -> None:
+    trace = [Update((1,), (word, 0.5), 3, 3, diff) for word, diff in stored]
     with pytest.raises(Corruption, match=said):
         resolve([fact(1, "new", 12)], trace)
 
@@ -233,15 +233,17 @@ def test_only_row_groups_that_can_hold_a_touched_key_are_read() -> None:
     store = MemoryStore()
     words = [f"{n * 7919 % 100_003:040d}" for n in range(60_000)]
     trace = [Update((n * 10,), (word, 0.5), 3, 3, 1) for n, word in enumerate(words)]
-    held = write(store, KEYED, of_updates(KEYED, trace), group_rows=500, part_rows=10_000)
-    # Three keys that are held and one that lies between held ones.
-    told = write(store, KEYED, of_facts(KEYED, [fact(k, "new", 12) for k in (50, 70, 300_005, 599_990)]), facts=True)
-    task = ResolveTask(KEYED, told, held, KeyRange(), 10, 20, 10, "out")
+    trace_parts = write(store, KEYED, of_updates(KEYED, trace), group_rows=500, part_rows=10_000)
+    # Three keys of the trace and one that is between keys of the trace.
+    fact_parts = write(
+        store, KEYED, of_facts(KEYED, [fact(k, "new", 12) for k in (50, 70, 300_005, 599_990)]), facts=True
+    )
+    task = ResolveTask(KEYED, fact_parts, trace_parts, KeyRange(), 10, 20, 10, "out")
     answer = resolve_range(store, task)
     assert sum(part.rows for part in answer.parts) == 7
     # The tail of a file that holds its footer is read at once.
     per_file = 64 * 1024
-    assert answer.bytes_read < 4 * per_file + sum(part.file.bytes for part in held) / 20
+    assert answer.bytes_read < 4 * per_file + sum(part.file.bytes for part in trace_parts) / 20
 
 
 def test_what_happened_after_the_fact_that_follows_is_not_looked_at() -> None:
@@ -258,19 +260,19 @@ def test_what_happened_after_the_fact_that_follows_is_not_looked_at() -> None:
 
 def test_a_key_with_more_facts_than_memory_is_resolved_whole() -> None:
     store = MemoryStore()
-    told = [fact(1, f"{n}", 10 + n // 100, row=n) for n in range(1000)] + [fact(2, "x", 11)]
-    parts = write(store, KEYED, of_facts(KEYED, told), facts=True, group_rows=7, part_rows=70)
+    facts = [fact(1, f"{n}", 10 + n // 100, row=n) for n in range(1000)] + [fact(2, "x", 11)]
+    parts = write(store, KEYED, of_facts(KEYED, facts), facts=True, group_rows=7, part_rows=70)
     task = ResolveTask(KEYED, parts, (), KeyRange(), 10, 20, 10, "out")
     found = as_updates(KEYED, updates_from(store, task, Tally(), buffered_rows=20))
-    assert found == by_the_model([], told)
+    assert found == by_the_model([], facts)
     assert sum(u.diff for u in found if u.key == (1,)) == 1
 
 
 def test_key_only_collections_resolve_too() -> None:
     of = replace(KEYED, value=())
     store = MemoryStore()
-    told = [Fact((k,), v, 12, 12, (None, "f", k)) for k, v in ((1, ()), (2, None), (3, ()))]
-    parts = write(store, of, of_facts(of, told), facts=True)
-    held = write(store, of, of_updates(of, [Update((k,), (), 3, 3, 1) for k in (2, 3)]))
-    (found,) = updates_from(store, ResolveTask(of, parts, held, KeyRange(), 10, 20, 10, ""), Tally())
+    facts = [Fact((k,), v, 12, 12, (None, "f", k)) for k, v in ((1, ()), (2, None), (3, ()))]
+    parts = write(store, of, of_facts(of, facts), facts=True)
+    trace_parts = write(store, of, of_updates(of, [Update((k,), (), 3, 3, 1) for k in (2, 3)]))
+    (found,) = updates_from(store, ResolveTask(of, parts, trace_parts, KeyRange(), 10, 20, 10, ""), Tally())
     assert rows(found) == [(1, 12, 12, 1), (2, 12, 12, -1)]

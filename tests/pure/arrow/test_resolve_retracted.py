@@ -61,7 +61,7 @@ def sources(draw: st.DrawFn, *, keys: int = 3) -> list[Said]:
     return draw(st.permutations(lines))
 
 
-def held(base: dict[int, str], lines: list[Said], time: int, event_time: int) -> Points:
+def expected_at(base: dict[int, str], lines: list[Said], time: int, event_time: int) -> Points:
     """What the keys hold at a point: each the word of the last of its places of which more is said than taken back."""
     said: dict[tuple[int, int, int, str | None], int] = {}
     for line in lines:
@@ -93,17 +93,17 @@ def parts_of(store: MemoryStore, lines: list[Said], batches: int) -> tuple[Part,
         some, size = sorted(lines, key=lambda line: (line.time, line.event_time)), -(-len(lines) // batches) or 1
         slices = [some[start : start + size] for start in range(0, len(some), size)]
     for batch, sign in product(slices, (+1, -1)):
-        told = [line.fact for line in batch if line.diff == sign]
-        written += write(store, KEYED, of_facts(KEYED, told), facts=True, taken_back=sign < 0)
+        facts = [line.fact for line in batch if line.diff == sign]
+        written += write(store, KEYED, of_facts(KEYED, facts), facts=True, taken_back=sign < 0)
     return tuple(written)
 
 
 def task_of(
     store: MemoryStore, lines: list[Said], trace: list[Update], lower: int, upper: int, batches: int = 1
 ) -> ResolveTask:
-    held_parts = write(store, KEYED, of_updates(KEYED, trace))
+    trace_parts = write(store, KEYED, of_updates(KEYED, trace))
     facts = parts_of(store, lines, batches)
-    return ResolveTask(KEYED, facts, held_parts, KeyRange(), lower, upper, FIRST - 1, "out")
+    return ResolveTask(KEYED, facts, trace_parts, KeyRange(), lower, upper, FIRST - 1, "out")
 
 
 def drained(
@@ -122,14 +122,14 @@ bases = st.dictionaries(st.integers(1, 3), st.sampled_from(["a", "old"]))
 def test_drains_write_the_history_of_what_is_said_at_every_time(
     lines: list[Said], cuts: list[int], base: dict[int, str], batches: int, buffered: int
 ) -> None:
-    """Whatever is drained with what, and in however many parts it lies: at every (time, event time) the sum of what
+    """Whatever is drained with what, and in however many parts it is: at every (time, event time) the sum of what
     was written is what the source says."""
     trace = [Update((key,), (word, 0.5), 0, 0, 1) for key, word in sorted(base.items())]
     bounds = [0, *sorted(cuts), LAST + 1]
     for lower, upper in pairwise(bounds):
         trace += drained(lines, trace, lower, upper, batches, buffered)
     for time, event_time in product(range(LAST + 1), range(LAST + 1)):
-        assert summed(trace, time, event_time) == held(base, lines, time, event_time)
+        assert summed(trace, time, event_time) == expected_at(base, lines, time, event_time)
     times = {line.key: {other.time for other in lines if other.key == line.key} for line in lines}
     event(f"taken back: {any(line.diff < 0 for line in lines)}")
     event(f"learned at several times: {any(len(some) > 1 for some in times.values())}")
@@ -146,7 +146,7 @@ def test_what_is_wide_is_taken_back_a_few_keys_at_a_time(lines: list[Said], most
         first = drained(lines, [], 0, LAST, 2, 2**18)
         second = drained(lines, first, LAST, LAST + 1, 2, 2**18)
     for time, event_time in product(range(LAST + 1), range(LAST + 1)):
-        assert summed(first + second, time, event_time) == held({}, lines, time, event_time)
+        assert summed(first + second, time, event_time) == expected_at({}, lines, time, event_time)
 
 
 def test_a_withdrawn_file_brings_back_what_it_hid() -> None:
@@ -160,7 +160,7 @@ def test_a_withdrawn_file_brings_back_what_it_hid() -> None:
     ]
 
 
-def test_the_oldest_fact_taken_back_brings_back_what_the_trace_held() -> None:
+def test_the_oldest_fact_taken_back_brings_back_the_value_of_the_trace() -> None:
     base = [Update((1,), ("old", 0.5), 0, 1, 1)]
     lines = [Said(3, 1, 2, 0, "new", 1), Said(7, 1, 2, 0, "new", -1)]
     trace = base + drained(lines, base, 0, 6, 1, 2**18)
@@ -168,7 +168,7 @@ def test_the_oldest_fact_taken_back_brings_back_what_the_trace_held() -> None:
     assert summed(trace + drained(lines, trace, 6, 9, 1, 2**18), 8, 5) == {(1, "old"): 1}
 
 
-def test_what_was_held_is_looked_up_where_known_facts_lie_among_new_ones() -> None:
+def test_the_value_before_is_looked_up_where_known_facts_are_among_new_ones() -> None:
     """One part holds the fact that is taken back, which was drained, and new ones: it comes before its retraction."""
     base = [Update((1,), ("old", 0.5), 0, 1, 1)]
     lines = [Said(3, 1, 2, 0, "new", 1), Said(3, 3, 2, 0, "x", 1), Said(7, 2, 2, 0, "y", 1)]
@@ -179,7 +179,7 @@ def test_what_was_held_is_looked_up_where_known_facts_lie_among_new_ones() -> No
 
 @pytest.mark.parametrize("beside", [[], [Said(9, 2, 4, 0, "Z", -1)]], ids=["alone", "beside a new one"])
 def test_what_was_taken_back_before_is_not_what_follows_on_a_new_fact(beside: list[Said]) -> None:
-    """B is said no more, so A is followed by C, which lies in a part that begins after B happened."""
+    """B is said no more, so A is followed by C, which is in a part that begins after B happened."""
     said = [Said(3, 1, 5, 0, "B", 1), Said(3, 2, 4, 0, "Z", 1)]
     parts = [said, [Said(3, 1, 7, 0, "C", 1)], [Said(6, 1, 5, 0, "B", -1), *beside], [Said(9, 1, 3, 0, "A", 1)]]
     store = MemoryStore()
@@ -189,8 +189,8 @@ def test_what_was_taken_back_before_is_not_what_follows_on_a_new_fact(beside: li
     ]
     lines = sorted((line for part in parts for line in part), key=lambda line: line.time)
     trace = drained(lines, [], 0, 9, 1, 2**18)
-    held_parts, facts = write(store, KEYED, of_updates(KEYED, trace)), tuple(part for some in written for part in some)
-    task = ResolveTask(KEYED, facts, held_parts, KeyRange(), 9, 10, FIRST - 1, "out")
+    trace_parts, facts = write(store, KEYED, of_updates(KEYED, trace)), tuple(part for some in written for part in some)
+    task = ResolveTask(KEYED, facts, trace_parts, KeyRange(), 9, 10, FIRST - 1, "out")
     updates = as_updates(KEYED, updates_from(store, task, Tally()))
     assert [update for update in updates if update.key == (1,)] == [
         Update((1,), ("A", 0.5), 9, 3, 1),
@@ -224,16 +224,16 @@ def test_a_part_that_takes_back_some_of_its_facts_is_corruption() -> None:
         list(updates_from(store, wrong, Tally()))
 
 
-def test_many_facts_of_a_key_are_taken_back_and_said_anew_whole() -> None:
+def test_many_facts_of_a_key_are_taken_back_and_said_again_whole() -> None:
     """A corrected file of one hot key, with fewer rows in memory than it has."""
     first = [Said(3, 1, 2 + n, 0, f"{n}", 1) for n in range(300)]
     corrected = [replace(line, time=2000, diff=-1) for line in first[150:]]
-    anew = [replace(line, time=2000, word=f"new {line.word}") for line in first[270:]]
-    lines = [*first, *corrected, *anew]
+    restated = [replace(line, time=2000, word=f"new {line.word}") for line in first[270:]]
+    lines = [*first, *corrected, *restated]
     store = MemoryStore()
     trace = as_updates(KEYED, updates_from(store, task_of(store, lines, [], 0, 2000), Tally(), buffered_rows=50))
     task = task_of(store, lines, trace, 2000, 2001, 2)
     trace += as_updates(KEYED, updates_from(store, task, Tally(), buffered_rows=50))
     for event_time in (151, 152, 200, 271, 272, 301):
-        assert summed(trace, 2000, event_time) == held({}, lines, 2000, event_time)
-        assert summed(trace, 1999, event_time) == held({}, lines, 1999, event_time)
+        assert summed(trace, 2000, event_time) == expected_at({}, lines, 2000, event_time)
+        assert summed(trace, 1999, event_time) == expected_at({}, lines, 1999, event_time)

@@ -25,12 +25,12 @@ from tidemark.model.window.happened import Happened
 from tidemark.model.window.kinds import Session
 from tidemark.model.window.windows import Windows
 
-TOLD = (
+COMPUTED = (
     *(one for one in AGGREGATES if not one.kept),
     *(AggregateColumn(f"first_{name}", Function.FIRST, name, of) for name, (of, _, _) in COLUMNS.items()),
     *(AggregateColumn(f"last_{name}", Function.LAST, name, of) for name, (of, _, _) in COLUMNS.items()),
 )
-IN_PARTS = tuple(one for one in TOLD if one.function is not Function.COUNT_DISTINCT)
+IN_PARTS = tuple(one for one in COMPUTED if one.function is not Function.COUNT_DISTINCT)
 SCHEMA = pa.schema(
     [
         ("kind", pa.int64()),
@@ -59,18 +59,18 @@ def same(value: Any) -> Any:
     return bits(plain(value)) if isinstance(value, float) else value
 
 
-def told(rows: Rows, by: tuple[str, ...], kind: Session) -> list[tuple[Any, ...]]:
+def kernel(rows: Rows, by: tuple[str, ...], kind: Session) -> list[tuple[Any, ...]]:
     """The sessions in the order they come in."""
     table = pa.Table.from_pylist(rows, SCHEMA)
     keys = keys_in(table, by)
-    found = sessions_of(table, keys.numbers, table.column("at").to_numpy(), kind, TOLD)
+    found = sessions_of(table, keys.numbers, table.column("at").to_numpy(), kind, COMPUTED)
     of = keys.values.take(found.column(GROUP)).to_pylist() if by else [{}] * found.num_rows
-    columns = [found.column(name).to_pylist() for name in (START, END, *(one.name for one in TOLD))]
+    columns = [found.column(name).to_pylist() for name in (START, END, *(one.name for one in COMPUTED))]
     return [(*key.values(), *map(same, values)) for key, *values in zip(of, *columns, strict=True)]
 
 
 def law(rows: Rows, by: tuple[str, ...], kind: Session) -> list[tuple[Any, ...]]:
-    windows = Windows(by, "at", kind, tuple(Aggregate(one.name, one.function, one.of or "") for one in TOLD))
+    windows = Windows(by, "at", kind, tuple(Aggregate(one.name, one.function, one.of or "") for one in COMPUTED))
     happened = [
         Happened(tuple(row[name] for name in by), (number, *row.items()), row["at"], 0)
         for number, row in enumerate(rows)
@@ -82,20 +82,20 @@ def law(rows: Rows, by: tuple[str, ...], kind: Session) -> list[tuple[Any, ...]]
 
 @given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS)
 def test_sessions_come_in_order_and_are_what_the_law_says(rows: Rows, by: tuple[str, ...], kind: Session) -> None:
-    assert told(rows, by, kind) == law(rows, by, kind)
+    assert kernel(rows, by, kind) == law(rows, by, kind)
 
 
 @given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS, st.integers(1, 4))
-def test_sessions_of_rows_in_order_are_told_as_they_come(
+def test_sessions_of_rows_in_order_are_emitted_as_they_come(
     rows: Rows, by: tuple[str, ...], kind: Session, of_a_batch: int
 ) -> None:
     ordered = sorted(rows, key=lambda row: (*(row[name] for name in by), row["at"]))
     batches = pa.Table.from_pylist(ordered, SCHEMA).to_batches(max_chunksize=of_a_batch)
-    for asked in (TOLD, IN_PARTS):
+    for asked in (COMPUTED, IN_PARTS):
         names = [*by, START, END, *(one.name for one in asked)]
         found = [row for some in sessions_in_order(batches, by, "at", kind, asked) for row in some.to_pylist()]
-        at = [(*by, START, END, *(one.name for one in TOLD)).index(name) for name in names]
-        wanted = [tuple(row[one] for one in at) for row in told(ordered, by, kind)]
+        at = [(*by, START, END, *(one.name for one in COMPUTED)).index(name) for name in names]
+        wanted = [tuple(row[one] for one in at) for row in kernel(ordered, by, kind)]
         assert [tuple(same(row[name]) for name in names) for row in found] == wanted
 
 
@@ -112,7 +112,7 @@ def test_the_first_and_last_are_of_instants_that_have_values() -> None:
         assert list(zip(found.column("a").to_pylist(), found.column("z").to_pylist(), strict=True)) == values
 
 
-def test_what_does_not_fit_is_not_told() -> None:
+def test_what_does_not_fit_is_refused() -> None:
     rows = pa.table({"x": [1]})
     at, beyond = (pa.array([instant]).to_numpy() for instant in (FAR, FAR + 1))
     with pytest.raises(Overflowed, match="beyond 64 bits"):
@@ -122,7 +122,7 @@ def test_what_does_not_fit_is_not_told() -> None:
     assert sessions_of(rows, at * 0, at, Session(FAR), ()).column(END).to_pylist() == [2 * FAR]
 
 
-MERGED = tuple(one for one in TOLD if can_be_merged(Session(1), (one,)))
+MERGED = tuple(one for one in COMPUTED if can_be_merged(Session(1), (one,)))
 
 
 @given(ROWS, st.data(), st.sampled_from([(), ("shop", "kind")]), KINDS)
@@ -148,7 +148,7 @@ def test_what_depends_on_the_rows_of_a_session_is_not_put_together() -> None:
     assert {one.function for one in MERGED} == {Function.COUNT, Function.SUM, Function.MIN, Function.MAX}
     assert can_be_merged(Session(3), MERGED)
     assert not can_be_merged(Session(3, max_length=9), MERGED)
-    sums = {one.name for one in TOLD if one.function is Function.SUM} - {one.name for one in MERGED}
+    sums = {one.name for one in COMPUTED if one.function is Function.SUM} - {one.name for one in MERGED}
     assert sums == {"sum_float"}
 
 

@@ -59,9 +59,9 @@ Row = tuple[Any, ...]
 def law(rows: list[Row], kind: Sliding, aggregates: Asked) -> list[Row]:
     happened = [Happened((row[0] or "",), (place, row[2:]), row[1], 0) for place, row in enumerate(rows)]
     found = []
-    for (key, window), held in contents(Rule(kind, clamp_start_at_zero=kind.clamp_start_at_zero), happened).items():
+    for (key, window), inside in contents(Rule(kind, clamp_start_at_zero=kind.clamp_start_at_zero), happened).items():
         asked = [Aggregate(one.name, one.function, one.of or "", at=one.at) for one in aggregates]
-        values = evaluate(asked, held, lambda one, value: value[1][PLACES[one.of]], lambda *_: True)
+        values = evaluate(asked, inside, lambda one, value: value[1][PLACES[one.of]], lambda *_: True)
         found.append((key[0] or None, *window, *values))
     return sorted(found, key=lambda row: (row[0] or "", row[1]))
 

@@ -54,11 +54,11 @@ def slid(cells: list[Cell], slide: Slide, each: int = 10_000, schema: pa.Schema 
 
 
 def check(cells: list[Cell], size: int, rows: list[Cell], clamp: bool = False) -> None:
-    """The windows are those of the brute force, each once, and hold what their cells come to."""
-    check_held(brute(cells, size, clamp), size, rows)
+    """The windows are those of the brute force, each once, and hold what their cells add up to."""
+    check_windows(brute(cells, size, clamp), size, rows)
 
 
-def check_held(wanted: dict[tuple[str, int], list[Cell]], size: int, rows: list[Cell]) -> None:
+def check_windows(wanted: dict[tuple[str, int], list[Cell]], size: int, rows: list[Cell]) -> None:
     assert sorted((row["key"], row[START]) for row in rows) == sorted(wanted)
     for row in rows:
         inside = wanted[row["key"], row[START]]
@@ -134,19 +134,19 @@ def test_windows_may_come_in_order(cells: list[Cell], size: int, chunks: bool, e
 
 
 def test_what_waits_to_be_in_order_is_what_a_window_reaches() -> None:
-    """Of a key of many rows windows are told soon after the cells they are of."""
+    """Of a key of many rows windows are emitted soon after the cells they are of."""
     count, size = 5_000, 50
-    told = ahead = 0
+    emitted = ahead = 0
 
     def stream() -> Iterator[pa.RecordBatch]:
         nonlocal ahead
         for first in range(0, count, 100):
-            ahead = max(ahead, first - told)
+            ahead = max(ahead, first - emitted)
             yield integers(list(range(first, first + 100)))
 
     for some in sliding_in_order(stream(), Slide((), size, ())):
-        told += some.num_rows
-    assert told == count + size
+        emitted += some.num_rows
+    assert emitted == count + size
     assert ahead < 500
 
 
@@ -168,10 +168,10 @@ def test_bands_of_starts_tell_windows_of_cells_of_their_own(
     bounds, width = tuple(sorted(some)), size + 3 if chunks else None
     banded = [{**cell, BAND: band} for band in range(len(bounds) + 1) for cell in cells if draw.random() < 0.7]
     wanted = {
-        (key, start): held
+        (key, start): inside
         for band in range(len(bounds) + 1)
         if (mine := [cell for cell in banded if cell[BAND] == band])
-        for (key, start), held in brute(mine, size, clamp).items()
+        for (key, start), inside in brute(mine, size, clamp).items()
         if bisect_right(bounds, start) == band
     }
     columns = [SCHEMA.field("key"), (BAND, pa.int64()), *(SCHEMA.field(at) for at in range(1, len(SCHEMA)))]
@@ -183,7 +183,7 @@ def test_bands_of_starts_tell_windows_of_cells_of_their_own(
             for chunk in range((cell[AT] - size) // width, (cell[AT] + 1) // width + 1)
         ]
     slide = Slide(("key",), size, ASKED, clamp, width, bounds)
-    check_held(wanted, size, slid(banded, slide, each, pa.schema(columns)))
+    check_windows(wanted, size, slid(banded, slide, each, pa.schema(columns)))
 
 
 def integers(ats: list[int], **columns: list[Any]) -> pa.RecordBatch:
@@ -201,7 +201,7 @@ def test_a_late_row_between_two_makes_the_windows_of_its_own() -> None:
     assert starts_of([5, 6], 0) == [5, 6]
 
 
-def test_instants_and_sizes_may_be_far_apart() -> None:
+def test_distances_and_sizes_may_be_great() -> None:
     far = 2**61
     assert starts_of([-far, far], far - 1) == [-far - far + 1, 1]
     many = pa.record_batch({"key": pa.array(range(40)), AT: pa.array([7] * 40, pa.int64())})
@@ -213,7 +213,7 @@ def test_instants_and_sizes_may_be_far_apart() -> None:
         Slide((), -1, ())
 
 
-def test_what_is_carried_is_what_windows_reach_and_what_grows_is_told_in_small_batches() -> None:
+def test_what_is_carried_is_what_windows_reach_and_what_grows_is_emitted_in_small_batches() -> None:
     """A group of many cells comes in small blocks: none holds more than a few windows of it."""
     count, size = 20_000, 50
     cells = pa.record_batch({AT: pa.array(np.arange(count)), "text": pa.array(["x" * 100] * count)})
@@ -238,7 +238,7 @@ def test_what_is_carried_is_what_windows_reach_and_what_grows_is_told_in_small_b
     assert most < 1_000_000 < cells.nbytes
 
 
-def test_of_many_rows_at_few_instants_little_is_held() -> None:
+def test_of_many_rows_at_few_instants_little_is_in_memory() -> None:
     """A window of days holds all flights of these days, and yet no more than a row for each instant of a batch."""
     asked = (*ASKED, AggregateColumn("sum", Function.SUM, "x", ColumnType.FLOAT))
     days, each = 60, 5_000

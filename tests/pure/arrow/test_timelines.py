@@ -109,12 +109,12 @@ WIDER: list[tuple[Any, Any, Any, tuple[int, int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("held", "asked", "values", "expected"), WIDER)
+@pytest.mark.parametrize(("stored", "asked", "values", "expected"), WIDER)
 def test_bounds_of_row_groups_are_of_the_type_that_is_asked_for(
-    held: Any, asked: Any, values: list[Any], expected: tuple[int, int]
+    stored: Any, asked: Any, values: list[Any], expected: tuple[int, int]
 ):
     store = MemoryStore()
-    old, new = (replace(SMALL, value=(Column("x", of, 2),)) for of in (held, asked))
+    old, new = (replace(SMALL, value=(Column("x", of, 2),)) for of in (stored, asked))
     (part,) = write(store, old, of_updates(old, [Update((n,), (value,), n, n, 1) for n, value in enumerate(values)]))
     with OpenedPart(store, part) as opened:
         assert chunk_bounds(opened, updates_schema(new).field("x")) == [Bounds(*expected, 1)]
@@ -165,7 +165,7 @@ def test_an_entry_that_is_none_is_corruption(text: bytes):
         footer.decoded({footer.ENTRY: text}, 2, "p.parquet")
 
 
-def lying(store: MemoryStore, **record: int | None) -> Part:
+def misrecorded(store: MemoryStore, **record: int | None) -> Part:
     """A part of three row groups, its timeline at 0, 10, … 70, whose record says otherwise."""
     (part,) = write(store, AT, of_updates(AT, [Update((n,), (n * 10, "w"), n, n, 1) for n in range(8)]))
     return replace(part, timelines=(replace(part.timelines[0], **record),))  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ def lying(store: MemoryStore, **record: int | None) -> Part:
 @pytest.mark.parametrize("record", [{"last": 69}, {"first": 1}, {"first": None, "last": None, "nulls": 8}])
 def test_bounds_that_are_too_narrow_are_found_by_a_read_that_meets_the_row(record: dict[str, int | None]):
     store = MemoryStore()
-    part = lying(store, **record)
+    part = misrecorded(store, **record)
     with pytest.raises(
         Corruption, match=rf"{part.file.key} holds timeline at at .* in row groups \d to \d, recorded were"
     ):
@@ -204,7 +204,7 @@ def inspected(store: MemoryStore, part: Part) -> tuple[str, ...]:
 )
 def test_who_reads_every_row_counts_the_bounds_again(record: dict[str, int | None], found: tuple[str, ...]):
     store = MemoryStore()
-    assert inspected(store, lying(store, **record)) == found
+    assert inspected(store, misrecorded(store, **record)) == found
 
 
 def test_an_entry_that_says_otherwise_than_the_rows_is_found_by_its_row_group(monkeypatch: pytest.MonkeyPatch):
@@ -212,11 +212,11 @@ def test_an_entry_that_says_otherwise_than_the_rows_is_found_by_its_row_group(mo
     of = replace(AT, timelines=("at",))
     some = of_updates(of, [Update((n,), (-n, None if n == 4 else "w"), n, n, 1) for n in range(8)])
 
-    def lie(chunks: Sequence[TimelineChunks]) -> dict[str, str]:
+    def encoded_wrongly(chunks: Sequence[TimelineChunks]) -> dict[str, str]:
         present = {3: (None, Present(-5, -4, 2), None)}
         return true([replace(chunks[0], ascends=(False, True, False), present=present)])
 
-    monkeypatch.setattr(footer, "encoded", lie)
+    monkeypatch.setattr(footer, "encoded", encoded_wrongly)
     (part,) = write(store, of, some)
     assert inspected(store, part) == (
         "row group 1 is recorded to ascend by timeline at, and does not",
@@ -235,6 +235,6 @@ def test_an_entry_that_says_otherwise_than_the_rows_is_found_by_its_row_group(mo
 
 def test_statistics_that_are_too_narrow_are_found_by_their_row_group(monkeypatch: pytest.MonkeyPatch):
     store = MemoryStore()
-    part = lying(store)
+    part = misrecorded(store)
     monkeypatch.setattr(recount, "chunk_bounds", lambda *_: [Bounds(0, 20, 0), Bounds(30, 49, 0), None])
     assert inspected(store, part) == ("row group 1 has statistics of timeline at of 30 to 49, the rows have 30 to 50",)

@@ -1,6 +1,6 @@
-"""Parts that a read answers with as they are, and the merge of all others, come to the answer of the merge of all.
+"""Parts that a read answers with as they are, and the merge of all others, give the answer of the merge of all.
 
-What Spark's reader makes of such a part is done here by Arrow: the rows within the bounds, told as they stand.
+What Spark's reader makes of such a part is done here by Arrow: the rows within the bounds, shown as they are stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from support.relanded import relanded
 from tests.pure.arrow.samples import KEYED, SMALL, laws, of_facts, of_updates, rows, values, write
-from tests.pure.arrow.test_read import ADDED, frontiers, told, unsealed
+from tests.pure.arrow.test_read import ADDED, fact_cases, frontiers, unsealed
 from tests.pure.arrow.test_resolve import by_the_model
 from tests.support.reading import as_of, changes
 from tidemark.arrow.kernels.merge import merge_range
@@ -67,8 +67,8 @@ def split_answer(
     else:
         tasks = read_tasks(request, parts, target_rows=8, but=but)
     for task in tasks:
-        held = rows_as_of(store, task, columns) if net is None else changes_of(store, task, net=net, columns=columns)
-        found += [row for batch in held for row in rows(batch)]
+        batches = rows_as_of(store, task, columns) if net is None else changes_of(store, task, net=net, columns=columns)
+        found += [row for batch in batches for row in rows(batch)]
     return sorted(found, key=repr), count
 
 
@@ -84,8 +84,8 @@ def _as_it_is(
     if net is False:
         arrays += [batch.column(TIME), batch.column(TIME), batch.column(EVENT_TIME)]
     arrays.append(batch.column(DIFF))
-    told = pa.RecordBatch.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
-    return rows(told.filter(pa.array(inside)))
+    answer = pa.RecordBatch.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
+    return rows(answer.filter(pa.array(inside)))
 
 
 RANGES = (KeyRange((1,), (2,)), KeyRange((3,), (5,)), KeyRange((8,), None))
@@ -133,20 +133,24 @@ def test_updates(some: list[Update], at: list[int], time: int, after: int, event
     since, cut, upper, seal = at
     store = MemoryStore()
     bounds = [(0, cut, since), (cut, upper, 0)]
-    held = [trace(store, SMALL, Description(lower, middle, s), some) for lower, middle, s in bounds if lower < middle]
+    trace_batches = [
+        trace(store, SMALL, Description(lower, middle, s), some) for lower, middle, s in bounds if lower < middle
+    ]
     rest = [of_updates(SMALL, [u for u in some if u.time >= upper][n::2]) for n in (0, 1)]
     waiting = [write(store, SMALL, few, part_rows=2, group_rows=1, records_consolidated=True) for few in rest]
     # Either two ingests, or the files of one, in tasks of their own.
     if one_ingest:
         waiting = [tuple(part for parts in waiting for part in parts)]
     batches = [unsealed(store, f"u{n}", n, parts) for n, parts in enumerate(waiting) if parts]
-    state = Arrangement(SMALL, complete_below=seal, seal=seal, since=since, trace=tuple(held), unsealed=tuple(batches))
+    state = Arrangement(
+        SMALL, complete_below=seal, seal=seal, since=since, trace=tuple(trace_batches), unsealed=tuple(batches)
+    )
     time, after = (min(max(one, since), seal - 1) for one in (time, after))
     event("some as they are" if checked(store, state, time, max(event_time, since), after) else "all merged")
 
 
 @laws
-@given(told(9), *(st.integers(0, 10) for _ in range(3)))
+@given(fact_cases(9), *(st.integers(0, 10) for _ in range(3)))
 def test_facts(case: tuple[list[Fact], list[int]], time: int, event_time: int, after: int) -> None:
     facts, (since, upper, seal) = case
     of = relanded(KEYED, late=Late("reemit"))
@@ -156,8 +160,10 @@ def test_facts(case: tuple[list[Fact], list[int]], time: int, event_time: int, a
     batches = [unsealed(store, f"u{n}", n, parts) for n, parts in enumerate(waiting) if parts]
     horizon = min([since, *(batch.first_event_time for batch in batches if batch.last_time >= upper)])
     bounds = [(0, upper // 2), (upper // 2, upper)]
-    held = [trace(store, of, Description(lo, up, horizon), everything) for lo, up in bounds if lo < up]
-    state = Arrangement(of, complete_below=seal, seal=seal, since=since, trace=tuple(held), unsealed=tuple(batches))
+    trace_batches = [trace(store, of, Description(lo, up, horizon), everything) for lo, up in bounds if lo < up]
+    state = Arrangement(
+        of, complete_below=seal, seal=seal, since=since, trace=tuple(trace_batches), unsealed=tuple(batches)
+    )
     time, after = (min(max(one, since), seal - 1) for one in (time, after))
     event("some as they are" if checked(store, state, time, max(event_time, since), after) else "all merged")
 
@@ -171,12 +177,12 @@ def loaded(
     other = ("b", *value[1:])
     first = [Update((key,), value, 3, 3, 1) for key in range(upto)]
     later = [Update((key,), some, 12, 12, diff) for key in changed for some, diff in ((value, -1), (other, 1))]
-    held = []
+    trace_batches = []
     for lower, some in ((0, first), (10, later)):
         if parts := write(store, of, of_updates(of, some)):
             description = Description(lower, lower + 10, since)
-            held.append(TraceBatch(f"t{lower}", description, 0, len(some), 0, 0, parts, len(parts)))
-    return store, Arrangement(of, complete_below=20, seal=20, since=since, trace=tuple(held))
+            trace_batches.append(TraceBatch(f"t{lower}", description, 0, len(some), 0, 0, parts, len(parts)))
+    return store, Arrangement(of, complete_below=20, seal=20, since=since, trace=tuple(trace_batches))
 
 
 @pytest.mark.parametrize("of", [SMALL, KEYED], ids=["additive", "keyed"])
@@ -192,7 +198,7 @@ def test_keys_that_came_in_order_leave_whole_parts_alone(of: Collection) -> None
     assert split_answer(store, plan_as_of(state), net=None)[1] == 0, "its one part spans all keys"
 
 
-def test_what_is_held_is_read_as_it_is_once_what_cancels_is_apart() -> None:
+def test_current_rows_are_read_as_they_are_once_what_cancels_is_separate() -> None:
     """Of three values a key had two; the second came back. Before the merge each key has a retraction."""
     store = MemoryStore()
     some = [
@@ -206,13 +212,13 @@ def test_what_is_held_is_read_as_it_is_once_what_cancels_is_apart() -> None:
     assert isinstance(before.parts, tuple)
     asked = MergeTask(KEYED, before.parts, KeyRange(), 0, 20, CompactionFunction(0), "out", separate_upto=20)
     parts = merge_range(store, asked).parts
-    after = replace(state, trace=(replace(before, id="apart", parts=parts, part_count=len(parts)),))
+    after = replace(state, trace=(replace(before, id="separated", parts=parts, part_count=len(parts)),))
     found, plain = split_answer(store, plan_as_of(after), net=None)
     assert (found, plain) == (sorted(rows(as_of(store, state)), key=repr), 20)
     assert checked(store, after, 4, 4, 2) == 20, "but for the past"
 
 
-def test_a_key_in_two_parts_of_a_batch_is_told_as_it_is_and_summed_up() -> None:
+def test_a_key_in_two_parts_of_a_batch_is_read_as_it_is_and_summed_up() -> None:
     store = MemoryStore()
     some = [Update((n // 7,), ("a",), n, n, 1) for n in range(20)]
     state = Arrangement(SMALL, complete_below=20, seal=20, trace=(trace(store, SMALL, Description(0, 20), some),))
@@ -221,8 +227,8 @@ def test_a_key_in_two_parts_of_a_batch_is_told_as_it_is_and_summed_up() -> None:
     assert (found, plain) == ([(0, "a", 7), (1, "a", 7), (2, "a", 6)], 0)
 
 
-def test_times_told_otherwise_than_they_stand_are_not_read_as_they_are() -> None:
-    """Since has moved on and no compaction has come by: event times are told as since."""
+def test_times_shown_otherwise_than_they_are_stored_are_not_read_as_they_are() -> None:
+    """Since has moved on and no compaction has come by: event times are shown as since."""
     store, state = loaded(SMALL, upto=9)
     moved = replace(state, since=5)
     assert split_answer(store, plan_changes(state, -1), net=False)[1] == 9
@@ -253,11 +259,11 @@ def test_of_some_keys_only_whole_parts_are_read_as_they_are() -> None:
 @pytest.mark.parametrize("of", [SMALL, KEYED], ids=["additive", "keyed"])
 @pytest.mark.parametrize("columns", [["word"], ["word", "number"], ["number"]], ids=str)
 def test_some_columns_are_those_of_the_whole_answer(of: Collection, columns: list[str]) -> None:
-    """Of rows that differ in others, too: equal ones may come several times, and add up to what there is of them."""
+    """Of rows that differ in others, too: equal ones may come several times, and add up to their multiplicity."""
 
     def added_up(some: Iterable[Row]) -> Counter[Row]:
         found: Counter[Row] = Counter()
-        for row in some:  # columns, what sort of change if it is one, times if told, how many
+        for row in some:  # columns, what sort of change if it is one, times if shown, how many
             found[(*row[: len(columns)], *row[len(columns) + 1 : -1])] += row[-1]
         return Counter({row: count for row, count in found.items() if count})
 
@@ -271,7 +277,7 @@ def test_some_columns_are_those_of_the_whole_answer(of: Collection, columns: lis
         found, _ = split_answer(store, request, net=net, columns=columns)
         whole = rows(of_whole.select([*columns, *own]))
         assert added_up(found) == added_up(whole)
-        if set(columns) == {"number", "word"}:  # what changed, and the key: each row is told by itself
+        if set(columns) == {"number", "word"}:  # what changed, and the key: each row is shown by itself
             assert found == sorted(whole, key=repr)
 
 

@@ -1,4 +1,4 @@
-"""What is told of windows beside their rows, against a walk through the history of each."""
+"""What is reported of windows beside their rows, against a walk through the history of each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def updates_of(history: History) -> list[Update]:
 
 
 def expected(history: History, since: int, upto: int, close: int, *, open_too: bool) -> list[Mapping[str, Any]]:
-    told = []
+    reported = []
     for (key, start), given_values in sorted(history.items()):
         values: dict[int, int | None] = {}
         for time in sorted(given_values):
@@ -69,7 +69,7 @@ def expected(history: History, since: int, upto: int, close: int, *, open_too: b
         is_open = row is None and open_too and due is not None
         if row is None and not is_open:
             continue
-        told.append(
+        reported.append(
             {
                 "window": (key, start, start + SIZE, due if is_open else row),
                 "closed": start + SIZE + 1 + GRACE <= close,
@@ -78,12 +78,12 @@ def expected(history: History, since: int, upto: int, close: int, *, open_too: b
                 "last": changed[-1] if changed else None,
             }
         )
-    return told
+    return reported
 
 
 @settings(max_examples=150, deadline=None)
 @given(histories, st.tuples(*(st.integers(0, 12) for _ in range(4))).map(sorted), st.data())
-def test_windows_are_told_as_their_history_has_them(history: History, at: list[int], data: st.DataObject) -> None:
+def test_windows_are_reported_as_their_history_has_them(history: History, at: list[int], data: st.DataObject) -> None:
     since, _, _, seal = at
     if not seal:
         return
@@ -96,10 +96,10 @@ def test_windows_are_told_as_their_history_has_them(history: History, at: list[i
     request = plan_updates(state, MAX_TIME - 1 if newest else upto)
     windows = of.derived.definition.windows
     assert windows is not None
-    told = WindowQuery(windows, upto, close, open=newest)
+    query = WindowQuery(windows, upto, close, open=newest)
     rows = []
     for task in read_tasks(*opened_read(store, request)):
-        for batch in known_windows(store, task, told):
+        for batch in known_windows(store, task, query):
             assert batch.schema == windows_schema(of)
             rows += batch.to_pylist()
 

@@ -109,8 +109,8 @@ def test_few_rows_over_many_are_woven() -> None:
     large, small, smaller = pairs(range(0, 200, 2)), pairs([2, 4], -1), pairs([1, 4, 500])
     found = woven([small, large, smaller], ORDER)
     assert found is not None
-    held = [(u.key[0], u.diff) for u in as_updates(SMALL, [found])]
-    assert held == [(number, 1) for number in sorted([*range(0, 200, 2), 1, 500]) if number != 2]
+    counted = [(u.key[0], u.diff) for u in as_updates(SMALL, [found])]
+    assert counted == [(number, 1) for number in sorted([*range(0, 200, 2), 1, 500]) if number != 2]
 
 
 def test_rows_that_meet_too_many_are_left_to_a_sort() -> None:
@@ -121,7 +121,7 @@ def test_rows_that_meet_too_many_are_left_to_a_sort() -> None:
     assert woven([twice, pairs([70])], ORDER) is None
 
 
-def test_sums_that_fit_are_told_and_others_refused() -> None:
+def test_sums_that_fit_are_returned_and_others_refused() -> None:
     much = 2**63 - 1
     of_five = [*pairs([5], much).to_pylist(), *pairs([5], much).to_pylist(), *pairs([5], -much).to_pylist()]
     large = pa.concat_batches([pairs(range(5)), pa.RecordBatch.from_pylist(of_five, updates_schema(SMALL))])

@@ -1,4 +1,4 @@
-"""Figures as they are kept, and told of again: what they are, on lines that can be read."""
+"""Figures as they are kept, and reported again: what they are, on lines that can be read."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_what_is_kept_is_what_was_measured(held: Any) -> None:
-    assert json.loads(as_json({"held": held})) == {"held": held}
+def test_what_is_kept_is_what_was_measured(figures: Any) -> None:
+    assert json.loads(as_json({"figures": figures})) == {"figures": figures}
 
 
 def test_what_is_short_stands_on_a_line_and_numbers_do() -> None:
@@ -63,10 +63,10 @@ def test_a_long_life_is_kept_so() -> None:
 
 
 @pytest.mark.parametrize("lacking", [(), ("refresh",), ("streaming",), ("refresh", "streaming")])
-def test_windows_that_were_measured_in_part_are_told_as_far_as_they_were(lacking: tuple[str, ...]) -> None:
+def test_windows_that_were_measured_in_part_are_reported_as_far_as_they_were(lacking: tuple[str, ...]) -> None:
     whole = {"built": BUILT, "refresh": REFRESH, "streaming": [LIFE]}
-    found = {name: held for name, held in whole.items() if name not in lacking}
+    found = {name: part for name, part in whole.items() if name not in lacking}
     assert len(list(windows(found))) == len(found)
-    told = [what for what, *_ in targets(found)]
-    assert any("1 % of" in what for what in told) == ("refresh" in found)
-    assert any("some late" in what for what in told) == ("streaming" in found)
+    reported = [what for what, *_ in targets(found)]
+    assert any("1 % of" in what for what in reported) == ("refresh" in found)
+    assert any("some late" in what for what in reported) == ("streaming" in found)

@@ -1,4 +1,4 @@
-"""The optimum that write amplification is held against, beside a search through every schedule of merges."""
+"""The optimum that write amplification is compared with, beside a search through every schedule of merges."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_no_schedule_writes_less_and_one_writes_as_little(batches: int, runs: in
 
 
 @pytest.mark.parametrize(
-    ("batches", "runs", "at_once", "apart"),
+    ("batches", "runs", "at_once", "separately"),
     [(256, 4, 5.22, 5.79), (1024, 8, 4.31, 4.60), (4096, 12, 4.42, 4.62)],
 )
-def test_published_values(batches: int, runs: int, at_once: float, apart: float) -> None:
-    assert round(optimum(batches, runs, flushed_apart=False) / batches, 2) == at_once
-    assert round(optimum(batches, runs) / batches, 2) == apart
+def test_published_values(batches: int, runs: int, at_once: float, separately: float) -> None:
+    assert round(optimum(batches, runs, flushed_separately=False) / batches, 2) == at_once
+    assert round(optimum(batches, runs) / batches, 2) == separately
 
 
 def test_the_curve_is_the_optimum_at_each_batch() -> None:

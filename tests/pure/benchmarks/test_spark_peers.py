@@ -1,4 +1,4 @@
-"""Peers on Spark: what cannot be had is told in a line and breaks nothing; what ran is shown."""
+"""Peers on Spark: what cannot be had is reported in a line and breaks nothing; what ran is shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from benchmarks.peers import spark as spark_peers
 from benchmarks.peers.spark import ENVIRONMENTS, PEERS, Jar, install
 from benchmarks.report_spark import spark_peers as shown
-from benchmarks.workload import Held, Workload
+from benchmarks.workload import CurrentRows, Workload
 from tidemark.model.collection import Envelope
 
 pytestmark = pytest.mark.pure
@@ -73,14 +73,14 @@ def test_a_jar_of_other_bytes_is_not_taken(
 
 def test_late_rows_change_what_happened_before_them_only() -> None:
     workload = Workload(Envelope.UPSERT, base=500, ingests=3, rows=200)
-    held, last = Held(workload.feed), dict[int, tuple[int, int]]()  # id: (event time, amount or −1 for none)
+    contents, last = CurrentRows(workload.feed), dict[int, tuple[int, int]]()  # id: (event time, amount or −1 for none)
     for day in range(5):
-        rows = workload.day(day) if day < 4 else held.late(workload, day)
+        rows = workload.day(day) if day < 4 else contents.late(workload, day)
         if day == 4:
             assert not rows.deleted.any()
             assert rows.happened_at.max() < workload.feed.interval(4).lower
             assert not {int(id) for id in rows.id} & {id for id, (_, amount) in last.items() if amount < 0}
-        found = held.after(rows)
+        found = contents.after(rows)
         for at in np.argsort(rows.happened_at, kind="stable"):
             id, when = int(rows.id[at]), int(rows.happened_at[at])
             if when >= last.get(id, (0, 0))[0]:
@@ -89,7 +89,7 @@ def test_late_rows_change_what_happened_before_them_only() -> None:
         assert found["rows"] == len(amounts)
         assert found["amounts"] == sum(amounts.values())
         assert found["amount_by_id"] == sum(amount * (id % 1009) for id, amount in amounts.items())
-    assert all((held.of(id)["rows"] == 1) == (id in amounts) for id in range(500))
+    assert all((contents.of(id)["rows"] == 1) == (id in amounts) for id in range(500))
 
 
 def test_an_engine_that_failed_is_shown_with_its_reason() -> None:

@@ -113,7 +113,7 @@ def test_a_layout_and_how_rows_are_cut_are_taken(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "held"),
+    ("written", "expected"),
     [
         ("late: discard", ("discard", None)),
         ("late: {discard: {}}", ("discard", None)),
@@ -123,10 +123,10 @@ def test_a_layout_and_how_rows_are_cut_are_taken(path: Path) -> None:
         ("late: {reemit: {max_lateness: 1h30m}}", ("reemit", 5_400_000_000)),
     ],
 )
-def test_late_policies(path: Path, written: str, held: tuple[str, int | None]) -> None:
+def test_late_policies(path: Path, written: str, expected: tuple[str, int | None]) -> None:
     path.write_text(MINIMAL + written)
     late = load(path).landed.late
-    assert (late.policy, late.max_lateness) == held
+    assert (late.policy, late.max_lateness) == expected
 
 
 @pytest.mark.parametrize("late", ["reemit", "{reemit: {max_lateness: 3d}}"])

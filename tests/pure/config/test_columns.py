@@ -70,9 +70,9 @@ def test_messages_say_how_their_decimals_are_written(path: Path):
     path.write_text(text % ("{id: int, note: 'decimal(12, 2)', day: int}", ""))
     with pytest.raises(InvalidUsage, match=r"column note is a decimal; say how .* source: \{decimals: precise\}"):
         load(path)
-    for written, held in (("precise", "precise"), ("string", "string"), ("double", "string")):
+    for written, expected in (("precise", "precise"), ("string", "string"), ("double", "string")):
         path.write_text(text % ("{id: int, note: 'decimal(12, 2)', day: int}", f", decimals: {written}"))
-        assert load(path).landed.source.decimals == held
+        assert load(path).landed.source.decimals == expected
     path.write_text(FILE.replace("append", "append, decimals: precise") % "{id: int, note: int, day: int}")
     with pytest.raises(InvalidUsage, match="decimals belong to the debezium envelope, not to append"):
         load(path)
@@ -141,7 +141,7 @@ def test_wrong_columns_are_refused_at_their_line(path: Path, columns: str, says:
         ("[id]", "[day, ID]", "3: columns id and ID differ in case only, which Spark ignores; call one ID_value"),
     ],
 )
-def test_names_that_readers_could_not_tell_apart_are_refused_with_another(
+def test_names_that_readers_could_not_distinguish_are_refused_with_another(
     path: Path, key: str, value: str, says: str
 ) -> None:
     text = FILE.replace("columns: %s\n", "").replace("[id]", key).replace("[note, day]", value)

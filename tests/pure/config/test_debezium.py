@@ -102,12 +102,12 @@ MESSAGE = {
 @pytest.mark.parametrize("file_format", ["jsonl", "parquet"])
 def test_types_are_inferred_from_the_after_images(path: Path, tmp_path: Path, wrap: bool, file_format: str) -> None:
     path.write_text(UNTYPED.replace("jsonl", file_format))
-    told = {"schema": {"type": "struct"}, "payload": MESSAGE} if wrap else MESSAGE
+    record = {"schema": {"type": "struct"}, "payload": MESSAGE} if wrap else MESSAGE
     sample = tmp_path / "sample"
     if file_format == "parquet":
-        pq.write_table(pa.Table.from_pylist([told]), sample)
+        pq.write_table(pa.Table.from_pylist([record]), sample)
     else:
-        sample.write_text("null\n" + json.dumps(told) + "\n")
+        sample.write_text("null\n" + json.dumps(record) + "\n")
     assert parse(path).undeclared == ("id", "email", "born", "seen", "source.lsn")
     types = infer_types(path, str(sample))
     assert types == {

@@ -210,15 +210,15 @@ def test_columns_the_definition_does_not_give_are_refused_with_the_nearest(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         ("valid_from: dya", "5: the definition has no column dya; did you mean 'day'?"),
         ("valid_to: carrier", "5: valid_to is the column carrier, a string; it must be a time"),
     ],
 )
-def test_times_of_validity_are_columns_of_times(tmp_path: Path, said: str, told: str) -> None:
+def test_times_of_validity_are_columns_of_times(tmp_path: Path, said: str, message: str) -> None:
     text = f"name: offers\nfrom: prices\nselect: SELECT * FROM prices\nkey: [carrier]\n{said}\n"
-    with pytest.raises(InvalidUsage, match=re.escape(told)):
+    with pytest.raises(InvalidUsage, match=re.escape(message)):
         derived(tmp_path, text).collection(SHAPE)
 
 
@@ -251,7 +251,7 @@ def test_inputs_are_declared_in_the_folder(tmp_path: Path) -> None:
 
 
 def test_cycles_are_refused_in_each_file_of_them_and_nowhere_else(tmp_path: Path) -> None:
-    some = files(tmp_path, a="b", b="flights, c", c="a", reads_it="a", apart="flights")
+    some = files(tmp_path, a="b", b="flights, c", c="a", reads_it="a", outside="flights")
     wrong = wrong_inputs(some, ["flights"])
     assert sorted(wrong) == ["a", "b", "c"]
     assert str(wrong["a"]).endswith(
@@ -263,7 +263,7 @@ def test_diamonds_are_no_cycles(tmp_path: Path) -> None:
     assert wrong_inputs(files(tmp_path, left="flights", right="flights", both="left, right"), ["flights"]) == {}
 
 
-def test_a_cycle_of_many_is_told_shortly(tmp_path: Path) -> None:
+def test_a_cycle_of_many_is_reported_shortly(tmp_path: Path) -> None:
     some = files(tmp_path, **{f"c{at}": f"c{(at + 1) % 100}" for at in range(100)})
     assert str(wrong_inputs(some)["c0"]).partition("from: ")[2].startswith("c0 is computed from c1, that from c2, ")
     assert len(str(wrong_inputs(some)["c0"])) < 400

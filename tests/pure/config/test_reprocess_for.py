@@ -122,6 +122,6 @@ def test_what_is_added_up_may_be_corrected_where_it_was_merged_to(envelope: Enve
 
 
 def test_it_may_be_raised_lowered_and_given_up() -> None:
-    held = corrected(Envelope.APPEND, 30, Retention())
+    before = corrected(Envelope.APPEND, 30, Retention())
     for days in (0, 7, 90):
-        assert evolved(held, relanded(held, reprocess_for=days * DAY)).landed.reprocess_for == days * DAY
+        assert evolved(before, relanded(before, reprocess_for=days * DAY)).landed.reprocess_for == days * DAY

@@ -1,4 +1,4 @@
-"""An interval held against a schedule: one of its intervals, several, or refused."""
+"""An interval compared with a schedule: one of its intervals, several, or refused."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_what_says_no_boundaries_is_no_schedule(text: str) -> None:
 
 @settings(deadline=None)
 @given(st.sampled_from(SCHEDULES), st.integers(20_000 * HOUR, 2_000_000 * HOUR))
-def test_every_time_lies_in_one_interval(text: str, time: int) -> None:
+def test_every_time_is_in_one_interval(text: str, time: int) -> None:
     schedule = Schedule(text)
     lower = schedule.latest(time)
     upper = schedule.following(time)

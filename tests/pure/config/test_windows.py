@@ -99,7 +99,7 @@ def test_each_kind_is_written_shortly_or_in_full(tmp_path: Path, said: str, kind
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         ("tumbling: 0", "5: the size of a tumbling window is 0 µs; it must be 1 or more"),
         ("tumbling: -1h", "5: windows.tumbling.size: duration '-1h' is negative"),
@@ -157,12 +157,12 @@ def test_each_kind_is_written_shortly_or_in_full(tmp_path: Path, said: str, kind
         ("tumbling: 1h\n  by: [flights]", "7: windows have a column flights already; call the aggregate otherwise"),
     ],
 )
-def test_wrong_windows_are_one_line(tmp_path: Path, said: str, told: str) -> None:
-    assert refusal(tmp_path, f"windows:\n  on: at\n  {said}\naggregates: {{flights: count}}\n").startswith(told)
+def test_wrong_windows_are_one_line(tmp_path: Path, said: str, message: str) -> None:
+    assert refusal(tmp_path, f"windows:\n  on: at\n  {said}\naggregates: {{flights: count}}\n").startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         ("aggregates: {n: cuont}", "4: aggregates.n: there is no aggregate 'cuont'; did you mean 'count'?"),
         ("aggregates: {n: {summ: x}}", "4: unknown field 'aggregates.n.summ'; did you mean 'sum'?"),
@@ -193,8 +193,8 @@ def test_wrong_windows_are_one_line(tmp_path: Path, said: str, told: str) -> Non
         ("aggregates: {n: count}\nversion: 1", "5: version and by belong to python definitions"),
     ],
 )
-def test_what_is_told_of_windows_and_beside_them_is_checked(tmp_path: Path, said: str, told: str) -> None:
-    assert refusal(tmp_path, f"windows: {{on: at, tumbling: 1h}}\n{said}\n").startswith(told)
+def test_what_is_said_of_windows_and_beside_them_is_checked(tmp_path: Path, said: str, message: str) -> None:
+    assert refusal(tmp_path, f"windows: {{on: at, tumbling: 1h}}\n{said}\n").startswith(message)
 
 
 def test_windows_are_of_one_input_and_a_landed_collection_has_none(tmp_path: Path) -> None:
@@ -233,11 +233,11 @@ def test_what_late_rows_do(tmp_path: Path, said: str, late: Late, max_lateness: 
     ("kind", "why"),
     [("sliding: 1h", "without rows there is no next window"), ("session: 1h", "without rows none is open")],
 )
-def test_where_windows_lie_as_rows_do_there_is_no_next_one(tmp_path: Path, kind: str, why: str) -> None:
-    told = refusal(tmp_path, f"windows:\n  on: at\n  {kind}\n  late: next_window\naggregates: {{n: count}}\n")
-    assert told.startswith("6: late: next_window is not available for ")
-    assert why in told
-    assert told.endswith("write discard or reemit")
+def test_data_driven_windows_have_no_next_one(tmp_path: Path, kind: str, why: str) -> None:
+    message = refusal(tmp_path, f"windows:\n  on: at\n  {kind}\n  late: next_window\naggregates: {{n: count}}\n")
+    assert message.startswith("6: late: next_window is not available for ")
+    assert why in message
+    assert message.endswith("write discard or reemit")
 
 
 def test_a_column_may_be_called_as_a_truth_of_yaml(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_the_key_is_known_from_the_file_and_lists_are_json(tmp_path: Path) -> No
     assert [(column.name, column.type) for column in built.value] == [("n", ColumnType.INT), ("all", ColumnType.JSON)]
 
 
-def test_what_does_not_fit_the_input_is_told_at_its_line(tmp_path: Path) -> None:
+def test_what_does_not_fit_the_input_is_reported_at_its_line(tmp_path: Path) -> None:
     file = parse(written(tmp_path, "windows:\n  on: at\n  tumbling: 1h\naggregates:\n  n: count\n  m: {sum: x}\n"))
     assert isinstance(file, DerivedFile)
     for message, line in (("windows.on: flights has no column at", 4), ("aggregates.m: sum takes numbers", 8)):

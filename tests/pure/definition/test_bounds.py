@@ -84,10 +84,10 @@ def seconds_of(select: str) -> float:
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_too_large_or_too_deep_is_refused_in_one_short_line(case: str) -> None:
-    select, told = REFUSED[case]
+    select, message = REFUSED[case]
     with pytest.raises(InvalidUsage) as refusal:
         inputs_of(select)
-    assert told in str(refusal.value)
+    assert message in str(refusal.value)
     assert str(refusal.value).startswith("the select ")
     assert len(str(refusal.value)) < 300
 
@@ -118,11 +118,11 @@ def test_a_query_is_measured_before_anything_of_it_is_written_out(select: str) -
     "select", [doubling(8), chain(40), nested_with(6), "WITH c(x) AS (SELECT a FROM t) SELECT 1 FROM c d, t"]
 )
 def test_what_is_measured_is_what_is_written(select: str) -> None:
-    told = Measuring().extent(_one_query(select), {})
+    extent = Measuring().extent(_one_query(select), {})
     written = parsed(select)
     nodes = sum(1 for _ in written.walk())
-    assert abs(told.nodes - nodes) <= 4 + nodes / 5  # an alias may take the place of another
-    assert told.nested == max(_selects_around(one) for one in tables_of(written))
+    assert abs(extent.nodes - nodes) <= 4 + nodes / 5  # an alias may take the place of another
+    assert extent.nested == max(_selects_around(one) for one in tables_of(written))
 
 
 def test_the_bound_of_nodes_is_one_of_what_is_written() -> None:
@@ -151,8 +151,8 @@ def test_what_cannot_be_written_again_is_refused_when_it_is_analysed() -> None:
 
 def test_expressions_of_windows_are_bounded_together() -> None:
     def windows(*texts: str, where: str = "") -> Windows:
-        told = tuple(Aggregate(f"a{at}", Function.MAX, text) for at, text in enumerate(texts))
-        return Windows(by=(), on="at", kind=Tumbling(10), aggregates=told, where=where)
+        aggregates = tuple(Aggregate(f"a{at}", Function.MAX, text) for at, text in enumerate(texts))
+        return Windows(by=(), on="at", kind=Tumbling(10), aggregates=aggregates, where=where)
 
     large = " + ".join(["Delay"] * 3000)
     check_expressions(windows(large, large, large))

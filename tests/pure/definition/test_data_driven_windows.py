@@ -168,7 +168,7 @@ def test_sessions_that_columns_tell_need_no_query() -> None:
     found = in_sessions(*asked).of_columns
     assert found is not None
     assert {one.name: (one.function, (one.of or "").lower(), one.type) for one in found} == {
-        name: (function, of.lower(), told) for name, (function, of, told) in functions.items()
+        name: (function, of.lower(), result) for name, (function, of, result) in functions.items()
     }
 
 
@@ -253,7 +253,7 @@ def test_they_are_computed_by_key_unless_all_is_asked_for() -> None:
     assert "`flights`.`_band` AS `_band`" in rule.valued
 
 
-def test_sessions_that_freeze_are_told_apart_by_where_they_end_too() -> None:
+def test_sessions_that_freeze_are_distinguished_by_where_they_end_too() -> None:
     windows = Windows(("carrier",), "at", Session(5), (Aggregate("n", Function.COUNT),), grace=3, max_lateness=10)
     rule = analysed_windows(windows, FLIGHTS).windowed
     assert isinstance(rule, SessionPlan)

@@ -91,7 +91,7 @@ def test_what_depends_on_no_day_is_left_as_it_is(expression: str) -> None:
     assert "REGEXP_REPLACE(" not in recipe(f"SELECT id, {expression} AS x FROM flights").whole.upper()
 
 
-def test_texts_without_a_date_are_told_from_those_with_one() -> None:
+def test_texts_without_a_date_are_distinguished_from_those_with_one() -> None:
     assert [text for text in WITHOUT if not has_no_date(text)] == []
     assert [text for text in WITH if has_no_date(text)] == []
 

@@ -76,14 +76,14 @@ def test_sums_of_expressions_of_some_rows_are_added_up_too() -> None:
     assert mean.means == (MeanColumn("a", "_part2", "_part1", DecimalType(24, 4)),)
 
 
-def test_touched_values_that_are_columns_are_told() -> None:
+def test_touched_values_that_are_columns_are_named() -> None:
     assert by_key("SELECT carrier, max(Delay) AS m FROM flights GROUP BY carrier").columns == {"flights": ("carrier",)}
     joined = by_key("SELECT f.id, f.carrier, name FROM flights f JOIN carriers ON f.carrier = code")
     assert joined.columns == {"flights": ("carrier",), "carriers": ("code",)}
     assert by_key("SELECT upper(carrier) AS c, max(id) AS m FROM flights GROUP BY ALL").columns == {}
 
 
-def test_who_reads_columns_by_name_is_told_none_of_a_name_that_inputs_spell_differently() -> None:
+def test_who_reads_columns_by_name_gets_none_of_a_name_that_inputs_spell_differently() -> None:
     other = InputShape("others", columns("CARRIER:string n:int"), ("n",))
     found = analysed("SELECT carrier, count(*) AS c FROM others GROUP BY carrier", [FLIGHTS, other]).by_key
     assert found is not None

@@ -68,7 +68,7 @@ def test_no_value_has_no_sum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("select", "told"),
+    ("select", "message"),
     [
         ("SELECT sum(miles) OVER (PARTITION BY carrier) AS s FROM flights", "floats in a window"),
         ("SELECT avg(miles) OVER (PARTITION BY carrier) AS s FROM flights", "AS decimal(18, 6)"),
@@ -80,10 +80,10 @@ def test_no_value_has_no_sum() -> None:
         ("SELECT try_sum(Delay) AS s FROM flights GROUP BY carrier", "use sum or avg"),
     ],
 )
-def test_sums_that_cannot_be_exact_are_refused(select: str, told: str) -> None:
+def test_sums_that_cannot_be_exact_are_refused(select: str, message: str) -> None:
     with pytest.raises(InvalidUsage) as refusal:
         recipe(select)
-    assert told in str(refusal.value)
+    assert message in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,6 @@ def test_sums_that_cannot_be_exact_are_refused(select: str, told: str) -> None:
         ("sum(CAST(miles AS decimal(18, 6)))", False),
     ],
 )
-def test_sums_of_floats_are_told_by_their_types(select: str, is_float: bool) -> None:
+def test_sums_of_floats_are_known_by_their_types(select: str, is_float: bool) -> None:
     found = recipe(f"SELECT carrier, {select} AS s FROM flights GROUP BY carrier")
     assert ("TIDEMARK_EXACT_SUM" in found.whole) is is_float

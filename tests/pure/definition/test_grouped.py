@@ -53,7 +53,7 @@ def grouped(select: str) -> GroupPlan | None:
     return found.grouped
 
 
-def test_aggregates_of_columns_are_told_without_a_query() -> None:
+def test_aggregates_of_columns_need_no_query() -> None:
     assert grouped(MANY) == GroupPlan(
         ("day", "carrier"),
         (
@@ -76,16 +76,16 @@ def test_whatever_else_is_there_is_for_a_query(select: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "plain"),
+    ("aggregate", "plain"),
     [("sum(price)", True), ("sum(more)", False), ("max(more)", True), ("max(raw)", False), ("count(raw)", True)],
 )
-def test_decimals_whose_sum_may_not_fit_and_types_without_an_order_are_for_a_query(told: str, plain: bool) -> None:
-    found = analysed(f"SELECT shop, max(id) AS m, {told} AS x FROM prices GROUP BY shop", [WIDE]).by_key
+def test_decimals_whose_sum_may_not_fit_and_types_without_an_order_are_for_a_query(aggregate: str, plain: bool) -> None:
+    found = analysed(f"SELECT shop, max(id) AS m, {aggregate} AS x FROM prices GROUP BY shop", [WIDE]).by_key
     assert found is not None
     assert (found.grouped is not None) is plain
 
 
-def test_sums_that_grow_are_told_with_all_that_they_grow_by() -> None:
+def test_sums_that_grow_are_planned_with_all_that_they_grow_by() -> None:
     """Of no values what is hidden is 0, where what is shown is null."""
     assert grouped("SELECT carrier, avg(Delay) AS mean, sum(fare) AS s FROM flights GROUP BY carrier") == GroupPlan(
         ("carrier",),
@@ -102,9 +102,9 @@ def test_sums_that_grow_are_told_with_all_that_they_grow_by() -> None:
     assert grouped("SELECT DISTINCT carrier, day FROM flights") == distinct
 
 
-@pytest.mark.parametrize("told", ["count(*) + 1 AS n", "sum(length(upper(carrier))) AS s"])
-def test_sums_that_grow_of_more_than_expressions_are_for_a_query(told: str) -> None:
-    assert grouped(f"SELECT carrier, {told} FROM flights GROUP BY carrier") is None
+@pytest.mark.parametrize("aggregate", ["count(*) + 1 AS n", "sum(length(upper(carrier))) AS s"])
+def test_sums_that_grow_of_more_than_expressions_are_for_a_query(aggregate: str) -> None:
+    assert grouped(f"SELECT carrier, {aggregate} FROM flights GROUP BY carrier") is None
 
 
 def test_what_a_select_says_of_rows_are_columns_of_projected_rows() -> None:
@@ -154,7 +154,7 @@ def test_it_is_said_why_something_is_left_to_spark(select: str, why: str) -> Non
     assert re.match(why, recipe(select).left_to_spark)
 
 
-def test_columns_that_inputs_spell_differently_are_not_told() -> None:
+def test_columns_that_inputs_spell_differently_are_for_a_query() -> None:
     other = InputShape("others", columns("CARRIER:string n:int"), ("n",))
     found = analysed("SELECT carrier, max(n) AS m FROM others GROUP BY carrier", [FLIGHTS, other]).by_key
     assert found is not None

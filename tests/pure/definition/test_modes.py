@@ -73,12 +73,12 @@ def test_rows_of_one_input_row_each_are_by_row(select: str) -> None:
     assert found.by_row.input == "flights"
 
 
-@pytest.mark.parametrize(("select", "held"), BY_KEY)
-def test_rows_of_one_group_or_join_key_each_are_by_key(select: str, held: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("select", "key_columns"), BY_KEY)
+def test_rows_of_one_group_or_join_key_each_are_by_key(select: str, key_columns: tuple[str, ...]) -> None:
     found = recipe(select)
     assert found.mode is Mode.BY_KEY
     assert found.by_key is not None
-    assert found.by_key.key_columns == held
+    assert found.by_key.key_columns == key_columns
 
 
 @pytest.mark.parametrize(("select", "why"), WHOLE)

@@ -62,11 +62,11 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize(("select", "told"), REFUSED)
-def test_what_depends_on_the_order_of_rows_is_refused(select: str, told: str) -> None:
+@pytest.mark.parametrize(("select", "message"), REFUSED)
+def test_what_depends_on_the_order_of_rows_is_refused(select: str, message: str) -> None:
     with pytest.raises(InvalidUsage) as refusal:
         recipe(select)
-    assert told in str(refusal.value)
+    assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 

@@ -39,9 +39,9 @@ def test_every_definition_can_be_written_as_sql() -> None:
     for windows in drawn(3):
         on = HAPPENED if windows.on == EVENT_TIME else windows.on
         column = next(one for one in SHAPE.columns if one.name == on)
-        rows, told = happening(windows, SHAPE, column), grouped(windows, SHAPE, column)
+        rows, groups = happening(windows, SHAPE, column), grouped(windows, SHAPE, column)
         assert f"AS {AT} FROM" in rows
-        assert all(f"`{place}`" in told for place in (START, END))
+        assert all(f"`{place}`" in groups for place in (START, END))
 
 
 def test_all_that_windows_may_say_is_drawn() -> None:

@@ -146,22 +146,22 @@ def test_texts_that_stay_texts_are_taken(where: str) -> None:
     recipe(f"SELECT id, 'now' AS said FROM flights WHERE {where}")
 
 
-@pytest.mark.parametrize(("select", "told"), [*TEXTS, *NAMES], ids=lambda text: text[:60])
-def test_is_refused_in_one_line(select: str, told: str) -> None:
+@pytest.mark.parametrize(("select", "message"), [*TEXTS, *NAMES], ids=lambda text: text[:60])
+def test_is_refused_in_one_line(select: str, message: str) -> None:
     with pytest.raises(InvalidUsage) as refusal:
         recipe(select)
-    assert told in str(refusal.value)
+    assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
     assert str(refusal.value).startswith("the select ")
 
 
-@pytest.mark.parametrize(("select", "told"), TEXTS, ids=lambda text: text[:60])
+@pytest.mark.parametrize(("select", "message"), TEXTS, ids=lambda text: text[:60])
 def test_what_needs_no_columns_is_refused_where_the_file_is_parsed(
-    select: str, told: str, caplog: pytest.LogCaptureFixture
+    select: str, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(InvalidUsage) as refusal:
         inputs_of(select)
-    assert told in str(refusal.value)
+    assert message in str(refusal.value)
     assert caplog.text == ""  # the refusal is all that is said
 
 

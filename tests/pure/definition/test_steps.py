@@ -1,4 +1,4 @@
-"""How expressions are taken apart into steps (model/expression.py), and what steps give. That Spark gives the same is
+"""How expressions are split into steps (model/expression.py), and what steps give. That Spark gives the same is
 tested where Spark is (tests/spark/test_expressions.py)."""
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def values_of(text: str, where: str = "TRUE", rows: pa.RecordBatch = ROWS) -> li
         ),
     ],
 )
-def test_what_expressions_are_taken_apart_into(text: str, steps: dict[str, Step]) -> None:
+def test_what_expressions_are_split_into(text: str, steps: dict[str, Step]) -> None:
     assert steps_of(text) == steps
 
 

@@ -70,7 +70,9 @@ def test_another_folder_named_later_is_another_package(tmp_path: Path, monkeypat
         assert user_code.module_of("d", KINDS) is user_code.module_of("d", KINDS)
 
 
-def test_another_package_of_that_name_is_told_with_both_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_package_of_that_name_is_refused_with_both_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TIDEMARK_DEFINITIONS", str(folder(tmp_path / "own", kinds="")))
     foreign = ModuleType("definitions")
     foreign.__file__ = "/elsewhere/definitions/__init__.py"

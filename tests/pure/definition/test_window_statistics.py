@@ -21,9 +21,9 @@ COUNT = (Aggregate("n", Function.COUNT),)
 WINDOWS = Windows(("carrier",), "at", Tumbling(10), COUNT, where="Delay > 15", grace=5)
 
 
-def rows_of(told: Statistics) -> str:
+def rows_of(statistics: Statistics) -> str:
     """The query of the rows that are in any window."""
-    rule = told.recipe.windowed or told.recipe.in_windows
+    rule = statistics.recipe.windowed or statistics.recipe.in_windows
     assert rule is not None
     return rule.rows
 
@@ -31,36 +31,36 @@ def rows_of(told: Statistics) -> str:
 @pytest.mark.parametrize(
     "kind", [Tumbling(10), Hopping(10, 4), Cumulate(10, 5), Calendar(Unit.DAY), Sliding(10), Session(10)]
 )
-def test_they_are_of_the_windows_that_are_told_of_the_same_rows(kind: WindowKind) -> None:
+def test_they_are_of_the_windows_that_are_computed_of_the_same_rows(kind: WindowKind) -> None:
     windows = replace(WINDOWS, kind=kind)
-    told, own = statistics_of(windows, FLIGHTS), analysed_windows(windows, FLIGHTS)
-    assert told.recipe.key == own.key
-    assert told.recipe.columns[:3] == own.columns[:3]
-    assert not told.recipe.hidden
-    assert "Delay` > 15" in rows_of(told)
+    statistics, own = statistics_of(windows, FLIGHTS), analysed_windows(windows, FLIGHTS)
+    assert statistics.recipe.key == own.key
+    assert statistics.recipe.columns[:3] == own.columns[:3]
+    assert not statistics.recipe.hidden
+    assert "Delay` > 15" in rows_of(statistics)
 
 
 def test_a_value_has_the_bytes_of_its_type_and_a_key_is_text_that_no_other_key_is() -> None:
-    told = statistics_of(replace(WINDOWS, by=("code",), on="rank", where=""), CARRIERS)
+    statistics = statistics_of(replace(WINDOWS, by=("code",), on="rank", where=""), CARRIERS)
     fixed = "IF(`rank` IS NULL, 0, 8)"
-    assert told.size == f"coalesce(octet_length(`code`), 0) + coalesce(octet_length(`name`), 0) + {fixed}"
-    assert told.key == "to_json(array(CAST(`code` AS string)))"
-    assert told.called[KEYS] == told.called[ROWS], "of one value each, there are as many keys as rows"
+    assert statistics.size == f"coalesce(octet_length(`code`), 0) + coalesce(octet_length(`name`), 0) + {fixed}"
+    assert statistics.key == "to_json(array(CAST(`code` AS string)))"
+    assert statistics.called[KEYS] == statistics.called[ROWS], "of one value each, there are as many keys as rows"
 
 
 def test_no_column_of_the_input_is_taken_for_one_of_theirs() -> None:
-    told = statistics_of(
+    statistics = statistics_of(
         replace(WINDOWS, by=("s0",)), replace(FLIGHTS, columns=(*FLIGHTS.columns, *columns("s0:string")))
     )
-    assert {told.called[ROWS], told.called[NET]} < set(told.recipe.columns)
-    assert len(set(told.recipe.columns)) == 11
+    assert {statistics.called[ROWS], statistics.called[NET]} < set(statistics.recipe.columns)
+    assert len(set(statistics.recipe.columns)) == 11
 
 
 @pytest.mark.parametrize("kind", [Tumbling(10), Sliding(10), Session(10)])
-def test_on_event_times_rows_are_told_apart_by_when_they_happened_too(kind: WindowKind) -> None:
-    told = statistics_of(replace(WINDOWS, on="event_time", kind=kind), FLIGHTS)
-    assert f"`flights`.`{HAPPENED}` " in rows_of(told)
-    assert HAPPENED not in told.size, "it is no value of a row"
+def test_on_event_times_rows_are_distinguished_by_when_they_happened_too(kind: WindowKind) -> None:
+    statistics = statistics_of(replace(WINDOWS, on="event_time", kind=kind), FLIGHTS)
+    assert f"`flights`.`{HAPPENED}` " in rows_of(statistics)
+    assert HAPPENED not in statistics.size, "it is no value of a row"
     carriers = statistics_of(replace(WINDOWS, by=("code",), on="event_time", where="", kind=kind), CARRIERS)
     assert carriers.called[KEYS] != carriers.called[ROWS], "a key may be there at several times"
 
@@ -71,14 +71,14 @@ def test_on_event_times_rows_are_told_apart_by_when_they_happened_too(kind: Wind
 def test_of_windows_that_take_late_rows_for_a_while_rows_are_those_that_count(
     kind: WindowKind, on: str, more: dict[str, Any]
 ) -> None:
-    told = statistics_of(replace(WINDOWS, kind=kind, on=on, **more), FLIGHTS)
-    assert told.recipe.in_windows is not None
-    assert told.recipe.in_windows.assignment.frozen_after == 5 + more.get("max_lateness", 0)
-    assert "Delay` > 15" in rows_of(told)
-    assert "Delay" not in told.recipe.whole
-    assert not told.recipe.hidden
-    assert told.recipe.key == ("carrier", "window_start", "window_end")
-    assert told.recipe.columns[:3] == told.recipe.key
+    statistics = statistics_of(replace(WINDOWS, kind=kind, on=on, **more), FLIGHTS)
+    assert statistics.recipe.in_windows is not None
+    assert statistics.recipe.in_windows.assignment.frozen_after == 5 + more.get("max_lateness", 0)
+    assert "Delay` > 15" in rows_of(statistics)
+    assert "Delay" not in statistics.recipe.whole
+    assert not statistics.recipe.hidden
+    assert statistics.recipe.key == ("carrier", "window_start", "window_end")
+    assert statistics.recipe.columns[:3] == statistics.recipe.key
 
 
 @pytest.mark.parametrize("kind", [Tumbling(10), Hopping(10, 4), Cumulate(10, 5), Calendar(Unit.DAY)])
@@ -99,21 +99,21 @@ def test_by_next_window_rows_are_where_they_count_and_late_for_their_own_windows
 
 @pytest.mark.parametrize("kind", [Sliding(10), Session(10)])
 @pytest.mark.parametrize("on", ["at", "event_time"])
-def test_of_windows_that_lie_where_rows_are_which_count_is_told_as_where_they_are_computed(
+def test_which_rows_of_data_driven_windows_count_is_decided_as_where_they_are_computed(
     kind: WindowKind, on: str
 ) -> None:
     windows = replace(WINDOWS, kind=kind, on=on, late=Late.DISCARD)
-    told, own = statistics_of(windows, FLIGHTS), analysed_windows(windows, FLIGHTS)
-    assert told.recipe.windowed is not None
+    statistics, own = statistics_of(windows, FLIGHTS), analysed_windows(windows, FLIGHTS)
+    assert statistics.recipe.windowed is not None
     assert own.windowed is not None
-    assert told.recipe.windowed.kind == own.windowed.kind
-    if isinstance(told.recipe.windowed, SlidingPlan) and isinstance(own.windowed, SlidingPlan):
+    assert statistics.recipe.windowed.kind == own.windowed.kind
+    if isinstance(statistics.recipe.windowed, SlidingPlan) and isinstance(own.windowed, SlidingPlan):
         assert own.windowed.bounded_lateness is not None
-        assert replace(told.recipe.windowed.bounded_lateness, columns=()) == replace(
+        assert replace(statistics.recipe.windowed.bounded_lateness, columns=()) == replace(
             own.windowed.bounded_lateness, columns=()
         )
     else:
-        assert told.recipe.windowed.after == own.windowed.after == 6
+        assert statistics.recipe.windowed.after == own.windowed.after == 6
 
 
 def test_a_frozen_session_may_hold_what_was_taken_back_so_keys_are_counted() -> None:

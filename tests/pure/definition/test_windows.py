@@ -38,7 +38,7 @@ HOURLY = Windows(("carrier",), "at", Tumbling(3_600_000_000), (Aggregate("n", Fu
 
 
 @pytest.mark.parametrize("kind", [Tumbling(7), Hopping(7, 2), Cumulate(9, 3), Calendar(Unit.WEEK, "Asia/Tokyo")])
-def test_what_changes_touch_is_told_by_the_window_and_counts_grow(kind: WindowKind) -> None:
+def test_what_changes_touch_is_found_by_the_window_and_counts_grow(kind: WindowKind) -> None:
     recipe = analysed_windows(replace(HOURLY, kind=kind), FLIGHTS)
     assert (recipe.mode, recipe.key) == (Mode.BY_KEY, ("carrier", "window_start", "window_end"))
     assert recipe.by_key is not None
@@ -85,7 +85,7 @@ def test_windows_of_all_rows_have_their_bounds_as_key() -> None:
     assert recipe.by_key.clustered == {"flights": ()}
 
 
-def test_what_cannot_be_subtracted_is_computed_anew_for_the_windows_that_changes_touch() -> None:
+def test_what_cannot_be_subtracted_is_recomputed_for_the_windows_that_changes_touch() -> None:
     most = (Aggregate("most", Function.MAX, "Delay"),)
     recipe = analysed_windows(replace(HOURLY, aggregates=most), FLIGHTS, Refresh.INCREMENTAL)
     assert recipe.by_key is not None
@@ -107,7 +107,7 @@ def of(function: Function, of: str = "", where: str = "") -> tuple[Aggregate, ..
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"on": "scheduled"}, "windows.on: flights has no column scheduled; "),
         ({"on": "Event_Time"}, "windows.on: flights has no column Event_Time; "),
@@ -135,10 +135,10 @@ def of(function: Function, of: str = "", where: str = "") -> tuple[Aggregate, ..
         ({"kind": Calendar(Unit.DAY, "Asia/Tokyo"), "on": "day"}, "windows.calendar: column day of flights is a date"),
     ],
 )
-def test_what_does_not_fit_the_input_is_one_line(changes: dict[str, Any], told: str) -> None:
+def test_what_does_not_fit_the_input_is_one_line(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidUsage) as caught:
         analysed_windows(replace(HOURLY, **changes), FLIGHTS)
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
     assert "the select" not in str(caught.value)
 
@@ -152,8 +152,8 @@ def test_event_times_are_a_timestamp_that_no_column_of_the_input_is(kind: Window
     other = analysed_windows(replace(windows, on="happened"), with_one)
     assert (recipe.happened, other.happened) == (True, False)
     by_queries = other.by_key and replace(other.by_key, delta_plan=None, columns={}, grouped=None)
-    lying = replace(other.windowed, of_columns=None) if other.windowed else None
-    seen = replace(other, happened=True, placed=None, by_key=by_queries, windowed=lying)
+    data_driven = replace(other.windowed, of_columns=None) if other.windowed else None
+    seen = replace(other, happened=True, placed=None, by_key=by_queries, windowed=data_driven)
     seen = replace(seen, left_to_spark=recipe.left_to_spark)
     assert recipe.left_to_spark
     if recipe.in_windows is not None and other.in_windows is not None:
@@ -185,7 +185,7 @@ def test_windows_are_over_keyed_inputs_too() -> None:
 def test_a_column_may_be_called_as_a_key_is_within() -> None:
     recipe = analysed_windows(replace(HOURLY, aggregates=(Aggregate("k0", Function.COUNT),)), FLIGHTS)
     assert recipe.by_key is not None
-    assert recipe.by_key.delta is None, "added up, it could not be told from the key"
+    assert recipe.by_key.delta is None, "added up, it could not be distinguished from the key"
     assert any("a column is called k0" in why for why in recipe.why)
 
 
@@ -238,7 +238,7 @@ def test_how_long_late_rows_count_is_explained() -> None:
 
 
 @pytest.mark.parametrize("kind", [Tumbling(7), Hopping(7, 2), Cumulate(9, 3)])
-def test_windows_told_by_arithmetic_are_as_plain_as_groups_of_a_table(kind: WindowKind) -> None:
+def test_windows_computed_by_arithmetic_are_as_plain_as_groups_of_a_table(kind: WindowKind) -> None:
     windows = replace(HOURLY, kind=kind)
     recipe = analysed_windows(windows, FLIGHTS)
     assert recipe.by_key is not None
@@ -247,18 +247,18 @@ def test_windows_told_by_arithmetic_are_as_plain_as_groups_of_a_table(kind: Wind
     assert recipe.placed == WindowAssignment(kind, "at", ("carrier",), ColumnType.TIMESTAMP)
     most = analysed_windows(replace(windows, on="id", aggregates=(Aggregate("m", Function.MAX, "Delay"),)), FLIGHTS)
     assert most.by_key is not None
-    told = (AggregateColumn("m", Function.MAX, "Delay", ColumnType.INT),)
-    assert most.by_key.grouped == GroupPlan(("carrier", START, END), told)
+    aggregates = (AggregateColumn("m", Function.MAX, "Delay", ColumnType.INT),)
+    assert most.by_key.grouped == GroupPlan(("carrier", START, END), aggregates)
     assert most.placed == WindowAssignment(kind, "id", ("carrier",), ColumnType.INT)
 
 
 def test_a_sketch_of_aligned_windows_stays_one_of_sparks() -> None:
     """Its collections hold what the sketch said so far: a kernel's exact counts would be corrections."""
     some = (Aggregate("different", Function.APPROX_DISTINCT, "id"),)
-    told = analysed_windows(replace(HOURLY, aggregates=some), FLIGHTS)
-    assert told.by_key is not None
-    assert (told.by_key.grouped, told.placed) == (None, None)
-    assert told.left_to_spark == "approx_distinct is a sketch of Spark's"
+    recipe = analysed_windows(replace(HOURLY, aggregates=some), FLIGHTS)
+    assert recipe.by_key is not None
+    assert (recipe.by_key.grouped, recipe.placed) == (None, None)
+    assert recipe.left_to_spark == "approx_distinct is a sketch of Spark's"
 
 
 def test_rows_that_count_by_a_condition_without_functions_are_as_plain() -> None:
@@ -268,12 +268,12 @@ def test_rows_that_count_by_a_condition_without_functions_are_as_plain() -> None
     assert recipe.placed == WindowAssignment(Tumbling(3_600_000_000), "at", ("carrier",), ColumnType.TIMESTAMP)
     assert recipe.projection == Projection({}, {}, Compare("id", ">", 2))
     some = (*HOURLY.aggregates, Aggregate("some", Function.COUNT, "Delay", "id > 2"))
-    told = analysed_windows(replace(HOURLY, aggregates=some), FLIGHTS)
-    assert told.by_key is not None
-    assert told.by_key.delta_plan == DeltaPlan(
+    conditional = analysed_windows(replace(HOURLY, aggregates=some), FLIGHTS)
+    assert conditional.by_key is not None
+    assert conditional.by_key.delta_plan == DeltaPlan(
         ("carrier", START, END), (SumColumn("n"), SumColumn("some", "_x0", count=True)), "n"
     )
-    assert told.projection == Projection(
+    assert conditional.projection == Projection(
         {"_x0": Choice(((Compare("id", ">", 2), "Delay"),), Constant(None, ColumnType.INT), ColumnType.INT)},
         {"_x0": ColumnType.INT},
     )

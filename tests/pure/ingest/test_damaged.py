@@ -98,7 +98,7 @@ def samples() -> dict[Format, list[Sample]]:
                     messages.message("c", None, messages.row(1, "a", 0), ts=0, lsn=0),
                     messages.message("d", messages.row(1, "a", 0), ts=0, lsn=0),
                 ]
-                whole = messages.write(path, [form(told) for told in feed], file_format).read_bytes()
+                whole = messages.write(path, [form(message) for message in feed], file_format).read_bytes()
                 found[file_format].append((whole, messages.collection(file_format)))
     return found
 
@@ -132,15 +132,15 @@ def damaged(draw: st.DrawFn, file_format: Format) -> Sample:
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused_never_worse(file_format: Format, data: st.DataObject) -> None:
-    held, declared = data.draw(damaged(file_format))
+    contents, declared = data.draw(damaged(file_format))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
-        path.write_bytes(held)
-        told = outcome(path, declared)
-    event(told.split()[0])
-    assert len(told) <= MAX_REASON + len("refused: ")
-    assert told.isprintable()
-    told.encode()
+        path.write_bytes(contents)
+        result = outcome(path, declared)
+    event(result.split()[0])
+    assert len(result) <= MAX_REASON + len("refused: ")
+    assert result.isprintable()
+    result.encode()
 
 
 def outcome(path: Path, declared: Collection) -> str:

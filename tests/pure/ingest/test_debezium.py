@@ -90,24 +90,24 @@ FACTS = [
 ]
 
 
-def bare(told: Message) -> Any:
-    return told
+def bare(value: Message) -> Any:
+    return value
 
 
-def wrapped(told: Message) -> Any:
-    return {"schema": {"type": "struct"}, "payload": told}
+def wrapped(value: Message) -> Any:
+    return {"schema": {"type": "struct"}, "payload": value}
 
 
-def keyed(told: Message) -> Any:
+def keyed(value: Message) -> Any:
     """As sinks write a record: the key beside the value."""
-    images = [] if told is None else [told["after"], told["before"]]
+    images = [] if value is None else [value["after"], value["before"]]
     known = next((image["id"] for image in images if image), None)
-    return {"key": {"id": known}, "value": told}
+    return {"key": {"id": known}, "value": value}
 
 
-def keyed_and_wrapped(told: Message) -> Any:
-    beside = keyed(told)
-    return {"key": {"schema": {"type": "struct"}, "payload": beside["key"]}, "value": wrapped(told)}
+def keyed_and_wrapped(value: Message) -> Any:
+    beside = keyed(value)
+    return {"key": {"schema": {"type": "struct"}, "payload": beside["key"]}, "value": wrapped(value)}
 
 
 FORMS = [bare, wrapped, keyed, keyed_and_wrapped]
@@ -140,13 +140,13 @@ def facts(found: pa.Table) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("file_format", [Format.JSONL, Format.PARQUET])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_message_says_the_same(tmp_path: Path, file_format: Format, form: Any) -> None:
-    path = write(tmp_path / "file", [form(told) for told in FEED], file_format)
+    path = write(tmp_path / "file", [form(value) for value in FEED], file_format)
     assert facts(decoded(path, collection(file_format))) == FACTS
 
 
 @pytest.mark.parametrize("file_format", [Format.JSONL, Format.PARQUET])
 def test_without_before_images_only_the_keys_of_deletes_are_needed(tmp_path: Path, file_format: Format) -> None:
-    feed = [told if told is None or told["op"] == "d" else told | {"before": None} for told in FEED]
+    feed = [value if value is None or value["op"] == "d" else value | {"before": None} for value in FEED]
     # Debezium without before-images: a key change comes as a delete and an insert.
     feed[4:5] = [message("d", row(2), None, ts=7, lsn=5), message("c", None, row(3, "moved", 2), ts=7, lsn=5)]
     path = write(tmp_path / "file", feed, file_format)
@@ -182,12 +182,12 @@ def test_places_are_counted_across_blocks(
     monkeypatch.setattr(jsonlfile, "BLOCK_BYTES", 300)
     monkeypatch.setattr(parquetfile, "BATCH_ROWS", 2)
     declared = collection(file_format)
-    path = write(tmp_path / "file", [form(told) for told in FEED * 3], file_format)
+    path = write(tmp_path / "file", [form(value) for value in FEED * 3], file_format)
     blocks = list(decode(fetch(listed(path)), declared))
     assert len(blocks) > 3
     found = facts(pa.Table.from_batches(blocks))
     assert found == [(*fact[:-1], fact[-1] + len(FEED) * again) for again in range(3) for fact in FACTS]
-    path = write(tmp_path / "file", [form(told) for told in [*FEED * 3, message("t")]], file_format)
+    path = write(tmp_path / "file", [form(value) for value in [*FEED * 3, message("t")]], file_format)
     where = "line 25" if file_format is Format.JSONL else "row 25"
     with pytest.raises(BadFile, match=f"{where}: op t truncates"):
         list(decode(fetch(listed(path)), declared))
@@ -221,13 +221,13 @@ TIMES: list[tuple[str, dict[str, Any], tuple[tuple[str, str], ...], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "held", "units", "expected"), TIMES, ids=[f"{t[0]} {t[2]}" for t in TIMES])
+@pytest.mark.parametrize(("name", "fields", "units", "expected"), TIMES, ids=[f"{t[0]} {t[2]}" for t in TIMES])
 @pytest.mark.parametrize("file_format", [Format.JSONL, Format.PARQUET])
 def test_event_times_count_what_their_name_or_the_declaration_says(
-    tmp_path: Path, file_format: Format, name: str, held: Any, units: Any, expected: int
+    tmp_path: Path, file_format: Format, name: str, fields: Any, units: Any, expected: int
 ) -> None:
     declared = collection(file_format, event_time=Column(name, AT), order_by=None, units=units)
-    path = write(tmp_path / "file", [{"op": "c", "before": None, "after": row(1, "a", 1)} | held], file_format)
+    path = write(tmp_path / "file", [{"op": "c", "before": None, "after": row(1, "a", 1)} | fields], file_format)
     judged = judge(decoded(path, declared).to_batches()[0], declared, LatenessBounds(0, 0, 0, 0), path="p")
     assert judged.applied.column("_event_time").to_pylist() == [expected]
 
@@ -299,7 +299,7 @@ REFUSED: list[tuple[str, list[Any], str]] = [
 @pytest.mark.parametrize(("records", "says"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
 def test_what_says_too_little_is_refused_with_its_place(tmp_path: Path, records: list[Any], says: str) -> None:
     path = tmp_path / "file"
-    path.write_text("".join((told if isinstance(told, str) else json.dumps(told)) + "\n" for told in records))
+    path.write_text("".join((record if isinstance(record, str) else json.dumps(record)) + "\n" for record in records))
     with pytest.raises(BadFile) as refusal:
         decoded(path, collection())
     assert re.search(says, refusal.value.reason), refusal.value.reason
@@ -314,8 +314,8 @@ def test_numbers_without_a_unit_are_refused_with_what_to_declare(tmp_path: Path)
 
 
 def test_nanoseconds_that_would_be_lost_are_refused(tmp_path: Path) -> None:
-    told = {"op": "c", "after": row(1, "a", 1), "ts_ns": 1001}
-    path = write(tmp_path / "file", [told], Format.JSONL)
+    record = {"op": "c", "after": row(1, "a", 1), "ts_ns": 1001}
+    path = write(tmp_path / "file", [record], Format.JSONL)
     with pytest.raises(BadFile, match=r"column ts_ns .* nanoseconds that would be lost: 1001 ns since the epoch"):
         decoded(path, collection(event_time=Column("ts_ns", AT), order_by=None))
 
@@ -378,11 +378,11 @@ def test_a_feed_says_what_the_same_feed_says_as_upserts(
             if before["id"] != id:
                 says(before["id"], None, None, ts, lsn, gone=True)
             says(id, name, ts, ts, lsn, gone=False)
-    if all(told is None for told in feed):
+    if all(value is None for value in feed):
         return
-    path = write(tmp_path / "messages", [form(told) for told in feed], file_format)
+    path = write(tmp_path / "messages", [form(value) for value in feed], file_format)
     flat = tmp_path / "upserts"
-    flat.write_text("".join(json.dumps(told) + "\n" for told in upserts))
+    flat.write_text("".join(json.dumps(upsert) + "\n" for upsert in upserts))
     as_upserts = Collection(
         "customers",
         (Column("id", INT),),
@@ -394,7 +394,7 @@ def test_a_feed_says_what_the_same_feed_says_as_upserts(
         ),
     )
     declared = collection(file_format)
-    if not {told["op"] for told in feed if told} - {"d"}:
+    if not {value["op"] for value in feed if value} - {"d"}:
         return  # Parquet of deletes alone has no type for an after-image
     assert applied(path, declared) == applied(flat, as_upserts)
 
@@ -412,11 +412,11 @@ MONEY = DecimalType(12, 2)
 EXACT = (Column("price", MONEY), Column("data", ColumnType.BYTES), Column("doc", ColumnType.JSON))
 
 
-def exact_values(tmp_path: Path, told: Any, decimals: str, file_format: Format = Format.JSONL) -> list[dict[str, Any]]:
+def exact_values(tmp_path: Path, rows: Any, decimals: str, file_format: Format = Format.JSONL) -> list[dict[str, Any]]:
     """What the after-images, of decimals, bytes and json by an id, are taken for."""
     declared = collection(file_format, value=EXACT)
     declared = relanded(declared, source=replace(declared.landed.source, decimals=decimals))
-    images = [message("c", None, {"id": 1} | image) for image in told]
+    images = [message("c", None, {"id": 1} | image) for image in rows]
     found = decoded(write(tmp_path / "file", images, file_format), declared)
     return found.select(["price", "data", "doc"]).to_pylist()  # type: ignore[no-any-return]
 
@@ -424,21 +424,21 @@ def exact_values(tmp_path: Path, told: Any, decimals: str, file_format: Format =
 @pytest.mark.parametrize("file_format", [Format.JSONL, Format.PARQUET])
 def test_decimals_bytes_and_json_come_as_connectors_write_them(tmp_path: Path, file_format: Format) -> None:
     """`1234` is a number, and the base64 of another: which one is said by the collection file."""
-    told = [{"price": "1234", "data": "/wA=", "doc": '{"b": 1.0, "a": []}'}, {"price": None, "data": None, "doc": None}]
+    rows = [{"price": "1234", "data": "/wA=", "doc": '{"b": 1.0, "a": []}'}, {"price": None, "data": None, "doc": None}]
     nothing = {"price": None, "data": None, "doc": None}
     if file_format is Format.PARQUET:
-        told = [each | {"data": each["data"] and b"\xff\x00"} for each in told]
+        rows = [each | {"data": each["data"] and b"\xff\x00"} for each in rows]
     exact = {"data": b"\xff\x00", "doc": '{"a":[],"b":1}'}
-    assert exact_values(tmp_path, told, "string", file_format) == [{"price": Decimal("1234.00"), **exact}, nothing]
+    assert exact_values(tmp_path, rows, "string", file_format) == [{"price": Decimal("1234.00"), **exact}, nothing]
     in_units = int.from_bytes(b64decode("1234"), "big", signed=True)
     in_units = Decimal(in_units).scaleb(-2)
-    assert exact_values(tmp_path, told, "precise", file_format) == [{"price": in_units, **exact}, nothing]
+    assert exact_values(tmp_path, rows, "precise", file_format) == [{"price": in_units, **exact}, nothing]
 
 
 def test_precise_decimals_are_signed_and_bounded(tmp_path: Path) -> None:
     def price(count: int, width: int = 6) -> Any:
-        told = b64encode(count.to_bytes(width, "big", signed=True)).decode()
-        return exact_values(tmp_path, [{"price": told, "data": None, "doc": None}], "precise")[0]["price"]
+        encoded = b64encode(count.to_bytes(width, "big", signed=True)).decode()
+        return exact_values(tmp_path, [{"price": encoded, "data": None, "doc": None}], "precise")[0]["price"]
 
     assert [price(n) for n in (0, -1, 10**12 - 1, -(10**12) + 1)] == [
         Decimal(n).scaleb(-2) for n in (0, -1, 10**12 - 1, -(10**12) + 1)
@@ -446,14 +446,14 @@ def test_precise_decimals_are_signed_and_bounded(tmp_path: Path) -> None:
     assert price(-5, 16) == Decimal("-0.05")
     with pytest.raises(BadFile, match=r"line 1: column price .* 1,000,000,000,000 units of its last digit"):
         price(10**12)
-    for told in ("12.5", "1", 12.5):
+    for value in ("12.5", "1", 12.5):
         with pytest.raises(BadFile, match=r"line 1: column (after.)?price is declared (bytes|decimal.*) and holds"):
-            exact_values(tmp_path, [{"price": told, "data": None, "doc": None}], "precise")
+            exact_values(tmp_path, [{"price": value, "data": None, "doc": None}], "precise")
 
 
 def test_numbers_of_messages_are_taken_as_written_and_nested_values_as_they_stand(tmp_path: Path) -> None:
-    told = [{"price": 0.1, "data": None, "doc": {"b": 1, "a": [1.5]}}, {"price": 12, "data": None, "doc": [1]}]
-    assert exact_values(tmp_path, told, "string") == [
+    rows = [{"price": 0.1, "data": None, "doc": {"b": 1, "a": [1.5]}}, {"price": 12, "data": None, "doc": [1]}]
+    assert exact_values(tmp_path, rows, "string") == [
         {"price": Decimal("0.10"), "data": None, "doc": '{"a":[1.5],"b":1}'},
         {"price": Decimal("12.00"), "data": None, "doc": "[1]"},
     ]
@@ -461,19 +461,19 @@ def test_numbers_of_messages_are_taken_as_written_and_nested_values_as_they_stan
 
 @pytest.mark.parametrize("of", ["data", "doc"])
 def test_what_the_database_did_not_log_is_no_value_of_any_type(tmp_path: Path, of: str) -> None:
-    told = {"price": None, "data": None, "doc": None}
+    values = {"price": None, "data": None, "doc": None}
     unavailable = "__debezium_unavailable_value"
-    told[of] = b64encode(unavailable.encode()).decode() if of == "data" else unavailable
+    values[of] = b64encode(unavailable.encode()).decode() if of == "data" else unavailable
     with pytest.raises(
         BadFile, match=rf"column (after\.)?{of} (holds {unavailable}|is declared json and holds no JSON)"
     ):
-        exact_values(tmp_path, [told], "string")
+        exact_values(tmp_path, [values], "string")
 
 
 def test_the_scale_of_a_message_s_schema_is_the_declared_one(tmp_path: Path) -> None:
     """Units of another digit would be numbers a hundred times as large."""
 
-    def told(scale: int) -> dict[str, Any]:
+    def with_scale(scale: int) -> dict[str, Any]:
         of_decimal = {
             "field": "price",
             "type": "bytes",
@@ -486,7 +486,7 @@ def test_the_scale_of_a_message_s_schema_is_the_declared_one(tmp_path: Path) -> 
 
     declared = collection(value=EXACT)
     declared = relanded(declared, source=replace(declared.landed.source, decimals="precise"))
-    (row,) = decoded(write(tmp_path / "file", [told(2)], Format.JSONL), declared).to_pylist()
+    (row,) = decoded(write(tmp_path / "file", [with_scale(2)], Format.JSONL), declared).to_pylist()
     assert row["price"] == Decimal("3.13")
     with pytest.raises(BadFile, match=r"column price is declared decimal\(12, 2\), the messages' schema has scale 4"):
-        decoded(write(tmp_path / "file", [told(4)], Format.JSONL), declared)
+        decoded(write(tmp_path / "file", [with_scale(4)], Format.JSONL), declared)

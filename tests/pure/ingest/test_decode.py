@@ -36,7 +36,7 @@ MOMENTS = st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12,
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 JSON = st.recursive(
     st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
-    lambda held: st.lists(held | st.none(), max_size=3) | st.dictionaries(TEXTS, held | st.none(), max_size=3),
+    lambda inner: st.lists(inner | st.none(), max_size=3) | st.dictionaries(TEXTS, inner | st.none(), max_size=3),
     max_leaves=6,
 )
 VALUES: dict[ValueType, st.SearchStrategy[Any]] = {
@@ -576,9 +576,9 @@ def test_a_damaged_parquet_file_is_read_or_refused_never_worse(tmp_path: Path, d
 @pytest.mark.parametrize("number", [1, -1])
 def test_an_index_that_a_dictionary_does_not_have_is_damage(number: int) -> None:
     """As a flipped bit makes it, which Arrow reads without a word."""
-    held = pa.DictionaryArray.from_arrays(pa.array([0, None, number], pa.int32()), pa.array(["text"]), safe=False)
+    encoded = pa.DictionaryArray.from_arrays(pa.array([0, None, number], pa.int32()), pa.array(["text"]), safe=False)
     with pytest.raises(pa.ArrowInvalid, match="a value that its dictionary of 1 does not have"):
-        parquetfile._row_sizes(pa.record_batch({"s": held}))
+        parquetfile._row_sizes(pa.record_batch({"s": encoded}))
 
 
 def test_a_file_that_ends_early_for_a_flipped_bit_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What lies in a landing: patterns, markers, identities, and links that lead astray."""
+"""What is in a landing: patterns, markers, identities, and links that lead astray."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_readiness(root: Path, pattern: str, ready: str, holds: bool) -> None:
     assert is_ready(f"{root}/{pattern}", ready, within=str(root)) is holds
 
 
-def test_a_missing_root_is_told_from_an_empty_day(root: Path) -> None:
+def test_a_missing_root_is_distinguished_from_an_empty_day(root: Path) -> None:
     for call in (list_sources, lambda pattern, within: is_ready(pattern, "always", within=within)):
         with pytest.raises(InvalidUsage, match="gone does not exist; check the landing"):
             call(f"{root}/gone/d1/*", within=f"{root}/gone")
@@ -108,7 +108,7 @@ def test_what_is_awaited_is_called_by_its_name(root: Path) -> None:
     assert awaited("s3://b/in/d9/*.csv", "exists") == "there is nothing below s3://b/in/d9/"
 
 
-def test_what_lies_where_a_pattern_looks(root: Path) -> None:
+def test_which_files_are_where_a_pattern_looks(root: Path) -> None:
     """Files alone, and none that a wildcard passes by on purpose."""
     assert files_there(f"{root}/d1/*.parquet") == ["a.csv", "a.txt", "b.csv"]
     assert files_there(f"{root}/d2/*.parquet") == ["c.csv"]

@@ -85,7 +85,7 @@ def test_readiness(bucket: Any) -> None:
     assert not is_ready("s3://landing/in/d2/*.csv", "_SUCCESS")
 
 
-def test_what_lies_where_a_pattern_looks(bucket: Any) -> None:
+def test_which_files_are_where_a_pattern_looks(bucket: Any) -> None:
     assert files_there("s3://landing/in/d1/*.parquet") == ["a.csv", "a.txt", "b.csv"]
     assert files_there("s3://landing/in/d2/*.parquet") == []
 

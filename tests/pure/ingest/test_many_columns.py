@@ -145,7 +145,9 @@ def test_a_row_that_is_too_large_is_refused_by_its_number(tmp_path: Path, monkey
     names = [f"c{at}" for at in range(40)]
     texts = ["x"] * 150 + ["y" * 650] + ["z"] * 49
     table = {"k": range(200), "t": [1] * 200} | dict.fromkeys(names, texts)
-    pq.write_table(pa.table({name: list(held) for name, held in table.items()}), tmp_path / "file", row_group_size=100)
+    pq.write_table(
+        pa.table({name: list(values) for name, values in table.items()}), tmp_path / "file", row_group_size=100
+    )
     declared = collection(*(Column(name, ColumnType.STRING) for name in names))
     (entry,) = ingest_files(MemoryStore(), task(declared, [listed(tmp_path / "file")])).entries
     assert entry.reason == "row 151: has 26,336 bytes; a row may have 24,000"

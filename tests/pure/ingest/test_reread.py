@@ -32,7 +32,7 @@ SEAL = 4
 LAST = 12
 
 Said = dict[str, object]
-Told = list[tuple[int, str | None, int, int, int]]
+Updates = list[tuple[int, str | None, int, int, int]]
 
 
 def declared(late: Late, envelope: Envelope = Envelope.UPDATES) -> Collection:
@@ -58,7 +58,7 @@ class World:
     store: MemoryStore
     of: Collection
     folder: Path
-    told: Told
+    updates: Updates
     contributed: list[Contributed]
     batches: int = 0
 
@@ -70,7 +70,7 @@ class World:
         for part in parts:
             for rows in read_groups(self.store, part):
                 for row in rows.to_pylist():
-                    self.told.append((row["k"], row["v"], row["_time"], row["_event_time"], row["_diff"]))
+                    self.updates.append((row["k"], row["v"], row["_time"], row["_event_time"], row["_diff"]))
 
     def correct(self, seal: int, some: dict[int, list[Said] | None], **changes: object) -> RereadAnswer:
         """Read some of the files again; None is a file that is withdrawn."""
@@ -79,19 +79,19 @@ class World:
             Reread(f"f{file}", None if rows is None else self.land(file, rows), SEAL, SEAL, 0)
             for file, rows in some.items()
         )
-        held = tuple(
+        contributed = tuple(
             Contributed(known.parts, tuple((old, numbers[file]) for old, file in known.numbers if file in numbers))
             for known in self.contributed
         )
         self.batches += 1
-        asked = RereadTask(self.of, Interval(0, 8), reread, held, seal, IDENTITY, "c", f"data/c{self.batches}")
+        asked = RereadTask(self.of, Interval(0, 8), reread, contributed, seal, IDENTITY, "c", f"data/c{self.batches}")
         answer = reread_files(self.store, replace(asked, **changes))
         self.take(answer.parts, {at: file for file, at in numbers.items()})
         return answer
 
-    def held(self, time: int, event_time: int) -> dict[tuple[int, str | None], int]:
+    def current(self, time: int, event_time: int) -> dict[tuple[int, str | None], int]:
         sums: dict[tuple[int, str | None], int] = {}
-        for k, v, learned, happened, diff in self.told:
+        for k, v, learned, happened, diff in self.updates:
             if learned <= time and happened <= event_time:
                 sums[k, v] = sums.get((k, v), 0) + diff
         return {at: count for at, count in sums.items() if count}
@@ -105,9 +105,9 @@ def world(of: Collection, folder: str, first: list[list[Said]]) -> World:
     return made
 
 
-def judged(rows: list[Said], policy: str) -> Told:
+def judged(rows: list[Said], policy: str) -> Updates:
     """When rows count and what they say, by the rules that docs/how-to state, as judged at SEAL."""
-    found: Told = []
+    found: Updates = []
     for row in rows:
         k, v, t, e, diff = (row[name] for name in ("k", "v", "t", "e", "diff"))
         if e >= SEAL:  # type: ignore[operator]
@@ -152,7 +152,7 @@ def test_from_each_correction_on_the_files_count_as_they_say_now(
             made.correct(seal, {file: None if withdrawn else rows[file] for file in which})
             versions += [(seal, file, [] if withdrawn else rows[file]) for file in which]
         for time, event_time in product(range(SEAL, LAST + 1), range(LAST + 1)):
-            assert made.held(time, event_time) == expected(versions, policy, time, event_time)
+            assert made.current(time, event_time) == expected(versions, policy, time, event_time)
     event(f"corrections: {len(later)}")
 
 
@@ -171,14 +171,14 @@ def row(k: int, t: int, v: str | None = "a") -> Said:
     return {"k": k, "v": v, "t": t, "e": t, "diff": 1}
 
 
-def test_what_changed_is_told_and_which_event_times_it_touches(tmp_path: Path) -> None:
+def test_what_changed_is_reported_and_which_event_times_it_touches(tmp_path: Path) -> None:
     made = world(declared(Late("reemit")), str(tmp_path), [[row(1, 5), row(2, 6), row(3, 7)], [row(4, 5)]])
     answer = made.correct(9, {0: [row(1, 5), row(2, 6, "b"), row(3, 7)]})
     assert (answer.added, answer.retracted, answer.event_times) == (1, 1, (6, 6))
     (entry,) = answer.entries
     assert entry is not None
     assert (Path(entry.path).name, entry.rows, entry.status, entry.batch) == ("f0", 2, Status.INGESTED, "c")
-    assert made.held(9, 9) == {(1, "a"): 1, (2, "b"): 1, (3, "a"): 1, (4, "a"): 1}
+    assert made.current(9, 9) == {(1, "a"): 1, (2, "b"): 1, (3, "a"): 1, (4, "a"): 1}
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_a_row_that_is_not_due_is_taken_back_at_its_own_time(tmp_path: Path) -> 
     """Seal 10, a row at 15 is dropped by the corrected file: as of 12 it is 0, never -1, as of 15 it is 0."""
     made = world(declared(Late("discard")), str(tmp_path), [[row(1, 15)], []])
     made.correct(10, {0: []})
-    assert [made.held(time, 20) for time in (9, 10, 12, 14, 15, 16)] == [{}] * 6
-    assert sorted(diff for *_, diff in made.told) == [-1, 1]
+    assert [made.current(time, 20) for time in (9, 10, 12, 14, 15, 16)] == [{}] * 6
+    assert sorted(diff for *_, diff in made.updates) == [-1, 1]
 
 
 def test_arrival_with_discard_a_row_is_added_and_none_is_a_dead_letter(tmp_path: Path) -> None:
@@ -230,13 +230,13 @@ def test_arrival_with_discard_a_row_is_added_and_none_is_a_dead_letter(tmp_path:
     (entry,) = answer.entries
     assert entry is not None
     assert (answer.added, answer.retracted, entry.rows_late_discarded, entry.late) == (1, 0, 0, None)
-    assert made.told[-1] == (4, "a", 20, 7, 1)
+    assert made.updates[-1] == (4, "a", 20, 7, 1)
 
 
 def test_event_times_that_were_merged_are_forwarded_and_not_refused(tmp_path: Path) -> None:
     made = world(declared(Late("reemit")), str(tmp_path), [[row(1, 5)], []])
     made.correct(20, {0: [row(2, 6)]}, function=CompactionFunction(15))
-    assert [(k, time, happened, diff) for k, _, time, happened, diff in made.told[1:]] == [
+    assert [(k, time, happened, diff) for k, _, time, happened, diff in made.updates[1:]] == [
         (1, 20, 15, -1),
         (2, 20, 15, 1),
     ]
@@ -261,4 +261,4 @@ def test_a_corrected_file_that_cannot_be_read_leaves_what_was_said(tmp_path: Pat
     answer = reread_files(made.store, asked)
     assert [entry and entry.status for entry in answer.entries] == [Status.QUARANTINED, Status.INGESTED]
     made.take(answer.parts, {0: 0, 1: 1})
-    assert made.held(20, 20) == {(1, "a"): 1, (3, "a"): 1}
+    assert made.current(20, 20) == {(1, "a"): 1, (3, "a"): 1}

@@ -72,7 +72,7 @@ class World:
     of: Collection
     folder: Path
     store: MemoryStore = field(default_factory=MemoryStore)
-    told: list[tuple[Fact, int, int]] = field(default_factory=list)
+    written: list[tuple[Fact, int, int]] = field(default_factory=list)
     contributed: list[tuple[Part, ...]] = field(default_factory=list)
 
     def land(self, file: int, rows: Sequence[Said]) -> SourceFile:
@@ -93,7 +93,7 @@ class World:
             for rows in read_groups(self.store, part):
                 for row in rows.to_pylist():
                     fact = tuple(row[name] for name in names)
-                    self.told.append((fact, row["_time"], -1 if part.retractions else 1))  # type: ignore[arg-type]
+                    self.written.append((fact, row["_time"], -1 if part.retractions else 1))  # type: ignore[arg-type]
 
     def correct(self, seal: int, some: dict[int, Sequence[Said] | None]) -> RereadAnswer:
         """Read some of the files again; None is a file that is withdrawn."""
@@ -102,8 +102,8 @@ class World:
             for file, rows in some.items()
         )
         pairs = tuple((0, number) for number in range(10, 10 + len(some)))
-        held = tuple(Contributed(parts, pairs) for parts in self.contributed)
-        asked = RereadTask(self.of, Interval(0, 8), reread, held, seal, IDENTITY, "c", "data/c", 10)
+        contributed = tuple(Contributed(parts, pairs) for parts in self.contributed)
+        asked = RereadTask(self.of, Interval(0, 8), reread, contributed, seal, IDENTITY, "c", "data/c", 10)
         answer = reread_files(self.store, asked)
         self.take(answer.parts)
         return answer
@@ -111,7 +111,7 @@ class World:
     def says(self, time: int) -> dict[tuple[object, ...], list[tuple[bool, object]]]:
         """Of each key, event time, order and file what was said by then, in its sequence."""
         sums: Counter[Fact] = Counter()
-        for fact, learned, diff in self.told:
+        for fact, learned, diff in self.written:
             if learned <= time:
                 sums[fact] += diff
         assert set(sums.values()) <= {0, 1}
@@ -178,7 +178,7 @@ def test_a_line_more_at_the_top_is_all_that_is_written(tmp_path: Path) -> None:
     assert (again.parts, again.entries[0].rows) == ((), 0)
 
 
-def test_lines_of_one_key_and_time_that_change_places_are_said_anew(tmp_path: Path) -> None:
+def test_lines_of_one_key_and_time_that_change_places_are_said_again(tmp_path: Path) -> None:
     made = World(declared(), tmp_path)
     made.first([[row(1, 5, "a"), row(1, 5, "b"), row(2, 5, "a")], []])
     answer = made.correct(9, {0: [row(1, 5, "b"), row(1, 5, "a"), row(2, 5, "a")]})
@@ -186,7 +186,7 @@ def test_lines_of_one_key_and_time_that_change_places_are_said_anew(tmp_path: Pa
     assert [(part.rows, part.retractions) for part in answer.parts] == [(2, 0), (2, 2)]
 
 
-def test_rows_of_several_files_are_told_apart(tmp_path: Path) -> None:
+def test_rows_of_several_files_are_distinguished(tmp_path: Path) -> None:
     made = World(declared(), tmp_path)
     made.first([[row(1, 5, "a")], [row(1, 5, "b"), row(2, 6)]])
     answer = made.correct(9, {1: [row(1, 5, "c"), row(2, 6)]})

@@ -116,7 +116,7 @@ def test_a_link_that_leads_nowhere_is_refused_still(landed: Path) -> None:
         list_sources(f"{landed}/*.csv")
 
 
-def test_a_name_that_is_not_utf8_is_listed_and_told(landed: Path) -> None:
+def test_a_name_that_is_not_utf8_is_listed_and_shown(landed: Path) -> None:
     name = os.fsencode(landed) + b"/\xff.csv"
     Path(os.fsdecode(name)).write_text("k,t\n1,2\n")
     _, file = list_sources(f"{landed}/*.csv")
@@ -144,12 +144,12 @@ for spare in [None, 1, None]:
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         try:
             answer = run_encoded(MemoryStore(), "ingest", work)
-            told = "ingested" if b'"status":"ingested"' in answer else answer[:500]
+            outcome = "ingested" if b'"status":"ingested"' in answer else answer[:500]
         except Unavailable:
-            told = "unavailable"
+            outcome = "unavailable"
         finally:
             resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        print(told)
+        print(outcome)
 """
 
 
@@ -157,8 +157,8 @@ for spare in [None, 1, None]:
 def test_memory_that_runs_out_is_no_verdict_on_a_good_file(tmp_path: Path) -> None:
     declared = collection(Column("v", ColumnType.STRING))
     rows = [{"k": k, "v": f"{k}" * 200, "t": 1} for k in range(5_000)]
-    told = run_python(TIGHT, write(tmp_path / "parquet", rows, declared).path).split()
-    assert told == ["ingested", "unavailable", "ingested"]
+    outcomes = run_python(TIGHT, write(tmp_path / "parquet", rows, declared).path).split()
+    assert outcomes == ["ingested", "unavailable", "ingested"]
 
 
 @pytest.mark.parametrize("said", ["Couldn't deserialize thrift: std::bad_alloc\n", "ZSTD: not enough memory"])
@@ -207,20 +207,20 @@ def test_a_value_that_thousands_of_rows_share_takes_bounded_memory(tmp_path: Pat
     pq.write_table(pa.table({"k": [1], "v": ["x"], "t": [1]}), tmp_path / "small")
     pq.write_table(pa.table({**numbers, "v": once}), tmp_path / "dictionary", store_schema=False)
     pq.write_table(pa.table({**numbers, "v": once}), tmp_path / "declared-dictionary", row_group_size=400)
-    shared = pa.table({**{name: held[:300] for name, held in numbers.items()}, "v": [text] * 300})
+    shared = pa.table({**{name: values[:300] for name, values in numbers.items()}, "v": [text] * 300})
     encoded = {"use_dictionary": False, "column_encoding": {"v": "DELTA_BYTE_ARRAY"}}
     pq.write_table(shared, tmp_path / "prefix", **encoded)
-    apart = pa.table({**{name: held[:600] for name, held in numbers.items()}, "v": [text] * 600})
-    pq.write_table(apart, tmp_path / "groups-of-one-row", row_group_size=1)
+    separate = pa.table({**{name: values[:600] for name, values in numbers.items()}, "v": [text] * 600})
+    pq.write_table(separate, tmp_path / "groups-of-one-row", row_group_size=1)
     files = [tmp_path / name for name in ("small", "dictionary", "declared-dictionary", "prefix", "groups-of-one-row")]
-    told = [line.split() for line in run_python(WIDE, *map(str, files)).splitlines()]
-    assert [(name, int(rows)) for name, rows, _, _ in told] == [
+    lines = [line.split() for line in run_python(WIDE, *map(str, files)).splitlines()]
+    assert [(name, int(rows)) for name, rows, _, _ in lines] == [
         ("dictionary", count),
         ("declared-dictionary", count),
         ("prefix", 300),
         ("groups-of-one-row", 600),
     ]
-    for name, _, block, used in told:
+    for name, _, block, used in lines:
         assert int(block) <= 32, f"{name}: a block of {block} MiB"
         measure.below(f"{name}, of {count} MiB of rows", int(used), 400, "MiB")
 

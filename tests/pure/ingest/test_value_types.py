@@ -120,17 +120,17 @@ def test_a_decimal_is_null_where_csv_holds_nothing_and_json_null(read: Read) -> 
 
 
 @pytest.mark.parametrize(
-    "held",
+    "stored",
     [
         pa.array([Decimal("1.50"), None], pa.decimal128(38, 10)),
         pa.array([Decimal("1.5"), None], pa.decimal256(60, 3)),
         pa.array([1.5, None], pa.float64()),
         pa.array([1.5, None], pa.float32()),
     ],
-    ids=lambda held: str(held.type),
+    ids=lambda stored: str(stored.type),
 )
-def test_other_numbers_of_parquet_are_taken_where_they_are_equal(read: Read, held: pa.Array) -> None:
-    assert read(MONEY, PARQUET, held) == [Decimal("1.50"), None]
+def test_other_numbers_of_parquet_are_taken_where_they_are_equal(read: Read, stored: pa.Array) -> None:
+    assert read(MONEY, PARQUET, stored) == [Decimal("1.50"), None]
 
 
 def test_integers_of_parquet_are_taken_where_they_fit(read: Read) -> None:
@@ -141,7 +141,7 @@ def test_integers_of_parquet_are_taken_where_they_fit(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "says"),
+    ("stored", "says"),
     [
         (pa.array([Decimal("0.005")], pa.decimal128(5, 3)), "holds 0.005, which has 3 digits behind"),
         (pa.array([Decimal("123456789012")], pa.decimal256(50, 0)), "holds 123456789012, which has 12 digits before"),
@@ -154,9 +154,9 @@ def test_integers_of_parquet_are_taken_where_they_fit(read: Read) -> None:
     ],
     ids=lambda case: str(case)[:40] if isinstance(case, str) else str(case.type),
 )
-def test_other_numbers_of_parquet_are_refused_where_they_are_not_equal(read: Read, held: pa.Array, says: str) -> None:
+def test_other_numbers_of_parquet_are_refused_where_they_are_not_equal(read: Read, stored: pa.Array, says: str) -> None:
     with pytest.raises(BadFile, match=says):
-        read(MONEY, PARQUET, held)
+        read(MONEY, PARQUET, stored)
 
 
 def test_thirty_eight_digits_stay(read: Read) -> None:
@@ -270,7 +270,7 @@ def test_nested_columns_of_parquet_become_json(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "says"),
+    ("stored", "says"),
     [
         (pa.array([[("a", 1)], [("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int8())), "row 2: .* the name 'a' twice"),
         (pa.array([[1.0], [float("nan")]]), "row 2: .* holds nan, which is no number of JSON"),
@@ -282,9 +282,9 @@ def test_nested_columns_of_parquet_become_json(read: Read) -> None:
     ],
     ids=lambda case: str(case)[:40] if isinstance(case, str) else str(case.type),
 )
-def test_nested_values_without_json_are_refused(read: Read, held: pa.Array, says: str) -> None:
+def test_nested_values_without_json_are_refused(read: Read, stored: pa.Array, says: str) -> None:
     with pytest.raises(BadFile, match=says):
-        read(JSON, PARQUET, held)
+        read(JSON, PARQUET, stored)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_what_arrow_makes_a_type_of_its_own_is_what_parquet_holds(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("held", "advice"),
+    ("stored", "advice"),
     [
         (pa.array([1], pa.time64("us")), "write it as a text or a number at the source"),
         (pa.array([1], pa.duration("s")), "write it as a text or a number at the source"),
@@ -354,8 +354,8 @@ def test_what_arrow_makes_a_type_of_its_own_is_what_parquet_holds(tmp_path: Path
     ],
     ids=lambda case: case if isinstance(case, str) else str(case.type),
 )
-def test_a_type_that_no_column_has_is_refused_with_what_helps(tmp_path: Path, held: pa.Array, advice: str) -> None:
-    pq.write_table(pa.table({"v": held}), tmp_path / "file")
+def test_a_type_that_no_column_has_is_refused_with_what_helps(tmp_path: Path, stored: pa.Array, advice: str) -> None:
+    pq.write_table(pa.table({"v": stored}), tmp_path / "file")
     with pytest.raises(InvalidUsage, match=rf"is of type .*, which Tidemark does not have; {advice}$"):
         inferred(str(tmp_path / "file"), PARQUET, {"v": ["v"]})
 

@@ -1,4 +1,4 @@
-"""Looking at a landing again and again: what is due, when, why, and what is not told twice."""
+"""Looking at a landing again and again: what is due, when, why, and what is not reported twice."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def fed(tmp_path: Path, batching: Batching) -> Feed:
     return Feed(world, Arrivals(declared, world.log(), str(world.landing), listed), landed)
 
 
-def test_bytes_cut_and_what_was_told_is_not_told_again_until_it_is_counted(tmp_path: Path) -> None:
+def test_bytes_cut_and_what_was_reported_is_not_reported_again_until_it_is_counted(tmp_path: Path) -> None:
     feed = fed(tmp_path, Batching(bytes=3 * len(ROW), settle=0))
     feed.land(NOON, 2)
     assert feed.look(NOON) is None
@@ -124,39 +124,39 @@ def test_a_rate_that_changes_cuts_once(tmp_path: Path) -> None:
     feed = fed(tmp_path, Batching(rate_change=WatchRate(1.0, 100 * SECOND, 3_600 * SECOND), settle=0))
     feed.land(NOON - 3_600 * SECOND, 1)
     feed.arrivals._rows_per_byte = 1 / len(ROW)
-    told = {}
+    cuts = {}
     for second in range(0, 300, 5):
         feed.land(NOON + second * SECOND, 1 if second < 200 else 10)
         if due := feed.arrivals.look(NOON + second * SECOND):
-            told[second] = (str(due.cut.reason), str(due.cut.direction))
-    assert len(told) <= 2, "hysteresis"
-    assert ("rate_change", "up") in told.values()
+            cuts[second] = (str(due.cut.reason), str(due.cut.direction))
+    assert len(cuts) <= 2, "hysteresis"
+    assert ("rate_change", "up") in cuts.values()
 
 
 def test_a_steady_feed_is_not_cut_by_its_rate_when_its_rows_become_known(tmp_path: Path) -> None:
     """How many rows came before the first file was counted is found out afterwards; they are no quiet time."""
     watch = WatchRate(0.5, 100 * SECOND, 3_600 * SECOND)
     feed = fed(tmp_path, Batching(Fixed(60 * SECOND), rate_change=watch, settle=0))
-    told = []
+    cuts = []
     for second in range(0, 400, 5):
         feed.land(NOON + second * SECOND, 2)
         if due := feed.arrivals.look(NOON + second * SECOND):
-            told.append((second, str(due.cut.reason), due.cut.rate))
+            cuts.append((second, str(due.cut.reason), due.cut.rate))
             feed.ingested(due)
-    assert [(second, reason) for second, reason, _ in told] == [(second, "time") for second in range(60, 400, 60)]
-    assert told[0][2] is None, "nobody knows yet how many rows a byte is"
-    assert [rate for *_, rate in told[1:]] == [pytest.approx(0.4, rel=0.1)] * 5
+    assert [(second, reason) for second, reason, _ in cuts] == [(second, "time") for second in range(60, 400, 60)]
+    assert cuts[0][2] is None, "nobody knows yet how many rows a byte is"
+    assert [rate for *_, rate in cuts[1:]] == [pytest.approx(0.4, rel=0.1)] * 5
 
 
 def test_a_change_of_rate_is_seen_before_any_row_was_counted(tmp_path: Path) -> None:
     feed = fed(tmp_path, Batching(rate_change=WatchRate(0.5, 100 * SECOND, 3_600 * SECOND), settle=0))
-    told = []
+    cuts = []
     for second in range(0, 250, 5):
         feed.land(NOON + second * SECOND, 2 if second < 150 else 8)
         if due := feed.arrivals.look(NOON + second * SECOND):
-            told.append((second, str(due.cut.reason), str(due.cut.direction), due.cut.rate))
-    assert [(reason, direction, rate) for _, reason, direction, rate in told] == [("rate_change", "up", None)]
-    assert 150 < told[0][0] <= 165
+            cuts.append((second, str(due.cut.reason), str(due.cut.direction), due.cut.rate))
+    assert [(reason, direction, rate) for _, reason, direction, rate in cuts] == [("rate_change", "up", None)]
+    assert 150 < cuts[0][0] <= 165
 
 
 def test_a_young_file_is_not_taken(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_files_that_vanish_and_a_clock_that_steps_back_are_no_trouble(tmp_path: 
     assert feed.look(NOON + 181 * SECOND) == ("time",)
     feed.land(NOON + 10)
     assert feed.look(NOON + 400 * SECOND) == ("time",)
-    assert feed.look(NOON + 200 * SECOND) == ("time",), "told in a future that is over: told again"
+    assert feed.look(NOON + 200 * SECOND) == ("time",), "reported in a future that is over: reported again"
 
 
 def test_only_the_interval_that_goes_on_is_looked_at(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ class TestEveryStep:
         needed = {name for name, parameter in taken.items() if parameter.default is inspect.Parameter.empty}
         assert needed - given == {"job", *(["interval"] if place else [])}
 
-    def test_people_are_told_what_it_does(self, step: Step) -> None:
+    def test_people_can_read_what_it_does(self, step: Step) -> None:
         assert step.docs.endswith(".")
         assert inspect.cleandoc(step.help).splitlines()[0].endswith(".")
         assert all(argument.help.endswith(".") for argument in step.arguments)
@@ -161,8 +161,8 @@ class TestAStepOfOnesOwn:
         monkeypatch.setattr(toy_step, "tally", counted)
         words = ["--root", str(tmp_path), "--collection", "orders", "--attempt", "a1", *BOUNDS, "--least", "3"]
         assert app.main("tally", words) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert told == {
+        printed = json.loads(capsys.readouterr().out)
+        assert printed == {
             **{"step": "tally", "collection": "orders", "outcome": "applied", "version": 1},
             **{"at_least": 3, "wait_for": None, "aloud": False},
         }
@@ -207,9 +207,16 @@ class TestAStepOfOnesOwn:
 )
 def test_a_declaration_that_cannot_be_is_refused(change: dict[str, Any], said: str) -> None:
     intervals = change.pop("intervals", Intervals.CHOICE)
-    told: dict[str, Any] = {"name": "tally", "job": "m:f", "intervals": intervals, "help": "H.", "docs": "D.", **change}
+    declaration: dict[str, Any] = {
+        "name": "tally",
+        "job": "m:f",
+        "intervals": intervals,
+        "help": "H.",
+        "docs": "D.",
+        **change,
+    }
     with pytest.raises(InvalidUsage, match=said):
-        Step(**told)
+        Step(**declaration)
 
 
 def test_an_unknown_step_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:

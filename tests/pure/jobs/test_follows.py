@@ -1,4 +1,4 @@
-"""How a derived collection follows its inputs, as people are told."""
+"""How a derived collection follows its inputs, as it is reported to people."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def test_its_status_says_what_the_next_run_says(graph: Graph) -> None:
     log = graph.job("flights").log
     log.commit(log.load(), CompactionAllowed(START + 5 * DAY - 1, (), 0))
     follows = opened(str(graph.root), "delays").status().follows
-    told = correct(graph.job("delays"))
+    result = correct(graph.job("delays"))
     assert follows is not None
-    assert (follows.waits_for, follows.why) == (told["waits_for"], told["waits"])
+    assert (follows.waits_for, follows.why) == (result["waits_for"], result["waits"])
     assert "would be read as of 2024-01-02T23:59:59.999999Z" in follows.why
 
 
@@ -116,15 +116,15 @@ def test_the_next_step_is_that_of_the_input_it_waits_for_also_through_another(gr
     graph.derive("delays", "flights", "carriers")
     graph.derive("totals", "delays", "flights")
 
-    def told(name: str) -> str:
+    def next_step(name: str) -> str:
         return opened(str(graph.root), name).status().next_step
 
-    assert told("totals") == "tidemark correct delays", "nothing of it can be read yet"
+    assert next_step("totals") == "tidemark correct delays", "nothing of it can be read yet"
     graph.correct("delays")
     graph.correct("totals")
-    assert told("delays") == told("totals") == "tidemark ingest carriers --date 2024-01-02"
+    assert next_step("delays") == next_step("totals") == "tidemark ingest carriers --date 2024-01-02"
     graph.derive("lost", "nowhere")
-    assert told("lost") == "tidemark correct lost", "which says that there is no such collection"
+    assert next_step("lost") == "tidemark correct lost", "which says that there is no such collection"
 
 
 def test_an_input_that_has_ended_is_not_what_comes_next(graph: Graph) -> None:
@@ -143,8 +143,8 @@ def test_the_json_of_a_status_is_json(graph: Graph) -> None:
     graph.land("flights", 1)
     graph.derive("delays", "flights")
     graph.correct("delays")
-    told = opened(str(graph.root), "delays").status().as_dict()["follows"]
-    assert told["inputs"] == [
+    follows = opened(str(graph.root), "delays").status().as_dict()["follows"]
+    assert follows["inputs"] == [
         {
             "name": "flights",
             "consumed": START + DAY,
@@ -159,12 +159,12 @@ def test_the_json_of_a_status_is_json(graph: Graph) -> None:
     assert opened(str(graph.root), "flights").status().as_dict()["follows"] is None
 
 
-def test_runs_that_found_nothing_differing_are_told_as_such(graph: Graph) -> None:
+def test_runs_that_found_nothing_differing_are_reported_as_such(graph: Graph) -> None:
     graph.land("flights", 2)
     graph.derive("delays", "flights")
     graph.correct("delays")
-    told = followed_between(graph.job("delays").log, 0, START + 2 * DAY)
-    assert told.as_dict() == {
+    found = followed_between(graph.job("delays").log, 0, START + 2 * DAY)
+    assert found.as_dict() == {
         "runs": 0,
         "retracted": 0,
         "added": 0,
@@ -173,7 +173,7 @@ def test_runs_that_found_nothing_differing_are_told_as_such(graph: Graph) -> Non
     }
 
 
-def test_what_was_corrected_before_an_older_seal_came_is_told_all_the_same(graph: Graph) -> None:
+def test_what_was_corrected_before_an_older_seal_came_is_reported_all_the_same(graph: Graph) -> None:
     """Others commit between the plan of a seal and its commit: that of the 2nd may stand behind a run to the 3rd."""
     graph.land("flights", 1)
     graph.derive("delays", "flights")
@@ -188,13 +188,13 @@ def test_what_was_corrected_before_an_older_seal_came_is_told_all_the_same(graph
     batch = UnsealedBatch("b", Interval(first, last), table, 1, 5, 1, 0, first, first, first, first)
     graph.correct("delays", sealed=False, batch=batch)
     assert isinstance(log.commit(planned_at, older), Committed)
-    told = followed_between(log, first, last)
-    assert (told.runs, told.added) == (1, 5)
+    found = followed_between(log, first, last)
+    assert (found.runs, found.added) == (1, 5)
     assert followed_between(log, last, last + DAY).runs == 0
 
 
 def test_where_an_input_was_never_created_its_first_run_waits_and_is_no_failure(tmp_path: Path) -> None:
-    """What columns it has cannot be told before, so there is no collection either."""
+    """What columns it has cannot be known before, so there is no collection either."""
     graph = Graph(tmp_path / "root")
     graph.land("flights", 1)
     file = tmp_path / "delays.yaml"
@@ -204,12 +204,12 @@ def test_where_an_input_was_never_created_its_first_run_waits_and_is_no_failure(
     )
     bounds = ["--lower", format_instant(0), "--upper", format_instant(START + DAY)]
     asked = ["--root", str(graph.root), "--collection", "delays", *bounds, "--file", str(file)]
-    told = without_spark("correct", asked)
-    assert told is not None
-    assert (told["outcome"], told["waits_for"], told["unfinished"]) == ("waits", "carriers", False)
-    assert told["waits"] == "carriers was never created; `tidemark init` creates it from its file"
+    result = without_spark("correct", asked)
+    assert result is not None
+    assert (result["outcome"], result["waits_for"], result["unfinished"]) == ("waits", "carriers", False)
+    assert result["waits"] == "carriers was never created; `tidemark init` creates it from its file"
     graph.land("carriers", 0)
-    assert without_spark("correct", asked) is None, "now its columns can be told, by Spark"
+    assert without_spark("correct", asked) is None, "now its columns can be computed, by Spark"
 
 
 def test_an_input_that_has_consumed_another_one_less_far_is_named(tmp_path: Path) -> None:

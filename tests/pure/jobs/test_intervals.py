@@ -26,7 +26,7 @@ def tried(errors: dict[int, TidemarkError], days: list[Interval] = DAYS[:5]) -> 
     return caught.value, done
 
 
-def test_all_are_done_in_order_and_told_before_they_begin() -> None:
+def test_all_are_done_in_order_and_announced_before_they_begin() -> None:
     seen: list[tuple[str, int]] = []
     in_turn(DAYS[:3], lambda one: seen.append(("done", one.lower)), lambda one, number: seen.append(("note", number)))
     assert seen == [("note", 1), ("done", 0), ("note", 2), ("done", 1), ("note", 3), ("done", 2)]
@@ -46,7 +46,7 @@ def test_what_is_raised_is_of_the_kind_of_what_was_wrong(kind: type[TidemarkErro
     assert type(error) is kind
     assert done == [1, 2, 3, 4]
     error, done = tried({0: kind("no"), 1: NotReady("missing")})
-    assert type(error) is kind, "what needs a person is told, beside what may come by itself"
+    assert type(error) is kind, "what needs a person is reported, beside what may come by itself"
     assert "missing" in str(error)
 
 

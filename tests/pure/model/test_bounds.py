@@ -1,4 +1,4 @@
-"""Bounds of values: what they enclose, what they may hold, what several of them come to, against the values."""
+"""Bounds of values: what they enclose, what they may hold, what several of them amount to, against the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time buckets against a set of times: what comes out when, what it costs, and how the buckets lie."""
+"""Time buckets against a set of times: what comes out when, what it costs, and where the buckets are."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_time_comes_out_once_when_it_is_due(min_bits, times, steps):
         before = chain.lower
         due, chain = chain.peel(frontier)
         check_buckets(chain)
-        out = [time for held in due for time in held]
+        out = [time for content in due for time in content]
         assert out == [time for time in left if time < chain.lower]
         left = [time for time in left if time >= chain.lower]
         if frontier > before:
@@ -66,7 +66,7 @@ def test_every_time_comes_out_once_when_it_is_due(min_bits, times, steps):
 
 
 @given(st.integers(0, 8), st.lists(st.integers(1, 60), max_size=12), st.integers(0, 260))
-def test_where_restored_buckets_lie_depends_on_the_lower_bound_alone(min_bits, steps, upper):
+def test_where_restored_buckets_are_depends_on_the_lower_bound_alone(min_bits, steps, upper):
     """So a plan need not remember them, and two writers agree about them."""
     straight: BucketChain[Times] = BucketChain.over(Times(), time_bits=8, min_bits=min_bits)
     stepwise, frontier = straight, 0

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.pure
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
-VALUES = st.recursive(LEAVES, lambda held: st.lists(held, max_size=4) | st.dictionaries(TEXTS, held, max_size=4))
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4))
 
 
 def exact(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Which values of a column rows can have for which a condition is true: no row that fits lies outside of them."""
+"""Which values of a column rows can have for which a condition is true: no row that fits is outside of them."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def compared(value: object, op: str, literal: object, column: str) -> bool:
 
 
 @given(CONDITIONS, ROWS)
-def test_every_row_that_fits_lies_within_the_bounds_of_every_column(
+def test_every_row_that_fits_is_within_the_bounds_of_every_column(
     condition: Condition, rows: list[dict[str, object]]
 ) -> None:
     batch = batch_of(rows)

@@ -170,16 +170,16 @@ def test_dates_times_and_bools_are_compared() -> None:
     )
     types = {"t": ColumnType.TIMESTAMP, "d": ColumnType.DATE, "b": ColumnType.BOOL, "n": ColumnType.INT}
 
-    def held(text: str) -> list[bool]:
+    def mask(text: str) -> list[bool]:
         found: list[bool] = holds(bound(parse(text), types.__getitem__), batch).to_pylist()
         return found
 
-    assert held("t < '1970-01-02'") == [True, False, False]
-    assert held("t = '1970-01-02T01:00:00+01:00'") == [False, True, False]
-    assert held("d >= '1970-01-02'") == [False, True, False]
-    assert held("b = FALSE OR NOT b <> TRUE") == [True, True, False]
-    assert held("n = 9223372036854775807") == [True, False, False]
-    assert held("n < 99999999999999999999") == [True, True, False]
+    assert mask("t < '1970-01-02'") == [True, False, False]
+    assert mask("t = '1970-01-02T01:00:00+01:00'") == [False, True, False]
+    assert mask("d >= '1970-01-02'") == [False, True, False]
+    assert mask("b = FALSE OR NOT b <> TRUE") == [True, True, False]
+    assert mask("n = 9223372036854775807") == [True, False, False]
+    assert mask("n < 99999999999999999999") == [True, True, False]
 
 
 @pytest.mark.parametrize("word", ["AND", "OR"])

@@ -93,7 +93,7 @@ def ingested(*sources: int) -> Ingested:
         (REDEFINED, ingested(1)),
     ],
 )
-def test_planned_anew(mine: Change, theirs: Change):
+def test_planned_again(mine: Change, theirs: Change):
     assert isinstance(conflict(mine, theirs), Overtaken)
 
 

@@ -27,7 +27,7 @@ Content = Counter[str]
 
 @dataclass(frozen=True)
 class Said:
-    """From `time` on the source is known to have held `content` at `at`; None: what it held then is not known."""
+    """From `time` on it is known that the source had `content` at `at`; None: what it had then is not known."""
 
     time: int
     at: int
@@ -38,7 +38,7 @@ contents = st.lists(st.sampled_from("xy"), max_size=3).map(Counter)
 
 
 @st.composite
-def told_over_time(draw: st.DrawFn) -> list[Said]:
+def statements(draw: st.DrawFn) -> list[Said]:
     """Some full snapshots in order, each learned when it was true; others are learned later, corrected or withdrawn,
     several at one time or while newer ones come."""
     found: list[Said] = []
@@ -57,7 +57,7 @@ def in_force(lines: list[Said], time: int) -> dict[int, Content]:
     return {at: content for at, content in sorted(known.items()) if content is not None}
 
 
-def held(lines: list[Said], time: int, event_time: int) -> Content:
+def content_at(lines: list[Said], time: int, event_time: int) -> Content:
     last = [content for at, content in in_force(lines, time).items() if at <= event_time]
     return +last[-1] if last else Counter()
 
@@ -90,25 +90,25 @@ def learned(lines: list[Said]) -> list[Learned]:
     return found
 
 
-@given(told_over_time(), st.sets(st.integers(1, LAST)))
+@given(statements(), st.sets(st.integers(1, LAST)))
 def test_at_every_time_each_full_snapshot_is_what_is_known_of_it(lines: list[Said], drains: set[int]) -> None:
     """In whatever drains it comes into the trace."""
     trace: list[Update] = []
-    told = Times()
+    announced = Times()
     for lower, upper in pairwise([0, *sorted(drains), LAST + 1]):
         some = [each for each in learned(lines) if lower <= each[0].known < upper]
-        found = changes(trace, told, some)
+        found = changes(trace, announced, some)
         assert all(lower <= update.time < upper for update in found)
-        trace, told = trace + found, after(told, [snapshot for snapshot, _ in some])
+        trace, announced = trace + found, after(announced, [snapshot for snapshot, _ in some])
     for time, event_time in product(range(LAST + 1), repeat=2):
-        assert sums(trace, time, event_time) == held(lines, time, event_time), (time, event_time)
+        assert sums(trace, time, event_time) == content_at(lines, time, event_time), (time, event_time)
     effects = [snapshot.effect for snapshot, _ in learned(lines)]
     event(f"withdrawn: {Effect.WITHDRAWN in effects}, corrected: {Effect.CORRECTED in effects}")
-    event(f"told afterwards: {any(s.effect is Effect.ANNOUNCED and s.learned_at for s, _ in learned(lines))}")
+    event(f"announced afterwards: {any(s.effect is Effect.ANNOUNCED and s.learned_at for s, _ in learned(lines))}")
 
 
-@given(told_over_time(), st.integers(1, LAST))
-def test_what_is_told_last_is_what_is_there_then(lines: list[Said], upper: int) -> None:
+@given(statements(), st.integers(1, LAST))
+def test_the_last_announced_content_is_that_of_its_time(lines: list[Said], upper: int) -> None:
     """The sum that a drain checks is of a content that somebody said."""
     some = [each for each in learned(lines) if each[0].known < upper]
     whole = last_announced([snapshot for snapshot, _ in some])
@@ -118,7 +118,7 @@ def test_what_is_told_last_is_what_is_there_then(lines: list[Said], upper: int) 
         for snapshot, rows in some:
             for (word,), _, count in rows if snapshot.batch in names else ():
                 said[word] += count
-        assert +said == held(lines, whole[0].known, whole[0].time)
+        assert +said == content_at(lines, whole[0].known, whole[0].time)
     event(f"checked: {bool(whole)}")
 
 

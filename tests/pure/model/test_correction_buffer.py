@@ -39,18 +39,18 @@ def plain(found: object) -> list[Plain]:
     return [(row.data, row.time, row.diff) for row in found]  # type: ignore[attr-defined]
 
 
-def expected(held: list[Plain], since: int, upper: int) -> list[Plain]:
+def expected(inserted: list[Plain], since: int, upper: int) -> list[Plain]:
     """The contract: effective times below upper, summed, no zeros, by time, then data."""
     sums: Counter[tuple[int, str]] = Counter()
-    for data, time, diff in held:
+    for data, time, diff in inserted:
         if since < upper and (effective := max(time, since)) < upper:
             sums[effective, data] += diff
     return [(data, time, diff) for (time, data), diff in sorted(sums.items()) if diff]
 
 
 def chains_of(buffer: CorrectionBuffer[str]) -> list[Chain[str]]:
-    held = [chain for bucket in buffer.buckets.buckets for chain in bucket.content.chains]
-    return [*held, *buffer.pending_low, *([buffer.emitted] if buffer.emitted else [])]
+    in_buckets = [chain for bucket in buffer.buckets.buckets for chain in bucket.content.chains]
+    return [*in_buckets, *buffer.pending_low, *([buffer.emitted] if buffer.emitted else [])]
 
 
 def check_structure(buffer: CorrectionBuffer[str]) -> None:
@@ -76,7 +76,7 @@ class Walk:
         self.random = Random(seed)
         sizes = Sizes(self.random.randint(1, 5), self.random.choice([1.5, 2.0, 3.0, 4.5]))
         self.buffer: CorrectionBuffer[str] = CorrectionBuffer.empty(sizes, time_bits=BITS)
-        self.held: list[Plain] = []
+        self.multiset: list[Plain] = []
         self.since = 0
         self.reached: Counter[str] = Counter()
 
@@ -87,7 +87,7 @@ class Walk:
         chosen()
         check_structure(self.buffer)
         everywhere = [*self.buffer.stage, *(row for chain in chains_of(self.buffer) for row in chain)]
-        assert expected(plain(everywhere), self.since, END) == expected(self.held, self.since, END)
+        assert expected(plain(everywhere), self.since, END) == expected(self.multiset, self.since, END)
 
     def insert(self) -> None:
         pick = self.random
@@ -102,7 +102,7 @@ class Walk:
         upper, boundary = self._upper(), self.buffer.boundary
         for _ in range(self.random.choice([1, 1, 2])):
             found, self.buffer = self.buffer.updates_before(upper)
-            assert plain(found) == expected(self.held, self.since, upper)
+            assert plain(found) == expected(self.multiset, self.since, upper)
         if self.since < upper:
             assert not self.buffer.stage
             assert self.buffer.boundary == max(boundary, upper)
@@ -143,12 +143,12 @@ class Walk:
             self.buffer = self.buffer.inserted_negated(rows(some))
         else:
             self.buffer = self.buffer.inserted(rows(some))
-        self.held += [(data, time, -diff if negated else diff) for data, time, diff in some if self.since < END]
+        self.multiset += [(data, time, -diff if negated else diff) for data, time, diff in some if self.since < END]
 
     def _advance(self, since: int) -> None:
         since = max(since, self.since)
         self.buffer, self.since = self.buffer.advanced(since), since
-        self.held = self.held if since < END else []
+        self.multiset = self.multiset if since < END else []
 
 
 def test_whatever_is_done_in_whatever_order_a_read_is_what_the_multiset_says():
@@ -219,11 +219,11 @@ def test_a_stack_obeys_the_chain_rule_and_keeps_every_row(pushes, sizes):
         assert expected(found, 0, END) == expected([row for each in pushes[: number + 1] for row in each], 0, END)
 
 
-@pytest.mark.parametrize(("rows_held", "chunk_rows", "cost"), [(0, 3, 0), (1, 3, 1), (10, 3, 4), (10, 1, 10)])
-def test_a_stack_is_split_at_the_cost_of_its_chunks(rows_held, chunk_rows, cost):
-    stack = Stack((chain([("a", time, 1) for time in range(rows_held)], chunk_rows),))
+@pytest.mark.parametrize(("row_count", "chunk_rows", "cost"), [(0, 3, 0), (1, 3, 1), (10, 3, 4), (10, 1, 10)])
+def test_a_stack_is_split_at_the_cost_of_its_chunks(row_count, chunk_rows, cost):
+    stack = Stack((chain([("a", time, 1) for time in range(row_count)], chunk_rows),))
     before, after, spent = stack.split(5)
-    assert (before.rows, after.rows, spent) == (min(rows_held, 5), max(0, rows_held - 5), cost)
+    assert (before.rows, after.rows, spent) == (min(row_count, 5), max(0, row_count - 5), cost)
 
 
 @pytest.mark.parametrize("proportionality", [1.5, 3.0, 8.0])

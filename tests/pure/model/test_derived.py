@@ -185,7 +185,7 @@ def consumption(upper: int, complete_below: int | None = None, batch: str | None
 
 class TestStates:
     @pytest.mark.parametrize(
-        ("held", "rule"),
+        ("consumptions", "rule"),
         [
             ((consumption(20), consumption(10)), Invariant.CONSUMPTIONS_ASCEND),
             ((consumption(20), consumption(21, 10)), Invariant.CONSUMPTIONS_ASCEND),
@@ -193,16 +193,16 @@ class TestStates:
             ((consumption(40),), Invariant.CONSUMED_IS_CORRECTED),
         ],
     )
-    def test_frontiers_never_go_back(self, held: tuple[Consumption, ...], rule: Invariant) -> None:
+    def test_frontiers_never_go_back(self, consumptions: tuple[Consumption, ...], rule: Invariant) -> None:
         with pytest.raises(Corruption) as raised:
-            Arrangement(D, ingested=IntervalSet((Interval(0, 30),)), consumptions=held)
+            Arrangement(D, ingested=IntervalSet((Interval(0, 30),)), consumptions=consumptions)
         assert raised.value.rule is rule
 
     def test_of_drained_consumptions_the_newest_are_kept_and_of_others_all(self) -> None:
-        held = tuple(consumption(upper) for upper in range(1, 201))
-        kept = kept_consumptions(held, 150)
+        consumptions = tuple(consumption(upper) for upper in range(1, 201))
+        kept = kept_consumptions(consumptions, 150)
         assert [each.upper for each in kept] == list(range(150 - CONSUMPTIONS_KEPT + 1, 201))
-        assert kept_consumptions(held[:5], 3) == held[:5]
+        assert kept_consumptions(consumptions[:5], 3) == consumptions[:5]
 
     def test_a_landed_collection_is_not_corrected(self) -> None:
         change = Corrected(fence_of("correct", "0-10", "t"), consumption(10), None, None, Mode.WHOLE, 0)
@@ -214,7 +214,7 @@ class TestStates:
         assert isinstance(done, Stale)
         assert "run correct again" in done.reason
 
-    def test_of_rows_that_landed_the_ledger_is_told(self) -> None:
+    def test_landed_rows_are_quarantined_with_a_run_of_the_ledger(self) -> None:
         done = apply(Arrangement(landed("a", envelope=Envelope.APPEND)), Quarantined("b", None))
         assert isinstance(done, Stale)
 

@@ -39,27 +39,27 @@ class Columns:
     """
 
     def __init__(self) -> None:
-        self.held: Collection | None = None
+        self.current: Collection | None = None
 
     def __call__(self, case: datadriven.Case) -> str:
         asked = self.asked(case)
         if case.command == "declare":
-            self.held = started(asked)
-            return _described(self.held)
-        assert self.held is not None
+            self.current = started(asked)
+            return _described(self.current)
+        assert self.current is not None
         try:
-            new = evolved(self.held, asked)
+            new = evolved(self.current, asked)
         except InvalidUsage as refusal:
             return f"refused: {refusal}"
-        if new == self.held:
+        if new == self.current:
             return "nothing changed"
-        assert apply(Arrangement(self.held), Redefined(new)) == Applied(Arrangement(new))
-        told = "\n".join(differences(self.held, new))
-        self.held = new
-        return f"{told}\n{_described(new)}"
+        assert apply(Arrangement(self.current), Redefined(new)) == Applied(Arrangement(new))
+        report = "\n".join(differences(self.current, new))
+        self.current = new
+        return f"{report}\n{_described(new)}"
 
     def asked(self, case: datadriven.Case) -> Collection:
-        told = [line.split() for line in case.input.splitlines()]
+        lines = [line.split() for line in case.input.splitlines()]
         words = dict(case.words)
         envelope = Envelope(words.pop("envelope", "upsert"))
         order_by = words.pop("order_by", None)
@@ -68,16 +68,16 @@ class Columns:
         declared = replace(
             collection(envelope, **{name: int(word) if name == "start" else word for name, word in words.items()}),
             key=(Column(key[0], ColumnType(key[1])),),
-            value=tuple(Column(name, parse_type(of)) for name, of, *_ in told),
+            value=tuple(Column(name, parse_type(of)) for name, of, *_ in lines),
         )
         declared = relanded(declared, source=source, inputs=())
-        return replace(declared, renames=tuple((line[3], line[0]) for line in told if len(line) > 2))
+        return replace(declared, renames=tuple((line[3], line[0]) for line in lines if len(line) > 2))
 
 
-def _described(held: Collection) -> str:
-    value = [f"{column.id} {column.name} {column.type}" for column in held.value]
-    dropped = [f"{column.id} {column.name} {column.type} dropped" for column in held.dropped]
-    return "\n".join([f"schema {held.schema}", *(value + dropped)])
+def _described(declared: Collection) -> str:
+    value = [f"{column.id} {column.name} {column.type}" for column in declared.value]
+    dropped = [f"{column.id} {column.name} {column.type} dropped" for column in declared.dropped]
+    return "\n".join([f"schema {declared.schema}", *(value + dropped)])
 
 
 def test_text():
@@ -85,11 +85,11 @@ def test_text():
 
 
 TYPES = (*ColumnType, *(DecimalType(p, s) for p, s in ((1, 1), (5, 0), (5, 2), (7, 2), (21, 2), (38, 0), (38, 19))))
-WIDENINGS = [(held, wide) for held in TYPES for wide in TYPES if widens(held, wide)]
+WIDENINGS = [(narrow, wide) for narrow in TYPES for wide in TYPES if widens(narrow, wide)]
 
 
 def test_types_get_wider_in_these_ways_only():
-    assert [f"{held} {wide}" for held, wide in WIDENINGS] == [
+    assert [f"{narrow} {wide}" for narrow, wide in WIDENINGS] == [
         "bool int",
         "bool float",
         *(f"bool {of}" for of in TYPES[9:]),
@@ -120,12 +120,12 @@ def test_what_got_wider_twice_could_have_done_so_at_once():
     assert set(twice) <= set(WIDENINGS)
 
 
-@pytest.mark.parametrize(("held", "wide"), WIDENINGS, ids=str)
-def test_a_widening_keeps_values_apart_and_in_order(held: ValueType, wide: ValueType):
+@pytest.mark.parametrize(("narrow", "wide"), WIDENINGS, ids=str)
+def test_a_widening_keeps_values_distinct_and_in_order(narrow: ValueType, wide: ValueType):
     """At the bounds it is exact still, beyond them it is not."""
-    bounds = bounds_of(held, wide)
+    bounds = bounds_of(narrow, wide)
     if bounds is None:
-        assert held is not ColumnType.INT or (isinstance(wide, DecimalType) and wide.whole_digits >= len(str(2**63)))
+        assert narrow is not ColumnType.INT or (isinstance(wide, DecimalType) and wide.whole_digits >= len(str(2**63)))
         return
     low, high = bounds
     if isinstance(wide, DecimalType):
@@ -142,7 +142,7 @@ def test_a_widening_keeps_values_apart_and_in_order(held: ValueType, wide: Value
         assert high * day < 2**63 <= (high + 1) * day
 
 
-HELD = evolved(
+WITHOUT_A = evolved(
     collection(value=(Column("a", ColumnType.INT), Column("b", ColumnType.INT)), inputs=()),
     collection(value=(Column("b", ColumnType.INT),), inputs=()),
 )
@@ -168,16 +168,16 @@ def test_a_redefinition_that_rows_cannot_follow_is_not_applied(
         return tuple(Column(name, ColumnType.INT, number) for name, number in some)
 
     with pytest.raises(InvalidUsage, match=says):
-        apply(Arrangement(HELD), Redefined(replace(HELD, value=columns(value), dropped=columns(dropped))))
+        apply(Arrangement(WITHOUT_A), Redefined(replace(WITHOUT_A, value=columns(value), dropped=columns(dropped))))
 
 
 def test_a_declaration_from_before_columns_had_numbers_gets_them():
     declared = collection(Envelope.UPSERT)
-    told = json.loads(encode(declared))
-    for column in (*told["key"], *told["value"], *told["origin"]["inputs"]):
+    document = json.loads(encode(declared))
+    for column in (*document["key"], *document["value"], *document["origin"]["inputs"]):
         del column["id"]
-    del told["dropped"], told["schema"], told["renames"]
-    assert decode(json.dumps(told).encode(), Collection, name="declaration") == declared
+    del document["dropped"], document["schema"], document["renames"]
+    assert decode(json.dumps(document).encode(), Collection, name="declaration") == declared
     assert [column.id for column in declared.columns] == [1, 2]
 
 
@@ -188,11 +188,11 @@ VALUE = st.lists(st.sampled_from("abcd"), unique=True).flatmap(
 
 @given(st.lists(VALUE, min_size=1, max_size=6))
 def test_a_number_is_of_one_column_for_ever(declared: list[tuple[Column, ...]]):
-    """Whatever files follow each other: a number never comes to be of another column, nor a column to be narrower."""
-    held, seen = collection(value=declared[0], inputs=()), {}
+    """Whatever files follow each other: no number becomes that of another column, and no column becomes narrower."""
+    current, seen = collection(value=declared[0], inputs=()), {}
     for value in declared:
         try:
-            new = evolved(held, replace(held, value=value, dropped=()))
+            new = evolved(current, replace(current, value=value, dropped=()))
         except InvalidUsage:
             continue
         assert {(c.name, c.type) for c in new.value} == {(c.name, c.type) for c in value}
@@ -201,9 +201,11 @@ def test_a_number_is_of_one_column_for_ever(declared: list[tuple[Column, ...]]):
             assert column.name == name
             assert of == column.type or widens(of, column.type)
             seen[column.id] = (name, column.type)
-        assert {column.id for column in held.stored_value} <= {column.id for column in new.stored_value}
-        assert new.schema == held.schema + (new.stored_value != held.stored_value or new.dropped != held.dropped)
-        held = new
+        assert {column.id for column in current.stored_value} <= {column.id for column in new.stored_value}
+        assert new.schema == current.schema + (
+            new.stored_value != current.stored_value or new.dropped != current.dropped
+        )
+        current = new
 
 
 def test_names_from_before_they_were_reserved_stay_and_may_be_left():

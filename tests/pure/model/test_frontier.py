@@ -79,7 +79,9 @@ def test_the_nearest_kept_times_are_those_on_both_sides(f: CompactionFunction) -
 
 
 @given(functions, times)
-def test_what_is_capped_leaves_alone_what_is_held_and_can_be_taken_further(f: CompactionFunction, limit: int) -> None:
+def test_what_is_capped_leaves_times_from_the_limit_on_alone_and_can_be_taken_further(
+    f: CompactionFunction, limit: int
+) -> None:
     capped = f.capped(limit)
     assert all(capped(time) == time for time in range(limit, TIMES[-1]))
     assert f.absorbs(capped)

@@ -20,9 +20,9 @@ from tidemark.model.update import Update, as_of
 pytestmark = pytest.mark.pure
 
 
-def differences(held, snapshots):
-    """What full snapshots, each of a time, change of what is held."""
-    trace = [Update(key, value, 1, 1, count) for key, value, count in held]
+def differences(current, snapshots):
+    """What full snapshots, each of a time, change of the current rows."""
+    trace = [Update(key, value, 1, 1, count) for key, value, count in current]
     learned = [
         (FullSnapshot("", Interval(time, time + 1), len(rows)), [(*row, 1) for row in rows]) for time, rows in snapshots
     ]
@@ -33,13 +33,13 @@ row = st.tuples(st.tuples(st.integers(0, 2)), st.tuples(st.sampled_from([None, "
 contents = st.lists(row, max_size=8)
 
 
-@given(held=contents, snapshots=st.lists(contents, max_size=4))
-def test_after_each_full_snapshot_the_collection_holds_what_it_said(held, snapshots):
+@given(current=contents, snapshots=st.lists(contents, max_size=4))
+def test_after_each_full_snapshot_the_collection_holds_what_it_said(current, snapshots):
     """Written from counters alone: what is expected is never derived from the law."""
     times = [10 * (at + 1) for at in range(len(snapshots))]
-    before = [Update(key, value, 1, 1, 1) for key, value in held]
-    found = differences([(key, value, 1) for key, value in held], list(zip(times, snapshots, strict=True)))
-    then = Counter(held)
+    before = [Update(key, value, 1, 1, 1) for key, value in current]
+    found = differences([(key, value, 1) for key, value in current], list(zip(times, snapshots, strict=True)))
+    then = Counter(current)
     for time, rows in zip(times, snapshots, strict=True):
         now = Counter(rows)
         said = {(u.key, u.value): u.diff for u in found if u.time == time}

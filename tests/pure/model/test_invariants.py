@@ -38,7 +38,7 @@ def at(time: int, key: str = "k", diff: int = 1) -> Update:
     return Update((key,), ("v",), time, time, diff)
 
 
-def told(violations: Iterator[Violation]) -> list[tuple[Invariant, dict[str, int | str]]]:
+def violated(violations: Iterator[Violation]) -> list[tuple[Invariant, dict[str, int | str]]]:
     return [(violation.rule, dict(violation.params)) for violation in violations]
 
 
@@ -59,7 +59,7 @@ def told(violations: Iterator[Violation]) -> list[tuple[Invariant, dict[str, int
     ],
 )
 def test_the_rows_of_a_trace_batch(description: tuple[int, int, int], rows: list[Update], broken: list[object]):
-    assert told(rules.of_trace_rows(Description(*description), [rows])) == broken
+    assert violated(rules.of_trace_rows(Description(*description), [rows])) == broken
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_borders_of_parts_excuse_nothing(parts: list[list[int]]):
 )
 def test_what_consolidation_makes_of_forwarded_updates_keeps_the_rules(updates: list[Update], since: int):
     rows = consolidate(advance(updates, CompactionFunction(since)))
-    assert told(rules.of_trace_rows(Description(3, 9, since), [rows[:2], rows[2:]])) == []
+    assert violated(rules.of_trace_rows(Description(3, 9, since), [rows[:2], rows[2:]])) == []
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_what_consolidation_makes_of_forwarded_updates_keeps_the_rules(updates: 
     ids=["none", "as they came"],
 )
 def test_the_rows_of_an_unsealed_batch(rows: list[Update], broken: list[Invariant]):
-    assert [rule for rule, _ in told(rules.of_unsealed_rows((0, 1), rows))] == broken
+    assert [rule for rule, _ in violated(rules.of_unsealed_rows((0, 1), rows))] == broken
 
 
 def test_an_interval_is_checked_before_the_rows():
-    assert told(rules.of_unsealed_rows((4, 4), []))[0] == (Invariant.INTERVAL, {"lower": 4, "upper": 4})
+    assert violated(rules.of_unsealed_rows((4, 4), []))[0] == (Invariant.INTERVAL, {"lower": 4, "upper": 4})
 
 
 @pytest.mark.parametrize(
@@ -110,39 +110,39 @@ def test_an_interval_is_checked_before_the_rows():
     ],
 )
 def test_an_append_says_the_first_of_what_is_wrong(sequence: tuple[int, int], times: list[int], broken: list[object]):
-    assert told(rules.of_append(STATE, sequence, times))[:1] == broken
+    assert violated(rules.of_append(STATE, sequence, times))[:1] == broken
 
 
 def test_frontiers_stay_or_advance():
-    assert told(rules.of_seal(4, 4)) == told(rules.of_seal(4, EMPTY)) == []
-    assert told(rules.of_seal(4, 3)) == [(Invariant.SEAL_ADVANCES, {"requested": 3, "current": 4})]
+    assert violated(rules.of_seal(4, 4)) == violated(rules.of_seal(4, EMPTY)) == []
+    assert violated(rules.of_seal(4, 3)) == [(Invariant.SEAL_ADVANCES, {"requested": 3, "current": 4})]
     four, nine, empty = CompactionFunction(4), CompactionFunction(9), CompactionFunction(EMPTY)
-    assert told(admission.of_since(four, four)) == told(admission.of_since(nine, empty)) == []
-    assert told(admission.of_since(nine, four)) == [(Invariant.SINCE_ADVANCES, {"requested": 4, "current": 9})]
-    assert told(admission.of_since(empty, nine)) == [(Invariant.SINCE_ADVANCES, {"requested": 9, "current": EMPTY})]
+    assert violated(admission.of_since(four, four)) == violated(admission.of_since(nine, empty)) == []
+    assert violated(admission.of_since(nine, four)) == [(Invariant.SINCE_ADVANCES, {"requested": 4, "current": 9})]
+    assert violated(admission.of_since(empty, nine)) == [(Invariant.SINCE_ADVANCES, {"requested": 9, "current": EMPTY})]
     (back,) = admission.of_since(empty, nine)
     assert "empty" in back.message
     assert str(EMPTY) not in back.message
 
 
 def test_writes_ranges_and_appends_to_the_trace():
-    assert told(admission.of_write(4, 4)) == []
-    assert told(admission.of_write(4, 3)) == [(Invariant.ABOVE_THE_SEAL, {"time": 3, "seal": 4})]
-    assert told(rules.of_range(4, 4)) == []
-    assert told(rules.of_range(4, 3)) == [(rules.Asked.RANGE, {"lower": 4, "upper": 3})]
-    assert told(admission.of_trace_append(STATE, Description(20, 30))) == []
-    assert told(admission.of_trace_append(STATE, Description(19, 30))) == [
+    assert violated(admission.of_write(4, 4)) == []
+    assert violated(admission.of_write(4, 3)) == [(Invariant.ABOVE_THE_SEAL, {"time": 3, "seal": 4})]
+    assert violated(rules.of_range(4, 4)) == []
+    assert violated(rules.of_range(4, 3)) == [(rules.Asked.RANGE, {"lower": 4, "upper": 3})]
+    assert violated(admission.of_trace_append(STATE, Description(20, 30))) == []
+    assert violated(admission.of_trace_append(STATE, Description(19, 30))) == [
         (Invariant.NEIGHBOURS_TOUCH, {"upper": 20, "lower": 19})
     ]
 
 
 def test_a_merge_is_of_neighbours_and_never_forgets_how_far_they_were_forwarded():
-    older, newer, apart = Description(0, 2, 1), Description(2, 4), Description(5, 6)
-    assert told(admission.of_merge([older, newer], CompactionFunction(1))) == []
-    assert told(admission.of_merge([older, newer], CompactionFunction(0))) == [
+    older, newer, distant = Description(0, 2, 1), Description(2, 4), Description(5, 6)
+    assert violated(admission.of_merge([older, newer], CompactionFunction(1))) == []
+    assert violated(admission.of_merge([older, newer], CompactionFunction(0))) == [
         (Invariant.MERGE_KEEPS_SINCE, {"requested": 0, "input_since": 1})
     ]
-    assert told(admission.of_merge([newer, apart], CompactionFunction(0))) == [
+    assert violated(admission.of_merge([newer, distant], CompactionFunction(0))) == [
         (Invariant.MERGE_OF_NEIGHBOURS, {"upper": 4, "lower": 5})
     ]
 

@@ -40,7 +40,7 @@ def test_no_reader_at_or_after_since_can_tell_what_was_forwarded(xs, since, time
 
 
 @given(updates, times, times, times)
-def test_what_was_held_and_what_changed_make_what_is_held(xs, a, b, event_time):
+def test_the_rows_before_and_what_changed_make_the_rows_after(xs, a, b, event_time):
     after, upto = sorted((a, b))
     before = [u for u in xs if u.time <= after]
     now = before + changes(xs, after=after, upto=upto)
@@ -55,7 +55,7 @@ facts = st.lists(st.tuples(st.none() | values, times, times, st.sampled_from([No
 )
 
 
-def held(base, known, time, event_time):
+def by_definition(base, known, time, event_time):
     """The value of a key by its definition: the last fact known at a time that happened by then."""
     last = [f for f in sorted(known, key=lambda f: f.place) if f.time <= time and f.event_time <= event_time]
     value = last[-1].value if last else base
@@ -68,10 +68,10 @@ def test_facts_resolved_batch_by_batch_are_the_history(all_facts, cut, base):
     first = [f for f in all_facts if f.time < cut]
     second = [f for f in all_facts if f.time >= cut]
     start = [] if base is None else [Update((0,), base, 0, -1, 1)]
-    told = [*start, *resolve(base, [], first), *resolve(base, first, second)]
+    written = [*start, *resolve(base, [], first), *resolve(base, first, second)]
     for time in range(7):
         for event_time in range(-1, 7):
-            assert as_of(told, time=time, event_time=event_time) == held(base, all_facts, time, event_time)
+            assert as_of(written, time=time, event_time=event_time) == by_definition(base, all_facts, time, event_time)
 
 
 @given(facts)
@@ -89,14 +89,14 @@ intervals = st.lists(
 @settings(max_examples=50)
 @given(intervals, st.integers(0, 25))
 def test_a_set_of_intervals_is_the_set_of_their_times(several, start):
-    held_set = IntervalSet()
+    interval_set = IntervalSet()
     for each in several:
-        held_set = held_set.add(each)
+        interval_set = interval_set.add(each)
     inside = {time for each in several for time in range(each.lower, each.upper)}
-    assert {time for member in held_set for time in range(member.lower, member.upper)} == inside
+    assert {time for member in interval_set for time in range(member.lower, member.upper)} == inside
     complete = next(time for time in range(start, 60) if time not in inside)
-    assert held_set.complete_from(start) == complete
-    hole = held_set.first_hole(start, start + 10)
+    assert interval_set.complete_from(start) == complete
+    hole = interval_set.first_hole(start, start + 10)
     missing = [time for time in range(start, start + 10) if time not in inside]
     assert (hole is None) == (not missing)
     if hole is not None:

@@ -43,18 +43,18 @@ def test_what_is_short_stays_as_it_is() -> None:
 
 def test_what_is_long_says_how_much_more_there_is_and_keeps_its_end() -> None:
     assert listed(f"c{i}" for i in range(1_000_000)).endswith("c18, c19 … and 999,980 more")
-    told = shortened("column x is missing; " + "y" * 9_000_000 + "; mend the file and run again")
-    assert told.startswith("column x is missing; yyy")
-    assert " … and 8,996,0" in told
-    assert told.endswith("; mend the file and run again")
+    message = shortened("column x is missing; " + "y" * 9_000_000 + "; mend the file and run again")
+    assert message.startswith("column x is missing; yyy")
+    assert " … and 8,996,0" in message
+    assert message.endswith("; mend the file and run again")
 
 
 @given(text=TEXTS, most=st.integers(100, 2000))
 def test_any_text_is_bounded_and_can_be_written(text: str, most: int) -> None:
-    for told in (shortened(text, most), plain_line(text, most)):
-        assert len(told) <= most
-        told.encode()
-        assert shortened(told, most) == told
+    for bounded in (shortened(text, most), plain_line(text, most)):
+        assert len(bounded) <= most
+        bounded.encode()
+        assert shortened(bounded, most) == bounded
     assert plain_line(text, most).isprintable()
 
 
@@ -68,10 +68,10 @@ def test_an_error_is_bounded_and_crosses_processes_as_it_is(kind: type[TidemarkE
 
 def test_what_is_kept_of_a_file_or_a_finding_is_bounded_and_one_line() -> None:
     many = "names\n" * 10**6 + "\udcff"
-    for told in (BadFile("p", many).reason, Finding("rule", many).detail):
-        assert len(told) <= MAX_REASON
-        assert "\n" not in told
-        told.encode()
+    for kept in (BadFile("p", many).reason, Finding("rule", many).detail):
+        assert len(kept) <= MAX_REASON
+        assert "\n" not in kept
+        kept.encode()
 
 
 RESULTS: list[dict[str, Any]] = [
@@ -82,18 +82,18 @@ RESULTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("told", RESULTS)
-def test_a_result_always_arrives_with_its_outcome_and_its_kind(told: dict[str, Any]) -> None:
-    line = result_line(told)
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_result_always_arrives_with_its_outcome_and_its_kind(result: dict[str, Any]) -> None:
+    line = result_line(result)
     assert len(line) <= MAX_LINE
     seen = json.loads(line)
-    assert (seen["step"], seen.get("outcome")) == (told["step"], told.get("outcome"))
-    assert seen.get("error", {}).get("kind") == told.get("error", {}).get("kind")
+    assert (seen["step"], seen.get("outcome")) == (result["step"], result.get("outcome"))
+    assert seen.get("error", {}).get("kind") == result.get("error", {}).get("kind")
 
 
-def test_a_result_that_fits_is_told_as_it_is() -> None:
-    told = {"step": "audit", "names": ["x" * 500] * 100}
-    assert json.loads(result_line(told)) == told
+def test_a_result_that_fits_is_written_as_it_is() -> None:
+    result = {"step": "audit", "names": ["x" * 500] * 100}
+    assert json.loads(result_line(result)) == result
 
 
 def test_storage_and_memory_that_fail_are_tried_again() -> None:

@@ -47,8 +47,8 @@ def compacted(state: Arrangement) -> Arrangement:
 
 
 def pins(state: Arrangement) -> list[str]:
-    held = of_format(state.publications, ICE)
-    return [] if held is None else [pin.name for pin in held.pins]
+    publication = of_format(state.publications, ICE)
+    return [] if publication is None else [pin.name for pin in publication.pins]
 
 
 def published(attempt: str, snapshot: str, *keeps: str) -> Published:
@@ -91,7 +91,7 @@ def test_of_an_older_snapshot_nothing_is_taken() -> None:
     assert isinstance(apply(state, published("1", "4", "a")), AlreadyApplied)
     again = after(state, Publishing(ICE, "db.t", "2", afresh=True))
     assert of_format(again.publications, ICE) == Publication(ICE, "db.t", "2", pins=(A, B))
-    assert pins(after(again, published("2", "1", "b"))) == ["b"], "of a table made anew sequences begin anew"
+    assert pins(after(again, published("2", "1", "b"))) == ["b"], "in a table that is made again sequences begin again"
 
 
 @pytest.mark.parametrize("table", ["flights", "db.", "db.my-table", "db..t", "db." + "t" * 300, "db.1t", "db.t; drop"])

@@ -43,8 +43,8 @@ readings = st.lists(
 ).map(lambda some: sorted(some, key=lambda reading: reading.seal))
 
 
-def held(read: list[Reading], time: int, event_time: int) -> dict[str, int]:
-    """How often each word is held: of each file what the newest reading by then says is due and has happened."""
+def expected(read: list[Reading], time: int, event_time: int) -> dict[str, int]:
+    """The multiplicity of each word: of each file what the newest reading by then says is due and has happened."""
     count: dict[str, int] = {}
     for file in (0, 1):
         newest = [reading.rows for reading in read if reading.file == file and reading.seal <= time][-1:]
@@ -54,7 +54,7 @@ def held(read: list[Reading], time: int, event_time: int) -> dict[str, int]:
     return {word: times for word, times in count.items() if times}
 
 
-def told(updates: list[Update], time: int, event_time: int) -> dict[str, int]:
+def summed(updates: list[Update], time: int, event_time: int) -> dict[str, int]:
     count: dict[str, int] = {}
     for update in updates:
         if update.time <= time and update.event_time <= event_time:
@@ -75,10 +75,10 @@ def contributions(read: list[Reading], function: CompactionFunction) -> dict[int
 
 
 @given(readings)
-def test_at_every_time_the_newest_readings_are_held(read: list[Reading]) -> None:
+def test_at_every_time_the_rows_are_those_of_the_newest_readings(read: list[Reading]) -> None:
     of = contributions(read, CompactionFunction(0))
     for time, event_time in product(range(LAST + 1), repeat=2):
-        assert told(of[0] + of[1], time, event_time) == held(read, time, event_time)
+        assert summed(of[0] + of[1], time, event_time) == expected(read, time, event_time)
     event(f"corrections of a file: {max((sum(r.file == file for r in read) for file in (0, 1)), default=0)}")
     event(f"ahead: {any(due > reading.seal for reading in read for _, due, _, _ in reading.rows)}")
 
@@ -93,7 +93,7 @@ def test_what_was_merged_is_corrected_at_the_instants_that_are_kept(
     of = contributions(read, function)
     for time, event_time in product(range(LAST + 1), repeat=2):
         if function(event_time) == event_time:
-            assert told(of[0] + of[1], time, event_time) == held(read, time, event_time)
+            assert summed(of[0] + of[1], time, event_time) == expected(read, time, event_time)
     assert all(function(update.event_time) == update.event_time for update in of[0] + of[1])
 
 
@@ -155,32 +155,32 @@ def test_from_each_reading_on_the_history_is_that_of_the_file_as_it_says_now(
     versions: list[list[tuple[str, str | None, int, int, int]]], drained: bool
 ) -> None:
     """Drained after each reading, or all at once."""
-    told: list[Fact] = []
+    recorded: list[Fact] = []
     for seal, rows in enumerate(versions):
-        told += restated(told, said_by(rows), seal=2 * seal)
+        recorded += restated(recorded, said_by(rows), seal=2 * seal)
     written: list[Update] = []
     bounds = [0, *range(1, LAST + 1)] if drained else [0, LAST + 1]
     for lower, upper in pairwise([*bounds, LAST + 1]):
         for key in "kl":
-            known = [fact for fact in told if fact.key == (key,) and fact.time < lower]
-            written += resolve(None, known, [f for f in told if f.key == (key,) and lower <= f.time < upper])
+            known = [fact for fact in recorded if fact.key == (key,) and fact.time < lower]
+            written += resolve(None, known, [f for f in recorded if f.key == (key,) and lower <= f.time < upper])
     for time, event_time in product(range(LAST + 1), range(4)):
         newest = versions[min(time // 2, len(versions) - 1)]
         sums: dict[tuple[str, str], int] = {}
         for u in written:
             if u.time <= time and u.event_time <= event_time:
                 sums[u.key[0], u.value[0]] = sums.get((u.key[0], u.value[0]), 0) + u.diff  # type: ignore[index]
-        held = {at: count for at, count in sums.items() if count}
-        assert held == dict.fromkeys(last_said(newest, time, event_time).items(), 1)
+        found = {at: count for at, count in sums.items() if count}
+        assert found == dict.fromkeys(last_said(newest, time, event_time).items(), 1)
 
 
 def test_a_row_that_was_due_and_then_only_later_is_taken_back_when_it_would_be() -> None:
     """Found by the search: due at 0, then at 5, then gone; taken back at 4 it would be one too few until 5."""
-    told: list[Fact] = []
+    recorded: list[Fact] = []
     for seal, due in ((0, 0), (2, 5), (4, None)):
-        told += restated(told, said_by([] if due is None else [("k", "a", due, 0, 0)]), seal=seal)
-    assert [(fact.time, fact.diff) for fact in told] == [(0, 1), (2, -1), (5, 1), (5, -1)]
-    assert [(u.time, u.diff) for u in resolve(None, [], told)] == [(0, 1), (2, -1)]
+        recorded += restated(recorded, said_by([] if due is None else [("k", "a", due, 0, 0)]), seal=seal)
+    assert [(fact.time, fact.diff) for fact in recorded] == [(0, 1), (2, -1), (5, 1), (5, -1)]
+    assert [(u.time, u.diff) for u in resolve(None, [], recorded)] == [(0, 1), (2, -1)]
 
 
 @given(facts, facts)

@@ -36,7 +36,7 @@ class Said:
         return Fact(("k",), value, self.time, self.event_time, (self.row,), self.diff)
 
 
-def held(base: str | None, lines: list[Said], time: int, event_time: int) -> str | None:
+def value_at(base: str | None, lines: list[Said], time: int, event_time: int) -> str | None:
     """What the key holds: of what the source says at `time`, the last that happened by `event_time`."""
     count: dict[tuple[int, int, str | None], int] = {}
     for line in lines:
@@ -50,7 +50,7 @@ def held(base: str | None, lines: list[Said], time: int, event_time: int) -> str
     return next(v for (at, row, v), number in count.items() if number and (at, row) == said[-1])
 
 
-def told(updates: list[Update], time: int, event_time: int) -> dict[str | None, int]:
+def summed(updates: list[Update], time: int, event_time: int) -> dict[str | None, int]:
     """The sums of the updates' diffs, by value, without those of 0."""
     sums: dict[str | None, int] = {}
     for update in updates:
@@ -88,11 +88,11 @@ def test_what_is_written_is_the_history_of_what_is_said_at_every_time(
         new = [line.fact for line in lines if lower <= line.time < upper]
         written += resolve(None if base is None else (base,), known, new)
     for time, event_time in product(range(LAST), range(-1, LAST + 1)):
-        value = held(base, lines, time, event_time)
-        assert told(written, time, event_time) == ({} if value is None else {value: 1})
+        value = value_at(base, lines, time, event_time)
+        assert summed(written, time, event_time) == ({} if value is None else {value: 1})
     event(f"taken back: {min(3, sum(line.diff < 0 for line in lines))}")
     places = [(line.time, line.event_time, line.row, line.diff) for line in lines]
-    event(f"taken back and said anew at one time: {any((*p[:3], -1) in places for p in places if p[3] > 0)}")
+    event(f"taken back and said again at one time: {any((*p[:3], -1) in places for p in places if p[3] > 0)}")
 
 
 @given(sources())
@@ -108,9 +108,9 @@ def test_a_withdrawn_file_brings_back_what_it_hid() -> None:
     facts = [Said(1, 1, 1, "A", 1), Said(3, 3, 2, "B", 1), Said(5, 5, 3, "B", 1)]
     written = resolve(None, [], [line.fact for line in facts])
     written += resolve(None, [line.fact for line in facts], [Said(10, 3, 2, "B", -1).fact])
-    answers = {event_time: told(written, 10, event_time) for event_time in (1, 2, 3, 4, 5, 9)}
+    answers = {event_time: summed(written, 10, event_time) for event_time in (1, 2, 3, 4, 5, 9)}
     assert answers == {1: {"A": 1}, 2: {"A": 1}, 3: {"A": 1}, 4: {"A": 1}, 5: {"B": 1}, 9: {"B": 1}}
-    assert told(written, 9, 4) == {"B": 1}
+    assert summed(written, 9, 4) == {"B": 1}
 
 
 @pytest.mark.parametrize("known", [[], [Said(1, 3, 0, "other", 1)], [Said(1, 3, 1, "a", 1)]])

@@ -1,4 +1,5 @@
-"""Where rows that lie ahead are cut off: what is far goes apart, what is ordinary stays one part, parts are few."""
+"""Where rows that are ahead are cut off: what is far gets a part of its own, what is ordinary stays one part, and
+parts are few."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def test_buckets_begin_at_the_frontier_and_each_is_twice_as_wide_as_the_one_befo
 
 @pytest.mark.parametrize("far", [YEAR_2100, MAX_TIME, NOW + 400 * DAY])
 @pytest.mark.parametrize("rows", [1, 1_000, 10**6])
-def test_one_row_far_ahead_goes_apart_however_many_are_of_today(far: int, rows: int):
+def test_one_row_far_ahead_gets_its_own_part_however_many_are_of_today(far: int, rows: int):
     (at,) = cut({NOW - 1: rows, far: 1})
     assert NOW <= at <= far
 
@@ -83,12 +84,12 @@ def test_what_is_not_cut_costs_little_and_parts_are_bounded(rows, frontier, widt
     for times in groups[: MOST_PARTS - 1]:
         first = max(frontier, min(times, default=0))
         drains = (max(times, default=0) - first) // width
-        held = sum(rows[time] for time in times)
+        count = sum(rows[time] for time in times)
         # At most the drains up to the bucket's end, which may be as far again.
         assert (
             drains <= 1
             or not pays(drains // 2, 0)
-            or drains * (OPEN_ROWS + held) < 4 * SPARE_ROWS
+            or drains * (OPEN_ROWS + count) < 4 * SPARE_ROWS
             or one_bucket(times, frontier, width)
         )
 

@@ -100,7 +100,7 @@ def since(made: GarbagePlan) -> dict[str, int]:
     return {entry.key: entry.since for entry in made.objects}
 
 
-def test_what_is_listed_again_keeps_its_time_and_what_was_named_meanwhile_starts_anew():
+def test_what_is_listed_again_keeps_its_time_and_what_was_named_meanwhile_starts_again():
     first = plan(["data/a", "data/b"])
     assert since(first) == {"data/a": 1, "data/b": 1}
     second = plan(["data/a", "data/b", "data/c"], first, named={"data/b"}, at=100)
@@ -143,7 +143,7 @@ def test_records_of_reads_go_by_age():
     assert [(entry.key, entry.why) for entry in made.objects] == [("reads/old", Why.READ)]
 
 
-def test_unfinished_uploads_of_one_name_are_told_apart():
+def test_unfinished_uploads_of_one_name_are_distinguished():
     uploads = [Stored("data/a", 0, 0, token) for token in ("x", "y")]
     first = plan_collection(replace(found([0]), unfinished=uploads[:1]), 1, set(), None, now=0, appeared=0)
     second = plan_collection(replace(found([0]), unfinished=uploads), 1, {"data/a"}, first, now=0, appeared=9)
@@ -179,15 +179,15 @@ def test_a_full_plan_keeps_what_was_listed_first_and_says_how_much_it_left_out(m
 DAY = 86_400 * 1_000_000
 
 
-def between(told: int, *, uptime: int, wall: int = 0, boot: str = "same", store: int = 5 * DAY) -> str | None:
+def between(moved: int, *, uptime: int, wall: int = 0, boot: str = "same", store: int = 5 * DAY) -> str | None:
     """What is said of plan 7, written at `store`, when the clocks moved on by so much since."""
     before = GarbagePlan(7, 1, 1, clocks=Clocks(100 * DAY, DAY, "same"))
     now = Clocks(100 * DAY + wall, DAY + uptime, boot)
-    return disagreement(before, store, now, store + told)
+    return disagreement(before, store, now, store + moved)
 
 
 @given(passed=st.integers(0, 40 * DAY), step=st.integers(-60 * DAY, 60 * DAY), off=st.integers(-(10**15), 10**15))
-def test_a_step_of_the_stores_clock_is_told_by_the_time_the_machine_has_been_on(passed, step, off):
+def test_a_step_of_the_stores_clock_is_found_by_the_time_the_machine_has_been_on(passed, step, off):
     """Whatever its wall clock says, which may be the same clock."""
     said = between(passed + step, uptime=passed, wall=off)
     assert (said is None) == (abs(step) <= TOLERANCE)
@@ -228,7 +228,7 @@ def test_a_plan_made_afresh_lists_the_same_and_counts_from_itself():
     first = plan(["data/a", "ledger/b"], at=0)
     second = plan(["data/a", "ledger/b"], first, at=10)
     args = (found([0], objects=["data/a", "ledger/b"]), 1, frozenset(), second)
-    kept_on, afresh = (plan_collection(*args, now=0, appeared=20, afresh=anew) for anew in (False, True))
+    kept_on, afresh = (plan_collection(*args, now=0, appeared=20, afresh=again) for again in (False, True))
     assert [entry.since for entry in kept_on.objects] == [1, 1]
     assert [entry.since for entry in afresh.objects] == [3, 3]
     assert [entry.key for entry in afresh.objects] == [entry.key for entry in kept_on.objects]

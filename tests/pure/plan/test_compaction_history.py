@@ -48,7 +48,7 @@ class Kept:
     ahead: bool = True
     state: Arrangement = field(init=False)
     rows: dict[str, list[Update]] = field(default_factory=dict)
-    told: list[Update] = field(default_factory=list)
+    updates: list[Update] = field(default_factory=list)
     fewer: int = 0
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class Kept:
         """Drain a day's updates, move since, compact until nothing is due."""
         lower = self.state.seal
         upper = lower + DAY
-        self.told += some
+        self.updates += some
         drained = self._batch(f"d{lower}", Description(lower, upper), 0, consolidate(some))
         seals = (*self.state.seals, upper)[-self.state.collection.retention.recent :]
         totals = replace(
@@ -85,10 +85,10 @@ class Kept:
         function = request.description.function
         check(of_merge([replace(b.description, since=0, rungs=()) for b in request.inputs], function))
         assert all(function.absorbs(b.description.function) for b in request.with_data)
-        held = [row for b in request.with_data for row in self.rows[b.id]]
-        merged = consolidate(advance(held, function))
+        rows = [row for b in request.with_data for row in self.rows[b.id]]
+        merged = consolidate(advance(rows, function))
         if request.moves_no_data:
-            assert merged == held
+            assert merged == rows
         check(of_trace_rows(request.description, [merged]))
         assert all(row.time <= request.description.last_possible for row in merged)
         name = f"m{len(self.rows)}"
@@ -96,7 +96,7 @@ class Kept:
         if request.moves_no_data:
             level = max(b.level for b in request.inputs)
             output = replace(output, level=level, parts=next((b.parts for b in request.with_data), None))
-        self.fewer += len(held) - len(merged)
+        self.fewer += len(rows) - len(merged)
         fence = Fence("compact", interval(0), name)
         self.state = replace(self.state, fences=(fence,))
         self._apply(Compacted(fence, tuple(b.id for b in request.inputs), output))
@@ -113,7 +113,7 @@ class Kept:
         self.state = outcome.state
 
     @property
-    def held(self) -> list[Update]:
+    def stored(self) -> list[Update]:
         return [row for b in self.state.trace for row in self.rows[b.id]]
 
     @property
@@ -122,20 +122,20 @@ class Kept:
 
 
 def days(chance: random.Random, count: int, keys: int) -> Iterator[list[Update]]:
-    """Inserts and retractions, most of them of what is held, some without sense; some days are quiet."""
-    held: list[Update] = []
+    """Inserts and retractions, most of them of current rows, some without sense; some days are quiet."""
+    current: list[Update] = []
     for day in range(count):
         some = []
         for _ in range(chance.choice([0, 1, 3, 3, 8])):
             time = day * DAY + chance.randrange(DAY)
             event_time = max(0, time - chance.choice([0, 0, 2, 9]))
-            if held and chance.random() < 0.5:
-                old = held.pop(chance.randrange(len(held)))
+            if current and chance.random() < 0.5:
+                old = current.pop(chance.randrange(len(current)))
                 some.append(old._replace(time=time, event_time=event_time, diff=-1))
             else:
                 diff = -1 if chance.random() < 0.1 else 1
                 some.append(Update((chance.randrange(keys),), (chance.choice("ab"),), time, event_time, diff))
-                held += [some[-1]] if diff > 0 else []
+                current += [some[-1]] if diff > 0 else []
         yield some
 
 
@@ -152,15 +152,15 @@ def test_every_kept_instant_reads_as_it_did_whatever_was_merged(
         made.day(some)
         found = bounds(made.state)
         assert found.live_bound is None or found.live_batches <= found.live_bound
-    held, told, readable = made.held, made.told, made.readable
+    stored, updates, readable = made.stored, made.updates, made.readable
     for time in readable:
-        assert as_of(held, time=time, event_time=10**9) == as_of(told, time=time, event_time=10**9)
+        assert as_of(stored, time=time, event_time=10**9) == as_of(updates, time=time, event_time=10**9)
         for event_time in data.draw(st.lists(st.sampled_from(readable), max_size=3)):
-            assert as_of(held, time=time, event_time=event_time) == as_of(told, time=time, event_time=event_time)
+            assert as_of(stored, time=time, event_time=event_time) == as_of(updates, time=time, event_time=event_time)
     after, upto = sorted((data.draw(st.sampled_from(readable)), data.draw(st.sampled_from(readable))))
     function = made.state.function
-    now = consolidate(advance(changes(held, after=after, upto=upto), function))
-    assert now == changes(advance(told, function), after=after, upto=upto)
+    now = consolidate(advance(changes(stored, after=after, upto=upto), function))
+    assert now == changes(advance(updates, function), after=after, upto=upto)
 
 
 @pytest.mark.parametrize("retention", POLICIES, ids=lambda retention: f"{retention.policy} {len(retention.steps)}")
@@ -179,8 +179,9 @@ def test_rows_written_stay_within_what_is_published(retention: Retention, live_b
     assert (made.fewer > 0) == (retention.policy != "all")
 
 
-def test_history_behind_since_shrinks_to_what_is_held() -> None:
-    """A thousand rows that are replaced every day: with all merged the trace is a small multiple of what is held."""
+def test_history_behind_since_shrinks_to_the_current_rows() -> None:
+    """A thousand rows that are replaced every day: with all merged the trace is a small multiple of the
+    current rows."""
     made = Kept(Retention("full_merge"), 12)
     for day in range(40):
         time = day * DAY
@@ -204,9 +205,9 @@ def test_rows_that_were_forwarded_stay_lawful_where_since_is_empty() -> None:
     go_on(2)
     made._apply(CompactionAllowed(100))
     go_on(1)
-    assert [row.time for row in made.held] == [100, 100, 100]
+    assert [row.time for row in made.stored] == [100, 100, 100]
     made._apply(CompactionAllowed(EMPTY))
     while made.state.trace[0].description.since != EMPTY:
         go_on(1)
-    assert [row.time for row in made.held][:3] == [100, 100, 100]
+    assert [row.time for row in made.stored][:3] == [100, 100, 100]
     assert made.state.trace[0].description.last_possible == EMPTY

@@ -44,8 +44,8 @@ class Simulated:
 
     def take_in(self, rows: int) -> None:
         at = self.state.trace_upper
-        held = self.state.totals
-        totals = replace(held, drains=held.drains + 1, rows_drained=held.rows_drained + rows)
+        before = self.state.totals
+        totals = replace(before, drains=before.drains + 1, rows_drained=before.rows_drained + rows)
         trace = (*self.state.trace, batch(f"{at}", Description(at, at + 1), 0, rows))
         self.state = replace(self.state, trace=trace, totals=totals)
         while inputs := due(self.state):
@@ -55,10 +55,10 @@ class Simulated:
     def _merge(self, inputs: Sequence[TraceBatch]) -> None:
         description = Description(inputs[0].description.lower, inputs[-1].description.upper)
         request = CompactionRequest(tuple(inputs), description)
-        rows = sum(held.rows for held in inputs)
-        level = max(held.level for held in inputs) if request.moves_no_data else request.level(rows)
+        rows = sum(each.rows for each in inputs)
+        level = max(each.level for each in inputs) if request.moves_no_data else request.level(rows)
         at = self.state.trace.index(inputs[0])
-        older = tuple(replace(held, level=max(held.level, level)) for held in self.state.trace[:at])
+        older = tuple(replace(each, level=max(each.level, level)) for each in self.state.trace[:at])
         merged = batch(f"{inputs[0].id}-{inputs[-1].id}", description, level, rows)
         trace = (*older, merged, *self.state.trace[at + len(inputs) :])
         written = 0 if request.moves_no_data else rows
@@ -69,7 +69,7 @@ class Simulated:
 
     @property
     def top(self) -> int:
-        return max((held.level for held in self.state.trace), default=0)
+        return max((each.level for each in self.state.trace), default=0)
 
     @property
     def written(self) -> int:
@@ -183,5 +183,5 @@ def test_a_large_first_batch_is_not_rewritten_for_small_ones() -> None:
 
 def test_sums_stay_what_they_were() -> None:
     made = simulated(3, range(1, 200))
-    assert sum(held.rows for held in made.state.trace) == list(accumulate(range(1, 200)))[-1]
+    assert sum(each.rows for each in made.state.trace) == list(accumulate(range(1, 200)))[-1]
     assert made.state.trace_upper == 199

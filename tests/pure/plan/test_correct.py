@@ -144,7 +144,7 @@ class TestFrontiers:
         assert found.laggard == "a"
         assert "00:00:00.000040Z only" in found.reason
 
-    def test_catching_up_stops_where_it_is_told_one_commit_each(self) -> None:
+    def test_catching_up_stops_where_it_is_asked_to_one_commit_each(self) -> None:
         w = world(landed("a"), derived("d", "a"))
         w.day("a", 0, 20, 1)
         w.correct("d", stops=(5, 10))
@@ -172,10 +172,10 @@ class TestEnded:
         w.day("a", 0, 20, 1)
         w.day("b", 0, 30, 1)
         w.catch_up("d")
-        held = w.state("d").consumed
-        assert held is not None
-        assert held.ended
-        assert (held.upper, held.complete_below) == (30, 30)
+        consumed = w.state("d").consumed
+        assert consumed is not None
+        assert consumed.ended
+        assert (consumed.upper, consumed.complete_below) == (30, 30)
         w.catch_up("e")
         again = w.state("e").consumed
         assert again is not None
@@ -231,10 +231,10 @@ class TestDiamonds:
         w.catch_up("right", stops=(24, 48))
         w.day("a", 24, 60, 30)
         w.catch_up("left", stops=(24, 48))
-        assert [held.upper for held in w.state("left").consumptions] == [60]
+        assert [each.upper for each in w.state("left").consumptions] == [60]
         w.catch_up("left", stops=(24, 48))
         w.catch_up("right", stops=(24, 48))
-        assert [held.upper for held in w.state("right").consumptions] == [24, 48, 60]
+        assert [each.upper for each in w.state("right").consumptions] == [24, 48, 60]
         w.catch_up("d")
         assert w.consumed("d") == (60, 60, (60, 60))
 
@@ -315,7 +315,7 @@ class TestDiamonds:
         assert w.consumed("d") == (25, 24, (25, 25))
 
     def test_arms_over_two_collections_of_one_name_are_not_used_together(self) -> None:
-        """It was made anew, and the left arm has consumed the new one as far as the right arm the old one."""
+        """It was made again, and the left arm has consumed the new one as far as the right arm the old one."""
         w = self.arms()
         for name in ("left", "right", "d"):
             w.catch_up(name)
@@ -341,7 +341,7 @@ class TestDiamonds:
 
 
 class TestKills:
-    def test_what_is_committed_and_not_sealed_counts_as_held(self) -> None:
+    def test_what_is_committed_and_not_sealed_counts_as_current(self) -> None:
         """A kill after the commit at 20, +5, before its seal; then +1 by 30: as of 19 it is 5, as of 29 6, not 11."""
         w = world(landed("a"), derived("d", "a"))
         w.day("a", 0, 20, *range(5))
@@ -405,9 +405,9 @@ class TestBootstrap:
         assert w.state("d").since == 149
         w.settle("d")
         w.catch_up("d", stops=range(0, 300, 10))
-        held = w.state("d").consumptions
-        assert [each.upper for each in held] == [150, 200, 250, 290]
-        assert [each.building for each in held] == [True, True, True, False]
+        consumptions = w.state("d").consumptions
+        assert [each.upper for each in consumptions] == [150, 200, 250, 290]
+        assert [each.building for each in consumptions] == [True, True, True, False]
         w.day("a", 290, 320)
         w.catch_up("d", stops=range(0, 400, 10))
         assert [each.upper for each in w.state("d").consumptions[4:]] == [300, 310, 320]
@@ -427,7 +427,7 @@ class TestBootstrap:
         assert [each.upper for each in w.state("d").consumptions] == [40, 80, 90]
         assert w.state("d").consumptions[-1].ended
 
-    def test_what_is_merged_beyond_what_others_are_complete_to_is_waited_for_and_held(self) -> None:
+    def test_what_is_merged_beyond_what_others_are_complete_to_is_waited_for_with_a_hold(self) -> None:
         w = world(landed("a", retention=MERGED), landed("b"), derived("d", "a", "b"))
         w.day("a", 0, 40, 1)
         w.retain("a")
@@ -445,7 +445,7 @@ class TestBootstrap:
 
 
 class TestHolds:
-    def test_each_input_is_held_at_what_was_consumed(self) -> None:
+    def test_each_input_has_a_hold_at_what_was_consumed(self) -> None:
         w = world(landed("a", retention=MERGED), derived("d", "a"))
         w.day("a", 0, 20, 1)
         w.correct("d")

@@ -1,9 +1,10 @@
-"""Landed collections that are ingested, ticked, merged and made anew at their own speeds, and derived ones over them in
-diamonds, corrected, sealed, drained, checked, quarantined and defined otherwise in any order: what each recorded stays
-true for ever, and no two inputs ever tell of a shared root differently.
+"""Landed collections that are ingested, ticked, merged and made again at their own speeds, and derived ones over them
+in diamonds, corrected, sealed, drained, checked, quarantined and defined otherwise in any order: what each recorded
+stays true for ever, and no two inputs ever tell of a shared root differently.
 
-The rows are kept beside the states (support/derivations.py), each item told by whom it came through: so what a
-collection holds says by itself which changes of which root it has seen by which way. The oracle looks at nothing else.
+The rows are kept beside the states (support/derivations.py), each item with the collections that it came through: so
+what a collection holds says by itself which changes of which root it has seen by which way. The oracle looks at nothing
+else.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ UPSETS = (
     "check",
     "define_otherwise",
     "ask_for_all",
-    "make_anew",
+    "make_again",
 )
 STOPS = range(0, 2000, 20)
 
@@ -86,7 +87,7 @@ REACHED = {
     "changes",
     "by_row",
     "late",
-    "made anew",
+    "made again",
     "started",
     "quarantined",
     "holds lost",
@@ -95,7 +96,7 @@ REACHED = {
 }
 """What a run that says anything has met."""
 Executed = tuple[str, CorrectRequest, Corrected, Counter[Item]]
-"""Of whom, what was asked for and made, and by our own count what that is to come to."""
+"""Of whom, what was asked for and made, and by our own count what that is to give."""
 
 
 def roots_seen(item: Item, way: tuple[str, ...] = ()) -> tuple[tuple[str, ...], Item]:
@@ -204,7 +205,7 @@ class Diamonds(RuleBasedStateMachine):
         for each in request.inputs:
             # What is read must be there to be read: not merged, and looked at by a gate.
             given = self.w.state(each.name)
-            certified = {held.batch for held in given.certificates}
+            certified = {certificate.batch for certificate in given.certificates}
             waiting = [batch.description.lower for batch in given.trace if batch.id not in certified]
             assert given.since <= each.upto < min([given.trace_upper, *waiting])
             assert each.after is None or given.since <= each.after <= each.upto
@@ -240,8 +241,8 @@ class Diamonds(RuleBasedStateMachine):
         return Counter(
             {
                 (name, item): diff
-                for held in change.consumption.inputs
-                for item, diff in self.w.tanks[held.input].as_of(held.upper - 1).items()
+                for each in change.consumption.inputs
+                for item, diff in self.w.tanks[each.input].as_of(each.upper - 1).items()
             }
         )
 
@@ -253,15 +254,15 @@ class Diamonds(RuleBasedStateMachine):
         if before.consumed:
             assert before.consumed.complete_below <= consumed.complete_below
         seen: dict[str, set[Any]] = defaultdict(set)
-        for held in consumed.inputs:
-            for root in held.roots:
+        for each in consumed.inputs:
+            for root in each.roots:
                 seen[root.collection].add((root.upper, root.incarnation))
         assert all(len(uppers) == 1 for uppers in seen.values()), seen
         if not consumed.ended:
-            for held in consumed.inputs:
-                given = self.w.state(held.input)
+            for each in consumed.inputs:
+                given = self.w.state(each.input)
                 ended = not given.collection.is_derived and given.collection.landed.end is not None
-                assert given.collection.is_derived or ended or held.upper >= consumed.complete_below
+                assert given.collection.is_derived or ended or each.upper >= consumed.complete_below
 
     # What befalls them.
 
@@ -280,10 +281,10 @@ class Diamonds(RuleBasedStateMachine):
         for above in self.derived:
             self.commit(above, self.w.plan(above))
 
-    def make_anew(self, which: int) -> None:
+    def make_again(self, which: int) -> None:
         name = self.some(which, self.roots)
         self.w.add(self.w.state(name).collection)
-        self.depths["made anew"] += 1
+        self.depths["made again"] += 1
 
     def check(self, which: int) -> None:
         name = self.some(which, self.derived)
@@ -302,19 +303,19 @@ class Diamonds(RuleBasedStateMachine):
         for batch in state.unsealed[-1:]:
             if isinstance(self.w.quarantine(name, batch.id), Applied):
                 self.depths["quarantined"] += 1
-                kept = {held.upper for held in self.w.state(name).consumptions}
-                for held in state.consumptions:
-                    if held.upper not in kept:
-                        del self.said[name][held.upper]
+                kept = {each.upper for each in self.w.state(name).consumptions}
+                for each in state.consumptions:
+                    if each.upper not in kept:
+                        del self.said[name][each.upper]
 
     def define_otherwise(self, which: int) -> None:
         name = self.some(which, self.derived)
         self.defined += 1
-        held = self.w.state(name).collection
-        by_row = held.derived.definition.select.startswith("every row")
+        current = self.w.state(name).collection
+        by_row = current.derived.definition.select.startswith("every row")
         query = f"{'every row' if by_row else 'groups'}, {self.defined}"
-        definition = replace(held.derived.definition, select=query)
-        self.w.redefine(name, replace(held, origin=replace(held.derived, definition=definition)))
+        definition = replace(current.derived.definition, select=query)
+        self.w.redefine(name, replace(current, origin=replace(current.derived, definition=definition)))
 
     @rule(absent=NAMES, late=NAMES, days=st.integers(1, 2))
     def a_day_of_some(self, absent: int, late: int, days: int) -> None:
@@ -388,19 +389,19 @@ class Diamonds(RuleBasedStateMachine):
         if not state.collection.derived.definition.select.startswith("every row"):
             return
         for older, newer in pairwise(state.consumptions[-4:]):
-            (held,), (was,) = newer.inputs, older.inputs
-            same = held.incarnation == was.incarnation == self.w.state(held.input).incarnation
-            # What had to be computed whole, or anew after a quarantine, is told at the end.
+            (consumed,), (was,) = newer.inputs, older.inputs
+            same = consumed.incarnation == was.incarnation == self.w.state(consumed.input).incarnation
+            # What had to be computed whole, or again after a quarantine, is emitted at the end.
             skipped = newer.upper in self.skipped[name]
             if skipped or not same or older.definition != newer.definition or was.upper > older.upper:
                 continue
             for time in range(older.upper, newer.upper - 1):
-                expected = self.w.tanks[held.input].as_of(min(time, held.upper - 1))
+                expected = self.w.tanks[consumed.input].as_of(min(time, consumed.upper - 1))
                 found = self.w.tanks[name].as_of(time)
                 assert found == Counter({(name, item): diff for item, diff in expected.items()}), (name, time)
 
     def teardown(self) -> None:
-        """Left alone, all come to hold what they should of all there is."""
+        """Left alone, each has in the end the rows that it should have of all that landed."""
         if not self.order:
             return
         reached = max(self.w.state(name).complete_below for name in self.order)

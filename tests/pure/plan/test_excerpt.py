@@ -35,7 +35,7 @@ def test_what_is_looked_at_is_an_end_of_what_was_asked_and_no_more_than_is_allow
     if weight_of(parts, asked).within(bound):
         assert found == asked
     elif not weight_of(parts, found).within(bound):
-        # The shortest that can be told apart: what follows is in the row groups that can hold its first key.
+        # The shortest that can be distinguished: what follows is in the row groups that can hold its first key.
         assert found.lower == asked.lower or found.lower == max(landmarks(parts, asked, 2))
         assert landmarks(parts, found, 2) == []
     elif found.lower is not None:
@@ -45,10 +45,10 @@ def test_what_is_looked_at_is_an_end_of_what_was_asked_and_no_more_than_is_allow
 
 @given(several, ranges)
 def test_all_rows_of_a_range_are_in_what_it_weighs(files: list[Rows], asked: KeyRange) -> None:
-    held = weight_of(made(files), asked)
-    assert held.rows >= sum(inside(key, asked) for rows in files for key in rows)
-    assert held.rows <= sum(map(len, files))
-    assert held.bytes <= 10 * held.rows
+    weight = weight_of(made(files), asked)
+    assert weight.rows >= sum(inside(key, asked) for rows in files for key in rows)
+    assert weight.rows <= sum(map(len, files))
+    assert weight.bytes <= 10 * weight.rows
 
 
 def test_a_million_windows_of_one_key_are_looked_at_from_their_end() -> None:
@@ -61,7 +61,7 @@ def test_a_million_windows_of_one_key_are_looked_at_from_their_end() -> None:
     assert newest_within([part], ALL_KEYS, Weight(10**9, 200_000), 2).lower == ("a", 99_000)
 
 
-def test_landmarks_are_what_there_is_between_two_keys() -> None:
+def test_landmarks_are_the_beginnings_of_row_groups_between_two_keys() -> None:
     rows = [(key, start, 0) for key in "abcdefgh" for start in range(4)]
     parts = [part_of(rows, 4), part_of(rows[2:], 8)]
     assert landmarks(parts, ALL_KEYS, 1) == [(key,) for key in "abcdefgh"]

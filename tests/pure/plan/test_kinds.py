@@ -68,9 +68,9 @@ def test_facts_are_placed_among_those_since_the_earliest_and_taken_back_above_th
     (batch,) = request.batches
     old = replace(batch, id="old", first_event_time=6, last_event_time=ends)
     request = replace(request, horizon=5, remembered=(old, *request.remembered))
-    told = part("u1", 0, 25, first=29, last=29)
-    found = [request.among({**PARTS, "u": (some,)}) for some in (told, replace(told, retractions=20))]
-    assert [([held.id for held in one.remembered], one.horizon) for one in found] == [said, taken_back]
+    added = part("u1", 0, 25, first=29, last=29)
+    found = [request.among({**PARTS, "u": (some,)}) for some in (added, replace(added, retractions=20))]
+    assert [([each.id for each in one.remembered], one.horizon) for one in found] == [said, taken_back]
 
 
 def test_facts_that_are_placed_among_all_there_are_need_no_other_horizon_than_the_state_s() -> None:
@@ -92,8 +92,8 @@ def test_the_tasks_of_a_read_share_no_key_and_miss_no_part(envelope: Envelope) -
     assert (bounds[0][0], bounds[-1][1]) == (None, None)
     assert [upper for _, upper in bounds[:-1]] == [lower for lower, _ in bounds[1:]]
     for task in cut:
-        inside = [{held.file.key for held in some.parts if _within(held, task.keys)} for some in whole[0].at_rest]
-        assert [{held.file.key for held in some.parts} for some in task.at_rest] == inside
+        inside = [{each.file.key for each in some.parts if _within(each, task.keys)} for some in whole[0].at_rest]
+        assert [{each.file.key for each in some.parts} for some in task.at_rest] == inside
         assert (task.unsealed is None) == (whole[0].unsealed is None)
         assert task.unsealed is None or task.unsealed.keys == task.keys
 
@@ -104,7 +104,7 @@ def test_unsealed_rows_are_read_as_they_are_or_by_the_task_of_the_drain(envelope
     _, pending = at_rest(request, PARTS)
     (task,) = read_tasks(request, PARTS)
     if TASKS[envelope] is MergeTask:
-        assert ([held.file.key for held in pending.parts], pending.after) == (["u1"], 19)
+        assert ([each.file.key for each in pending.parts], pending.after) == (["u1"], 19)
         assert task.unsealed is None
     else:
         assert pending.parts == ()
@@ -116,6 +116,6 @@ def test_ranges_stay_within_the_keys_asked_for() -> None:
     assert [(keys.lower, keys.upper) for keys in cut] == [((10,), (20,)), ((20,), (30,))]
 
 
-def _within(held: Part, keys: KeyRange) -> bool:
-    below = keys.upper is not None and held.first_key >= keys.upper
-    return not below and (keys.lower is None or held.last_key >= keys.lower)
+def _within(candidate: Part, keys: KeyRange) -> bool:
+    below = keys.upper is not None and candidate.first_key >= keys.upper
+    return not below and (keys.lower is None or candidate.last_key >= keys.lower)

@@ -1,4 +1,4 @@
-"""How a table comes to hold what a collection holds: from records of parts alone."""
+"""How a table gets the rows of a collection: from records of parts alone."""
 
 from __future__ import annotations
 
@@ -129,27 +129,29 @@ def test_what_changed_since() -> None:
 
 
 HEAD = TableHead("5", 5, MARK, ("tides", "i1"), None, (MARK,))
-HELD = Publication(TableFormat.ICEBERG, "db.t", snapshot="5", sequence=5)
+PUBLISHED = Publication(TableFormat.ICEBERG, "db.t", snapshot="5", sequence=5)
 
 
 @pytest.mark.parametrize(
-    ("held", "head", "said", "again"),
+    ("publication", "head", "said", "again"),
     [
         (None, None, None, None),
-        (HELD, HEAD, None, None),
+        (PUBLISHED, HEAD, None, None),
         (None, HEAD, None, None),
-        (HELD, None, "is gone, where tides was published as 5", None),
-        (HELD, replace(HEAD, changed_by="snapshot 6"), "it has snapshot 6, and tides was published as 5", None),
-        (HELD, replace(HEAD, owner=("tides", "i0")), "contains an earlier collection", None),
-        (HELD, replace(HEAD, owner=None), "Tidemark did not make it", "Tidemark did not make it"),
-        (HELD, replace(HEAD, owner=("ebbs", "i1")), "holds the collection ebbs", "holds the collection ebbs"),
-        (replace(HELD, table="db.u"), HEAD, "its file says db.t; first run", "its file says db.t; first run"),
+        (PUBLISHED, None, "is gone, where tides was published as 5", None),
+        (PUBLISHED, replace(HEAD, changed_by="snapshot 6"), "it has snapshot 6, and tides was published as 5", None),
+        (PUBLISHED, replace(HEAD, owner=("tides", "i0")), "contains an earlier collection", None),
+        (PUBLISHED, replace(HEAD, owner=None), "Tidemark did not make it", "Tidemark did not make it"),
+        (PUBLISHED, replace(HEAD, owner=("ebbs", "i1")), "holds the collection ebbs", "holds the collection ebbs"),
+        (replace(PUBLISHED, table="db.u"), HEAD, "its file says db.t; first run", "its file says db.t; first run"),
     ],
 )
-def test_a_table_that_is_not_what_was_published(held: Any, head: Any, said: str | None, again: str | None) -> None:
+def test_a_table_that_is_not_what_was_published(
+    publication: Any, head: Any, said: str | None, again: str | None
+) -> None:
     for asked, expected in ((False, said), (True, again)):
         if expected is None:
-            check_head(STATE, held, "db.t", head, asked)
+            check_head(STATE, publication, "db.t", head, asked)
             continue
         with pytest.raises(InvalidUsage, match=expected):
-            check_head(STATE, held, "db.t", head, asked)
+            check_head(STATE, publication, "db.t", head, asked)

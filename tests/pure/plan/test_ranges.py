@@ -63,7 +63,7 @@ def test_ranges_may_leave_what_leads_keys_whole(several, group_rows, target):
     parts = [part_of(rows, group_rows) for rows in several]
     ranges = split_within(KeyRange(), parts, target_rows=target, leading=1)
     for leads in range(7):
-        holding = {at for at, held in enumerate(ranges) for of in "ab" if inside((leads, of), held)}
+        holding = {at for at, wanted in enumerate(ranges) for of in "ab" if inside((leads, of), wanted)}
         assert len(holding) == 1, "of no first column keys are in two"
     of_each = [sum(row[0] == leads for rows in several for row in rows) for leads in range(7)]
     assert most_alike(parts, 1) >= max(of_each) - len(parts) * group_rows
@@ -74,7 +74,7 @@ def test_ranges_of_wide_rows_hold_fewer():
     narrow = part_of([(n, "a") for n in range(100)], 5, size=1_000)
     wide = part_of([(n, "a") for n in range(50, 60)], 1, size=10_000)
     ranges = split_keys([narrow, wide], target_rows=1_000, target_bytes=2_500)
-    assert [held.upper for held in ranges] == [(53, "a"), (56, "a"), (59, "a"), None]
+    assert [each.upper for each in ranges] == [(53, "a"), (56, "a"), (59, "a"), None]
     assert split_keys([narrow, wide], target_rows=1_000) == [KeyRange()]
 
 
@@ -110,8 +110,8 @@ def test_ranges_are_of_like_size(rows, target):
 def test_one_key_of_many_rows_does_not_make_others_small():
     hot, others = [(50, "a")] * 5_000, [(n, "a") for n in range(100) for _ in range(20)]
     ranges = split_keys([part_of(sorted([*hot, *others]), 10)], target_rows=500)
-    held = [sum(inside(key, keys) for key in others) for keys in ranges]
-    assert sorted(held)[1] >= 200, "but for the one that the hot key has for itself"
+    counts = [sum(inside(key, keys) for key in others) for keys in ranges]
+    assert sorted(counts)[1] >= 200, "but for the one that the hot key has for itself"
 
 
 @given(files, st.integers(1, 5), st.none() | keys, st.none() | keys)
@@ -130,13 +130,13 @@ bounds = st.sets(keys, max_size=8).map(sorted)
 
 @given(files, st.integers(1, 5), bounds)
 def test_the_row_groups_of_several_ranges_are_those_of_each(rows, group_rows, cuts):
-    part, ranges = part_of(rows, group_rows), apart(cuts)
+    part, ranges = part_of(rows, group_rows), every_second(cuts)
     assert groups_among(part, ranges) == sorted({at for keys in ranges for at in groups_within(part, keys)})
 
 
 @given(st.lists(files, max_size=3), st.integers(1, 5), bounds, st.integers(1, 12))
 def test_bundles_hold_what_their_ranges_do_in_their_order(several, group_rows, cuts, target):
-    parts, ranges = [part_of(rows, group_rows) for rows in several], apart(cuts)
+    parts, ranges = [part_of(rows, group_rows) for rows in several], every_second(cuts)
     bundles = bundled(ranges, parts, target_rows=target)
     flat = [keys for bundle in bundles for keys in bundle]
     assert all(left.upper <= right.lower for left, right in pairwise(flat))
@@ -150,11 +150,11 @@ def test_bundles_may_leave_what_leads_keys_whole(several, group_rows, leads, tar
     parts = [part_of(rows, group_rows) for rows in several]
     bundles = bundled([KeyRange((of,), (of + 1,)) for of in sorted(leads)], parts, target_rows=target, leading=1)
     for lead in range(7):
-        holding = {at for at, held in enumerate(bundles) for of in "ab" if any(inside((lead, of), k) for k in held)}
+        holding = {at for at, bundle in enumerate(bundles) for of in "ab" if any(inside((lead, of), k) for k in bundle)}
         assert len(holding) == (lead in leads), "of no first column keys are in two, and none that was not asked for"
 
 
-def apart(cuts: list[tuple]) -> list[KeyRange]:
+def every_second(cuts: list[tuple]) -> list[KeyRange]:
     """Every second of the ranges between some keys."""
     return [KeyRange(lower, upper) for lower, upper in zip(cuts[::2], cuts[1::2], strict=False)]
 
@@ -174,7 +174,7 @@ def test_every_row_group_that_holds_a_key_is_found(rows, group_rows, touched):
 
 
 @given(st.lists(files, max_size=4), st.integers(1, 5), st.data())
-def test_ranges_of_row_groups_hold_all_their_keys_and_are_apart(several, group_rows, data):
+def test_ranges_of_row_groups_hold_all_their_keys_and_have_gaps_between_them(several, group_rows, data):
     parts = [part_of(rows, group_rows) for rows in several]
     numbers = [list(range(len(part.groups))) for part in parts]
     wanted = [sorted(data.draw(st.sets(st.sampled_from(some)))) for some in numbers]
@@ -183,8 +183,8 @@ def test_ranges_of_row_groups_hold_all_their_keys_and_are_apart(several, group_r
     for rows, part, groups in zip(several, parts, wanted, strict=True):
         found = groups_among(part, ranges) if ranges else []
         assert set(groups) <= set(found)
-        held = [key for at in groups for key in groups_of(rows, group_rows)[at]]
-        assert all(any(inside(key, one) for one in ranges) for key in held)
+        contained = [key for at in groups for key in groups_of(rows, group_rows)[at]]
+        assert all(any(inside(key, one) for one in ranges) for key in contained)
 
 
 class TestRangesOfPrefixes:
@@ -219,7 +219,7 @@ class TestRangesOfPrefixes:
 @given(
     st.lists(files, max_size=3), st.integers(1, 5), st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6))), st.data()
 )
-def test_ranges_between_prefixes_hold_all_their_keys_and_are_apart(several, group_rows, drawn, data):
+def test_ranges_between_prefixes_hold_all_their_keys_and_do_not_overlap(several, group_rows, drawn, data):
     firsts = sorted(key for rows in several for key, _ in part_of(rows, group_rows).groups)
     ends = sorted({end for pair in drawn for end in pair})
     spans = [((low,), (high,)) for low, high in zip(ends[::2], ends[1::2], strict=False)]

@@ -25,10 +25,10 @@ def drained(of: Collection, hours: int) -> tuple[Arrangement, Counter[str], int]
     """A state after a drain each hour, each followed by the merge due; how often each hour was written, and the most
     batches there were after one."""
     state, written, most = Arrangement(of), Counter[str](), 0
-    held: dict[str, tuple[str, ...]] = {}
+    contained: dict[str, tuple[str, ...]] = {}
     for hour in range(hours):
         batch = replace(unsealed_batch([f"b{hour}", f"{hour}..{hour}"], hour), interval=Interval(hour, hour + 1))
-        held[batch.id] = (batch.id,)
+        contained[batch.id] = (batch.id,)
         trace = trace_batch(["t", f"[0][{hour + 1}][0]", "0", "0"])
         frontiers = {"complete_below": hour + 1, "seal": hour + 1, "trace": (trace,)}
         state = replace(state, unsealed=(*state.unsealed, batch), **frontiers)
@@ -37,14 +37,14 @@ def drained(of: Collection, hours: int) -> tuple[Arrangement, Counter[str], int]
             times = [time for one in request.inputs for time in (one.first_event_time, one.last_event_time)]
             one = unsealed_batch([f"m{hour}", "0..0", f"events={min(times)}..{max(times)}"], 0)
             merged = replace(one, interval=request.interval, level=request.level)
-            held[merged.id] = tuple(name for each in inputs for name in held[each])
-            written.update(held[merged.id])
+            contained[merged.id] = tuple(name for each in inputs for name in contained[each])
+            written.update(contained[merged.id])
             outcome = apply(state, Remembered(FENCE, inputs, merged))
             assert isinstance(outcome, Applied)
             state = outcome.state
         levels = [batch.level for batch in state.remembered]
         assert levels == sorted(levels, reverse=True)
-        names = [name for one in (*state.remembered, *state.unsealed) for name in held[one.id]]
+        names = [name for one in (*state.remembered, *state.unsealed) for name in contained[one.id]]
         assert names == [f"b{earlier}" for earlier in range(hour + 1)]
         most = max(most, len(names := [*state.remembered, *state.unsealed]))
     return state, written, most

@@ -1,4 +1,5 @@
-"""History of a keyed collection is set apart: what drains look keys up in stays about as large as what is held."""
+"""History of a keyed collection is stored separately: what drains look keys up in stays about as large as the current
+rows."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def drained(at: int, rows: int, retractions: int) -> TraceBatch:
 
 @dataclass
 class Simulated:
-    """A base, then days on which each row replaces one that is held."""
+    """A base, then days on which each row replaces a current one."""
 
     state: Arrangement = field(init=False)
     written: int = 0
@@ -65,12 +66,12 @@ def looked_into(state: Arrangement) -> int:
     return sum(batch.rows for batch in state.trace) - 2 * state.trace[0].retractions
 
 
-def test_what_is_looked_into_stays_as_large_as_what_is_held() -> None:
+def test_what_is_looked_into_stays_as_large_as_the_current_rows() -> None:
     made = Simulated()
     for _ in range(2000):
         made.day()
     assert len(made.settled) > 5
-    assert made.most < 1.6 * BASE, "half as many rows as are held, and what is above the horizon"
+    assert made.most < 1.6 * BASE, "half as many rows as are current, and what is above the horizon"
     assert made.written <= (bounds(made.state).written_bound or 0) * 2000 * 2 * DAY
     assert max(batch.level for batch in made.state.trace) <= 6
     assert all(upper <= made.state.horizon for upper in made.settled)
@@ -91,12 +92,12 @@ def test_it_is_not_done_where_it_would_bring_little_or_cannot_be() -> None:
     assert due(replace(state, trace=small)) == ()
     settled = replace(state.trace[0], rows=3 * BASE, retractions=BASE)
     young = replace(state.trace[1], rows=BASE // 4, retractions=BASE // 8)
-    assert due(replace(state, trace=(settled, young))) == (), "its own were set apart before"
+    assert due(replace(state, trace=(settled, young))) == (), "its own were separated before"
 
 
 def test_what_cancels_is_read_where_not_all_of_it_is_summed() -> None:
-    state, file = aged(), ObjectRef("apart", 1, "0")
-    apart = Part(file, 2, 0, (((1,), 2),), (1,), 10, 20, 30, 40, retractions=1, cancels=True)
+    state, file = aged(), ObjectRef("other", 1, "0")
+    separate = Part(file, 2, 0, (((1,), 2),), (1,), 10, 20, 30, 40, retractions=1, cancels=True)
     for request, needed in (
         (plan_as_of(state), False),
         (plan_as_of(state, 20, 40), False),
@@ -105,5 +106,5 @@ def test_what_cancels_is_read_where_not_all_of_it_is_summed() -> None:
         (plan_as_of(state, 9), False),
         (plan_changes(state, 5), True),
     ):
-        assert (request.miss_of(apart) is None) == needed
-    assert plan_as_of(state).miss_of(replace(apart, cancels=False)) is None
+        assert (request.miss_of(separate) is None) == needed
+    assert plan_as_of(state).miss_of(replace(separate, cancels=False)) is None

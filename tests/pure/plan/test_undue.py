@@ -1,4 +1,4 @@
-"""What lies ahead, by numbers alone: drains open what is due and next to nothing else; rows are seldom rewritten."""
+"""What is ahead, by numbers alone: drains open what is due and next to nothing else; rows are seldom rewritten."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_example_of_the_module() -> None:
     assert [bucket.start for bucket in buckets_at(704, DAY).buckets][:7] == [704, 712, 720, 736, 768, 896, 1024]
     interval = Interval(640, 704)
     times = {"a": {704: 5_000, 715: 5_000, 730: 5_000, 767: 5_000}, "b": {1_500: 5}, "c": {1_100: 4_000, 1_200: 5_000}}
-    far.held = {name: Counter(of) for name, of in times.items()}
+    far.contents = {name: Counter(of) for name, of in times.items()}
     ahead = [batch_of(name, [part_of(name, of)], interval, level=int(name == "c")) for name, of in times.items()]
     far.state = replace(far.state, ahead=tuple(ahead))
     staged = stage(far.state)
@@ -57,7 +57,7 @@ def test_buckets_begin_at_the_frontier_and_grow_with_the_distance(frontier: int,
     counts=st.lists(st.sampled_from([0, 1, 500, STAGE_ROWS, 10**6]), min_size=2, max_size=65),
     most=st.integers(2, 16),
 )
-def test_what_is_due_is_cut_off_and_large_buckets_are_apart(counts: list[int], most: int) -> None:
+def test_what_is_due_is_cut_off_and_large_buckets_are_separate(counts: list[int], most: int) -> None:
     starts = tuple(range(10, 10 + len(counts) - 1))
     found = cuts(counts, starts, most=most)
     assert len(found) < most

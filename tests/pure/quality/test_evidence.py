@@ -93,7 +93,7 @@ def test_altered_and_foreign_parts_are_counted_and_named() -> None:
     assert (row["parts_with_other_columns"], row["columns"]) == (1, "id")
 
 
-def test_parts_with_other_bounds_than_recorded_are_counted_and_the_first_is_told_in_full() -> None:
+def test_parts_with_other_bounds_than_recorded_are_counted_and_the_first_is_shown_in_full() -> None:
     parts = (part("p", 1, 2), part("q", 3, 4))
     answers = (answer(parts[0]), answer(parts[1], misbounded=("row group 3 is wrong", "row group 4, too")))
     row = of_unsealed(Arrangement(COLLECTION, unsealed=(unsealed("u"),)), u=Inspected(parts, answers, COLUMNS))
@@ -101,7 +101,7 @@ def test_parts_with_other_bounds_than_recorded_are_counted_and_the_first_is_told
     assert of_unsealed(Arrangement(COLLECTION, unsealed=(unsealed("u"),)))["parts_misbounded"] == 0
 
 
-def test_only_a_batch_seen_for_the_first_time_must_lie_above_the_trace() -> None:
+def test_only_a_batch_seen_for_the_first_time_must_be_above_the_trace() -> None:
     state = Arrangement(COLLECTION, complete_below=5, seal=5, trace=(trace("t", 0, 5),), unsealed=(unsealed("u"),))
     assert of_unsealed(state)["floor"] == 5
     assert of_unsealed(replace(state, certificates=(Certificate("u", "an older suite"),)))["floor"] == 0
@@ -167,7 +167,7 @@ def test_parts_of_one_run_may_meet_in_a_key_but_not_overlap(spans: list[tuple[in
     assert rows["a"]["parts_overlapping"] == overlaps
 
 
-def test_what_cancels_lies_beside_the_rest() -> None:
+def test_what_cancels_is_beside_the_rest() -> None:
     parts = [part("p", 1, 4), replace(part("q", 2, 3), cancels=True), replace(part("r", 1, 9), cancels=True)]
     state = Arrangement(COLLECTION, complete_below=9, seal=9, trace=(trace("a", 0, 9),))
     rows = of_trace(state, a=found(*parts, uncancelled=1))
@@ -204,13 +204,13 @@ def test_live_batches_are_bounded_once_nothing_is_due(
 def test_replayed_dead_letters_have_no_usual_volume_and_do_not_change_it() -> None:
     batch = unsealed("b", day=5, rows=2)
     state = replace(Arrangement(COLLECTION), unsealed=(batch,))
-    held = [entry(day, 100, batch=f"x{day}") for day in range(4)]
+    entries = [entry(day, 100, batch=f"x{day}") for day in range(4)]
     replays = [replace(entry(day, 1, batch=f"r{day}"), replay_of=f"{day}") for day in range(20, 40)]
     first = part("p", 1, 2)
-    usual = of_unsealed(state, *held, *replays, entry(5, 2, batch="b"), b=found(first))
+    usual = of_unsealed(state, *entries, *replays, entry(5, 2, batch="b"), b=found(first))
     assert usual["usual_rows"] == 100
     replayed = replace(entry(5, 2, batch="b", rows_late_discarded=3), replay_of="5")
-    row = of_unsealed(state, *held, replayed, b=found(first))
+    row = of_unsealed(state, *entries, replayed, b=found(first))
     assert (row["usual_rows"], row["volume"], row["late_share"]) == (None, None, None)
 
 

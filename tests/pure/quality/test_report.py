@@ -45,9 +45,9 @@ def test_the_headline_names_batch_rule_finding_page_and_way_out() -> None:
 
 
 def test_json_holds_results_and_rows() -> None:
-    told = json.loads(json.dumps(report(GOOD, BAD).as_dict()))
-    assert (told["gate"], told["passed"]) == ("unsealed", False)
-    assert told["results"][1]["rows"] == [{"id": None, "n": "[red]1"}]
+    decoded = json.loads(json.dumps(report(GOOD, BAD).as_dict()))
+    assert (decoded["gate"], decoded["passed"]) == ("unsealed", False)
+    assert decoded["results"][1]["rows"] == [{"id": None, "n": "[red]1"}]
 
 
 def test_a_steps_result_lists_warnings_and_no_rows() -> None:

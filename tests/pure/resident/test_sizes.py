@@ -1,4 +1,4 @@
-"""How much of a standalone cluster one application asks for, and what a run without executors is told."""
+"""How much of a standalone cluster one application asks for, and the message that a run without executors gets."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def test_threads_that_put_and_get_leave_it_consistent():
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
-    held = [found for name in range(200) if (found := cache.get(name))]
-    assert cache.bytes == sum(size for _, size in held) <= 50 * EACH
+    contained = [found for name in range(200) if (found := cache.get(name))]
+    assert cache.bytes == sum(size for _, size in contained) <= 50 * EACH
 
 
 def test_one_read_leaves_most_of_the_cache_to_others():
@@ -95,7 +95,7 @@ def test_what_has_no_room_is_not_even_copied():
     store.keep("a", EACH, lambda: pytest.fail("made for nothing"))
 
 
-def test_a_read_without_a_cache_makes_everything_anew():
+def test_a_read_without_a_cache_makes_everything_again():
     made = []
     for _ in range(2):
         remembered(MemoryStore(), "name", lambda: made.append(1) or "value", lambda _: 1)

@@ -144,10 +144,10 @@ def test_what_was_written_before_there_were_derived_collections_has_none() -> No
         del stored["checkpoint"][field]
     del stored["checkpoint"]["collection"]["hidden"]
     del stored["change"]["incarnation"]
-    held = read(json.dumps(stored).encode())
-    assert held.checkpoint == Arrangement(landed("a"))
-    assert isinstance(held.change, Created)
-    assert not isinstance(held.change, Corrected)
+    decoded = read(json.dumps(stored).encode())
+    assert decoded.checkpoint == Arrangement(landed("a"))
+    assert isinstance(decoded.change, Created)
+    assert not isinstance(decoded.change, Corrected)
 
 
 def test_definitions_of_before_there_were_windows_have_none() -> None:

@@ -194,13 +194,13 @@ class Other:
 
 @dataclass(frozen=True)
 class Holder:
-    """Either of two, which nothing tells apart but their fields."""
+    """Either of two, which differ by their fields alone."""
 
-    held: ObjectRef | Other
+    content: ObjectRef | Other
 
 
 @pytest.mark.parametrize(
-    ("held", "error"),
+    ("stored", "error"),
     [
         ({"key": "k", "bytes": 1, "sha256": "0", "names": "x"}, UpgradeRequired),
         ({"key": "k", "size": 1, "sha256": "0"}, UpgradeRequired),
@@ -210,8 +210,8 @@ class Holder:
         ("k", Corruption),
     ],
 )
-def test_a_wrong_value_is_not_taken_for_another_s_field(held: Any, error: type[TidemarkError]):
-    data = json.dumps({"format": FORMAT, "held": held}).encode()
+def test_a_wrong_value_is_not_taken_for_another_s_field(stored: Any, error: type[TidemarkError]):
+    data = json.dumps({"format": FORMAT, "content": stored}).encode()
     with pytest.raises(TidemarkError) as raised:
         document.read(data, Kind.PARTS, Holder, name="d")
     assert type(raised.value) is error
@@ -254,17 +254,17 @@ def test_a_declaration_of_format_1_was_of_landed_files_and_had_no_origin():
     """In a change and in a checkpoint; a number that its fields do not have then is refused as ever."""
     declared = collection(start=20)
     record = VersionRecord(1, "", "a", 0, "host:1", Created(declared), Arrangement(declared))
-    told = json.loads(document.write(record))
-    for place in (told["change"], told["checkpoint"]):
+    fields = json.loads(document.write(record))
+    for place in (fields["change"], fields["checkpoint"]):
         origin = place["collection"].pop("origin")
         for later in ("kind", "reprocess_for", "corrected_share", "batching"):
             del origin[later]
         place["collection"] |= origin
-    older = json.dumps(told | {"format": 1}).encode()
+    older = json.dumps(fields | {"format": 1}).encode()
     found = document.read(older, Kind.VERSION, VersionRecord, name="v")
     assert (found.change.collection, found.checkpoint.collection) == (declared, declared)
     with pytest.raises(UpgradeRequired):
-        document.read(json.dumps(told).encode(), Kind.VERSION, VersionRecord, name="v")
+        document.read(json.dumps(fields).encode(), Kind.VERSION, VersionRecord, name="v")
 
 
 def test_the_hash_by_which_a_version_is_named_is_of_its_bytes():

@@ -70,39 +70,43 @@ paths = st.text("abc/", max_size=4)
 @given(runs=st.lists(st.lists(paths, min_size=1, max_size=30, unique=True), min_size=1, max_size=5), data=st.data())
 def test_look_ups_scans_and_merges_give_the_last_word_on_every_path(runs, data):
     """Under leaves of three and nodes of two, so that trees are deep; against a dictionary."""
-    numbers, expected, held = count(), {}, Ledger(MemoryStore())
+    numbers, expected, recorded = count(), {}, Ledger(MemoryStore())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "LEAF", 3)
         patch.setattr(ledger, "FAN_OUT", 2)
         for run in runs:
             said = [entry(path, next(numbers)) for path in run]
             expected |= {one.path: one for one in said}
-            held.add(*said)
+            recorded.add(*said)
         first = data.draw(st.integers(0, len(runs) - 1))
-        held.merge(first, data.draw(st.integers(first + 1, len(runs))))
+        recorded.merge(first, data.draw(st.integers(first + 1, len(runs))))
         asked = data.draw(st.lists(paths, max_size=9))
-        found = ledger.known(held.store, held.runs, asked)
+        found = ledger.known(recorded.store, recorded.runs, asked)
         assert found == {path: expected[path] for path in asked if path in expected}
-        assert list(ledger.entries(held.store, held.runs)) == [expected[path] for path in sorted(expected)]
-        assert [run.entries for run in held.runs] == [len(ledger.load_run(held.store, run)) for run in held.runs]
+        assert list(ledger.entries(recorded.store, recorded.runs)) == [expected[path] for path in sorted(expected)]
+        assert [run.entries for run in recorded.runs] == [
+            len(ledger.load_run(recorded.store, run)) for run in recorded.runs
+        ]
 
 
 def test_a_run_names_all_its_objects_and_those_of_late_rows(small):
-    held = Ledger(MemoryStore())
-    held.add(*(entry(f"{number:02}", late=f"late-{number}" if number % 5 == 0 else "") for number in range(20)))
-    named = {ref.key for ref in ledger.named_objects(held.store, held.runs[0])}
-    assert named == {*held.store.objects, *(f"late-{number}" for number in range(0, 20, 5))}
+    recorded = Ledger(MemoryStore())
+    recorded.add(*(entry(f"{number:02}", late=f"late-{number}" if number % 5 == 0 else "") for number in range(20)))
+    named = {ref.key for ref in ledger.named_objects(recorded.store, recorded.runs[0])}
+    assert named == {*recorded.store.objects, *(f"late-{number}" for number in range(0, 20, 5))}
 
 
 def test_a_million_files_are_not_loaded_to_look_up_ten():
     """What is read is a leaf and its nodes for each path that could be there, whatever the number of files."""
     costs = []
     for files in (5_000, 50_000):
-        held = Ledger(MemoryStore())
-        held.add(*numbered(range(0, 2 * files, 2)))
-        store = Costs(held.store)
+        recorded = Ledger(MemoryStore())
+        recorded.add(*numbered(range(0, 2 * files, 2)))
+        store = Costs(recorded.store)
         asked = [f"2013/{number:08}.csv" for number in (7, 8, files, 2 * files - 2, 2 * files + 9)]
-        assert list(ledger.known(store, held.runs, asked)) == [path for path in asked if int(path[5:13]) % 2 == 0][:3]
+        assert (
+            list(ledger.known(store, recorded.runs, asked)) == [path for path in asked if int(path[5:13]) % 2 == 0][:3]
+        )
         costs.append((store.calls, store.read_bytes))
     (few_calls, few_bytes), (many_calls, many_bytes) = costs
     assert few_calls == many_calls <= 5
@@ -111,48 +115,52 @@ def test_a_million_files_are_not_loaded_to_look_up_ten():
 
 def test_paths_after_all_others_open_nothing():
     """As where landing folders are named by date."""
-    held = Ledger(MemoryStore())
-    held.add(*numbered(range(3_000)))
-    store = Costs(held.store)
-    assert ledger.known(store, held.runs, ["2014/00000001.csv", "2014/00000002.csv"]) == {}
+    recorded = Ledger(MemoryStore())
+    recorded.add(*numbered(range(3_000)))
+    store = Costs(recorded.store)
+    assert ledger.known(store, recorded.runs, ["2014/00000001.csv", "2014/00000002.csv"]) == {}
     assert store.calls == 0
 
 
 def test_a_commit_adds_one_object_however_many_files_were_counted_before():
-    held = Ledger(MemoryStore())
-    held.add(*numbered(range(20_000)))
-    before = dict(held.store.objects)
-    held.add(*numbered(range(20_000, 20_030)))
-    added = {key: len(data) for key, data in held.store.objects.items() if key not in before}
+    recorded = Ledger(MemoryStore())
+    recorded.add(*numbered(range(20_000)))
+    before = dict(recorded.store.objects)
+    recorded.add(*numbered(range(20_000, 20_030)))
+    added = {key: len(data) for key, data in recorded.store.objects.items() if key not in before}
     assert len(added) == 1
     assert sum(added.values()) < 400 * 30
-    assert len(held.runs) == 2
+    assert len(recorded.runs) == 2
 
 
 def test_a_run_of_few_files_is_no_object_and_is_looked_up_merged_and_scanned_like_others():
-    held = Ledger(MemoryStore())
-    held.add(*numbered(range(100)))
-    before = dict(held.store.objects)
+    recorded = Ledger(MemoryStore())
+    recorded.add(*numbered(range(100)))
+    before = dict(recorded.store.objects)
     few = [entry("2014/b.csv"), entry("2014/a.csv")]
-    held.add(*few)
-    assert dict(held.store.objects) == before
-    assert ledger.known(held.store, held.runs, ["2014/a.csv", "2014/c.csv"]) == {"2014/a.csv": few[1]}
-    assert ledger.load_run(held.store, held.runs[-1]) == (few[1], few[0])
-    assert list(ledger.named_objects(held.store, held.runs[-1])) == []
+    recorded.add(*few)
+    assert dict(recorded.store.objects) == before
+    assert ledger.known(recorded.store, recorded.runs, ["2014/a.csv", "2014/c.csv"]) == {"2014/a.csv": few[1]}
+    assert ledger.load_run(recorded.store, recorded.runs[-1]) == (few[1], few[0])
+    assert list(ledger.named_objects(recorded.store, recorded.runs[-1])) == []
     late = replace(entry("2014/d.csv"), late=ObjectRef("data/b/late-1.parquet", 1, "0"))
-    held.add(late)
-    assert list(ledger.named_objects(held.store, held.runs[-1])) == [late.late]
-    merged = ledger.merge_runs(held.store, "ledger/merged.json", held.runs)
-    assert merged.object.key in held.store.objects
-    assert [one.path for one in ledger.load_run(held.store, merged)][-3:] == ["2014/a.csv", "2014/b.csv", "2014/d.csv"]
+    recorded.add(late)
+    assert list(ledger.named_objects(recorded.store, recorded.runs[-1])) == [late.late]
+    merged = ledger.merge_runs(recorded.store, "ledger/merged.json", recorded.runs)
+    assert merged.object.key in recorded.store.objects
+    assert [one.path for one in ledger.load_run(recorded.store, merged)][-3:] == [
+        "2014/a.csv",
+        "2014/b.csv",
+        "2014/d.csv",
+    ]
 
 
 def test_a_merge_holds_one_leaf_of_each_run_in_memory(monkeypatch: pytest.MonkeyPatch):
     """Every leaf it opens is used up before that run's next one is opened."""
     monkeypatch.setattr(ledger, "LEAF", 10)
-    held = Ledger(MemoryStore())
-    held.add(*numbered(range(0, 2_000, 2)))
-    held.add(*numbered(range(1, 2_000, 2)))
+    recorded = Ledger(MemoryStore())
+    recorded.add(*numbered(range(0, 2_000, 2)))
+    recorded.add(*numbered(range(1, 2_000, 2)))
     order: list[tuple[str, str]] = []
 
     class Watched(WrappedStore):
@@ -160,7 +168,7 @@ def test_a_merge_holds_one_leaf_of_each_run_in_memory(monkeypatch: pytest.Monkey
             order.append((name, key))
             return action()
 
-    merged = ledger.merge_runs(Watched(held.store), "ledger/merged.json", held.runs)
+    merged = ledger.merge_runs(Watched(recorded.store), "ledger/merged.json", recorded.runs)
     assert merged.entries == 2_000
     assert merged.level == 1
     ahead = most = 0
@@ -172,36 +180,36 @@ def test_a_merge_holds_one_leaf_of_each_run_in_memory(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("victim", ["root", "leaf", "node"])
 def test_a_block_that_is_missing_or_changed_is_corruption(small, victim: str):
-    held = Ledger(MemoryStore())
-    held.add(*(entry(f"{number:02}") for number in range(20)))
-    root = held.runs[0].object.key
-    other = {key: data for key, data in held.store.objects.items() if key != root}
+    recorded = Ledger(MemoryStore())
+    recorded.add(*(entry(f"{number:02}") for number in range(20)))
+    root = recorded.runs[0].object.key
+    other = {key: data for key, data in recorded.store.objects.items() if key != root}
     kind = b'"kind":"node"' if victim == "node" else b'"kind":"leaf"'
     key = root if victim == "root" else next(key for key, data in other.items() if kind in data)
-    whole = held.store.objects[key]
-    held.store.objects[key] = whole.replace(b"0", b"1", 1)
+    whole = recorded.store.objects[key]
+    recorded.store.objects[key] = whole.replace(b"0", b"1", 1)
     with pytest.raises(Corruption, match=key):
-        ledger.load_run(held.store, held.runs[0])
-    del held.store.objects[key]
+        ledger.load_run(recorded.store, recorded.runs[0])
+    del recorded.store.objects[key]
     with pytest.raises(Corruption, match=f"{key} is named by the state and does not exist"):
-        ledger.load_run(held.store, held.runs[0])
+        ledger.load_run(recorded.store, recorded.runs[0])
 
 
 def test_a_run_that_is_not_what_the_state_recorded_is_corruption():
-    held = Ledger(MemoryStore())
-    held.add(entry("a"), entry("b"))
-    for wrong in (replace(held.runs[0], entries=3), replace(held.runs[0], last_path="c")):
+    recorded = Ledger(MemoryStore())
+    recorded.add(entry("a"), entry("b"))
+    for wrong in (replace(recorded.runs[0], entries=3), replace(recorded.runs[0], last_path="c")):
         with pytest.raises(Corruption, match="recorded were"):
-            ledger.load_run(held.store, wrong)
+            ledger.load_run(recorded.store, wrong)
 
 
 def test_eight_neighbours_of_one_level_are_due():
-    held = Ledger(MemoryStore())
+    recorded = Ledger(MemoryStore())
     for number in range(ledger.FAN_IN - 1):
-        held.add(entry(str(number)))
-    assert ledger.due_for_merge(held.runs) == ()
-    held.add(entry("9"))
-    assert ledger.due_for_merge(held.runs) == held.runs
-    held.merge()
-    assert [run.level for run in held.runs] == [1]
-    assert ledger.due_for_merge(held.runs) == ()
+        recorded.add(entry(str(number)))
+    assert ledger.due_for_merge(recorded.runs) == ()
+    recorded.add(entry("9"))
+    assert ledger.due_for_merge(recorded.runs) == recorded.runs
+    recorded.merge()
+    assert [run.level for run in recorded.runs] == [1]
+    assert ledger.due_for_merge(recorded.runs) == ()

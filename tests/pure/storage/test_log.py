@@ -106,7 +106,7 @@ def test_what_a_log_committed_it_need_not_read(stores: Stores):
 
 
 @pytest.mark.parametrize("versions", [0, 2, 5, 40])
-def test_a_collection_that_was_removed_and_made_anew_is_seen(stores: Stores, versions: int):
+def test_a_collection_that_was_removed_and_made_again_is_seen(stores: Stores, versions: int):
     store = stores()
     created(store, 5)
     log = log_of(store)
@@ -333,7 +333,7 @@ def test_stalled_after_a_create_of_one_s_own(stores: Stores):
 
 
 def test_a_long_step_on_a_quiet_collection_commits(stores: Stores):
-    """Nobody else wrote for hours: having looked anew, the writer knows so."""
+    """Nobody else wrote for hours: having looked again, the writer knows so."""
     store, clock = stores(), Clock()
     created(store, 3)
     log = log_of(store, clock=clock)

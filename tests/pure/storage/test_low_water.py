@@ -157,7 +157,7 @@ def test_no_stray_misleads_a_reader_whatever_its_number(version: int):
 
 
 def test_a_stray_that_holds_a_checkpoint_beside_what_follows_it_is_not_taken_for_the_oldest():
-    """The collector died just after number 16, and 16 was created anew: only the hash in 17 tells."""
+    """The collector died just after number 16, and 16 was created again: only the hash in 17 tells."""
     store = collected(upto=16)
     other = MemoryStore()
     created(other, 15)
@@ -247,7 +247,7 @@ class FreezingStore(WrappedStore):
 @pytest.mark.parametrize("after", [False, True])
 def test_frozen_at_any_call_of_a_load_and_a_commit(after: bool):
     """Whatever call it stands still at: it commits after the others, or says that it may not have committed."""
-    told = []
+    outcomes = []
     for nth in count(1):
         store, clock = setup(20)
         freezing = FreezingStore(store, nth, meanwhile(store, clock), after=after)
@@ -255,10 +255,10 @@ def test_frozen_at_any_call_of_a_load_and_a_commit(after: bool):
         try:
             committed = log.commit(log.load(), attempted(700))
         except (Contention, CommitUnknown) as error:
-            told.append(error.kind)
+            outcomes.append(error.kind)
         else:
             assert isinstance(committed, Committed)
-            told.append(str(committed.head.version))
+            outcomes.append(str(committed.head.version))
             assert [fence.interval.lower // 10 for fence in log_of(store).load().state.fences][-1] == 700
         reader = log_of(store)
         if freezing.left <= 0:
@@ -266,8 +266,8 @@ def test_frozen_at_any_call_of_a_load_and_a_commit(after: bool):
         assert list(verify_history(reader)) == []
         if freezing.left > 0:
             break
-    assert {"Contention", "61", "21"} <= set(told)
-    assert after is ("CommitUnknown" in told)
+    assert {"Contention", "61", "21"} <= set(outcomes)
+    assert after is ("CommitUnknown" in outcomes)
 
 
 def test_a_load_whose_version_is_collected_under_it_starts_over():

@@ -174,13 +174,13 @@ def test_no_block_is_passed_over_that_has_a_part_the_read_takes(
         store = MemoryStore()
         table = parts_table.save_separately(store, KEY, parts)
         lower, upper = (None if sums else (keys[0],)), (keys[1] + 1,)
-        for held in (table, tuple(parts)):
-            state = state_of(held, parts)
+        for source in (table, tuple(parts)):
+            state = state_of(source, parts)
             request = plan_as_of(state, times[1], happened) if sums else plan_changes(state, times[0], times[1])
             request = replace(request, keys=KeyRange(lower, upper), event_from=event_from)
             opened, found = parts_table.opened_read(store, request)
             answer = [some.parts for some in at_rest(opened, found)]
-            if held is table:
+            if source is table:
                 by_blocks = answer
         assert by_blocks == answer
 
@@ -223,9 +223,9 @@ def test_a_hull_that_is_not_that_of_its_parts_is_corruption(field: str):
     root = parts_table.open_block(store, table)
     assert isinstance(root, PartsNode)
     wrong = replace(root.blocks[1], hull=replace(root.blocks[1].hull, **{field: NARROWER[field]}))
-    lying = sidecar.write(store, "data/b/parts-2.json", replace(root, blocks=(root.blocks[0], wrong)))
+    narrowed = sidecar.write(store, "data/b/parts-2.json", replace(root, blocks=(root.blocks[0], wrong)))
     with pytest.raises(Corruption, match=f"{wrong.object.key} has parts of .*, recorded were"):
-        parts_table.load(store, lying)
+        parts_table.load(store, narrowed)
 
 
 def test_a_block_that_is_gone_or_altered_is_named(tiny: None):

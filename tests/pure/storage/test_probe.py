@@ -189,14 +189,14 @@ class Kept(OverMemory):
         raise InvalidUsage(f"S3 refused {key}: AccessDenied")
 
 
-def test_who_may_not_delete_is_told_what_is_left():
+def test_who_may_not_delete_is_notified_of_what_is_left():
     store = Kept()
     proof = proved(store)
     assert len(proof.left) == len(store.inner.objects) == 9
     assert leftover(proof).startswith("9 objects of the probe could not be deleted and may be removed: _probe-")
 
 
-def test_who_may_not_delete_is_told_what_a_refusal_left_too():
+def test_who_may_not_delete_is_notified_of_what_a_refusal_left_too():
     class Both(Kept):
         def create(self, key, data):
             self.put(key, data)
@@ -209,7 +209,7 @@ def test_who_may_not_delete_is_told_what_a_refusal_left_too():
 
 @pytest.mark.parametrize("name", ["create", "read"])
 @pytest.mark.parametrize("error", [InvalidUsage("AccessDenied"), Unavailable("no route")])
-def test_what_was_never_created_is_not_told_to_be_left(name: str, error: Exception):
+def test_what_was_never_created_is_not_reported_to_be_left(name: str, error: Exception):
     """Neither may be asked about: reads, lists and deletes fail, too."""
 
     class Closed(OverMemory):
@@ -279,11 +279,16 @@ def test_a_certificate_says_what_was_asked_where_and_when():
     assert kept(store) is None
     proof = certified(store, unique="1", writer="me", now=5)
     assert list(store.objects) == [key_of("memory://")]
-    held = json.loads(store.read(key_of("memory://")))
-    assert (held["format"], held["address"], held["asked_at"], held["writer"]) == (FORMAT, "memory://", 5, "me")
-    assert held["guarantees"] == [str(one) for one in proof.guarantees]
+    certificate = json.loads(store.read(key_of("memory://")))
+    assert (certificate["format"], certificate["address"], certificate["asked_at"], certificate["writer"]) == (
+        FORMAT,
+        "memory://",
+        5,
+        "me",
+    )
+    assert certificate["guarantees"] == [str(one) for one in proof.guarantees]
     certified(store, unique="2", writer="another", now=6)
-    assert json.loads(store.read(key_of("memory://"))) == held, "the first stays"
+    assert json.loads(store.read(key_of("memory://"))) == certificate, "the first stays"
     assert kept(store) is not None
 
 

@@ -26,7 +26,7 @@ def test_many_are_read_at_once():
     assert list(read_many(read, range(FEW + 1))) == list(range(FEW + 1))
 
 
-def test_so_few_as_are_told_to_be_few_are_read_one_after_the_other():
+def test_so_few_as_are_declared_few_are_read_one_after_the_other():
     threads: set[int] = set()
 
     def read(item: int) -> int:

@@ -38,7 +38,7 @@ class TestLocalStore(StoreLaws):
         return LocalStore(str(tmp_path / "root"))
 
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
-    def test_what_a_person_must_mend_is_told_from_what_passes_by_itself(self, number: int):
+    def test_what_a_person_must_mend_is_distinguished_from_what_passes_by_itself(self, number: int):
         with pytest.raises(Unwritable, match=f"a/b: {os.strerror(number)}"), translated("a/b"):
             raise OSError(number, os.strerror(number))
 
@@ -53,7 +53,7 @@ class TestLocalStore(StoreLaws):
         assert keys(store) == ["a/b"]
         assert store.folders("") == ["a"]
 
-    def test_what_a_killed_writer_left_is_told_and_can_be_discarded(self, store: LocalStore):
+    def test_what_a_killed_writer_left_is_listed_and_can_be_discarded(self, store: LocalStore):
         store.create("a/b", b"1")
         (store.root / "a" / f"{TEMPORARY}x").write_bytes(b"half")
         [left] = store.unfinished()

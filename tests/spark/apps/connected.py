@@ -32,17 +32,17 @@ def main(remote: str, root: str) -> None:
     def load(**options: str) -> Any:
         return spark.read.format("tidemark").options(**options).load(path)
 
-    told: dict[str, Any] = {"unknown": refusal(load), "versions": tidemark.register(spark, root, ["events"])}
-    pinned = load(version=str(told["versions"]["events"]))
-    told["rows"] = [spark.table("events").toArrow().to_pylist(), pinned.toArrow().to_pylist()]
-    told["sql"] = spark.sql("SELECT count(*) AS n FROM events").collect()[0].n
-    held = tidemark.open(root, "stock").as_of(columns=["kind"]).to_spark(spark)
-    told["held"] = held.toArrow().to_pylist()
-    told["wrong"] = refusal(lambda: load(asof="2024-01-01"))
+    report: dict[str, Any] = {"unknown": refusal(load), "versions": tidemark.register(spark, root, ["events"])}
+    pinned = load(version=str(report["versions"]["events"]))
+    report["rows"] = [spark.table("events").toArrow().to_pylist(), pinned.toArrow().to_pylist()]
+    report["sql"] = spark.sql("SELECT count(*) AS n FROM events").collect()[0].n
+    stock = tidemark.open(root, "stock").as_of(columns=["kind"]).to_spark(spark)
+    report["stock"] = stock.toArrow().to_pylist()
+    report["wrong"] = refusal(lambda: load(asof="2024-01-01"))
     print("ready", flush=True)
     sys.stdin.readline()
-    told["later"] = [spark.table("events").count(), pinned.count(), load().count()]
-    print(json.dumps(told))
+    report["later"] = [spark.table("events").count(), pinned.count(), load().count()]
+    print(json.dumps(report))
     spark.stop()
 
 

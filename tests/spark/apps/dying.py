@@ -1,4 +1,4 @@
-"""Corrects a collection of windows by executors, and dies amid it.
+"""Corrects a collection of windows by executors, and dies during it.
 
 python dying.py WHO ROOT COLLECTION MARKS
 
@@ -30,8 +30,8 @@ PATIENCE_S = 60
 def _dying(who: str, marks: str, driver: int, genuine: Callable[..., Kernel]) -> Callable[..., Kernel]:
     """Writers as they are, of which the first that has something to tell hits one of the processes it depends on."""
 
-    def writer(*told: Any) -> Kernel:
-        write = genuine(*told)
+    def writer(*arguments: Any) -> Kernel:
+        write = genuine(*arguments)
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             answers = list(write(batches))

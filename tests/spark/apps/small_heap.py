@@ -36,7 +36,7 @@ def declared() -> Collection:
 
 def drained(job: Job, number: int, rows: int, wide: int) -> int:
     """A trace batch of its own times whose keys alternate with the others'; its bytes in memory."""
-    schema, held = updates_schema(declared()), 0
+    schema, size = updates_schema(declared()), 0
     lower = number * 10
     with PartWriter(job.store, f"data/b{number}", schema, key_width=1, facts=False) as writer:
         for start in range(0, rows, ROUND):
@@ -46,7 +46,7 @@ def drained(job: Job, number: int, rows: int, wide: int) -> int:
             keys = pa.array([row * BATCHES + number for row in some], pa.int64())
             columns = [keys, words, times, times, pa.array([1] * ROUND, pa.int64())]
             batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-            held += batch.nbytes
+            size += batch.nbytes
             writer.write(batch)
         parts = writer.close()
     fence = Fence("drain", Interval(lower, lower + 10), job.attempt)
@@ -54,7 +54,7 @@ def drained(job: Job, number: int, rows: int, wide: int) -> int:
     for change in (Sealed(lower + 10, lower + 10, lower + 10), Attempted(fence), Drained(fence, batch)):
         committed(job, change)
     committed(job, Certified(Gate.TRACE, declared().suite(Gate.TRACE), (batch.id,)))
-    return held
+    return size
 
 
 def committed(job: Job, change: Change) -> None:
@@ -68,12 +68,12 @@ def main(argv: list[str]) -> int:
     log = StateLog(store, lambda: uuid4().hex)
     job = Job(store, log, lambda: SparkRunner(spark, root), "once", lambda: uuid4().hex)
     committed(job, Created(declared()))
-    held = sum(drained(job, number, rows, wide) for number in range(BATCHES))
+    size = sum(drained(job, number, rows, wide) for number in range(BATCHES))
     committed(job, CompactionAllowed(15))
     result = compact(job, Interval(0, 10))
     heap = spark.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory()
     state = log.load().state
-    found = {"result": result, "heap": heap, "held": held, "since": state.trace[0].description.since}
+    found = {"result": result, "heap": heap, "bytes": size, "since": state.trace[0].description.since}
     print(json.dumps(found | {"sound": verify(job).sound}))
     return 0
 

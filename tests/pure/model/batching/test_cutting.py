@@ -48,7 +48,7 @@ def test_what_holds_nothing_is_never_cut():
         assert cut_of(ALL, batch, 10 * MINUTE, **everything) is None
 
 
-def test_of_all_that_hold_the_first_is_the_reason_and_the_rest_are_told():
+def test_of_all_that_hold_the_first_is_the_reason_and_the_rest_are_listed():
     cutter = Cutter.of(Batching(Fixed(MINUTE), 10, 1_000, WatchRate(0.5, MINUTE, MINUTE), 0.8))
     cutter = cutter.arrived(0, 1).arrived(2 * MINUTE, 50)
     seen = Seen(memory=1.0, watermark=True, end_of_input=True, explicit=True)
@@ -63,31 +63,31 @@ def test_of_all_that_hold_the_first_is_the_reason_and_the_rest_are_told():
 
 
 @given(st.sets(st.sampled_from(Reason)))
-def test_precedence_is_of_the_reasons_and_not_of_how_they_are_told(held):
-    cuts = {Cut.of(list(order)) for order in islice(permutations(held), 20)}
+def test_precedence_is_that_of_the_reasons_in_whatever_order_they_are_given(reasons):
+    cuts = {Cut.of(list(order)) for order in islice(permutations(reasons), 20)}
     assert len(cuts) == 1
     (cut,) = cuts
-    assert cut is None if not held else (cut.reason, *cut.also) == tuple(each for each in Reason if each in held)
+    assert cut is None if not reasons else (cut.reason, *cut.also) == tuple(each for each in Reason if each in reasons)
 
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=60))
 def test_a_count_cuts_as_soon_as_it_is_reached_and_no_row_is_forgotten(sizes):
-    batching, held, cuts = Batching(count=100), Open(0), []
+    batching, batch, cuts = Batching(count=100), Open(0), []
     for rows in sizes:
-        before, held = held.rows, held.added(rows, 0)
-        cut = cut_of(batching, held)
-        assert (cut is not None) == (held.rows >= 100)
+        before, batch = batch.rows, batch.added(rows, 0)
+        cut = cut_of(batching, batch)
+        assert (cut is not None) == (batch.rows >= 100)
         assert before < 100
         if cut:
-            cuts, held = [*cuts, held.rows], Open(0)
-    assert sum(cuts) + held.rows == sum(sizes)
+            cuts, batch = [*cuts, batch.rows], Open(0)
+    assert sum(cuts) + batch.rows == sum(sizes)
 
 
 def test_single_rows_make_batches_of_exactly_the_count_and_one_that_is_larger_its_own():
-    held = Open(0)
+    batch = Open(0)
     for number in range(1, 11):
-        held = held.added(1, 1)
-        assert (cut_of(ALL, held) is not None) == (number == 10)
+        batch = batch.added(1, 1)
+        assert (cut_of(ALL, batch) is not None) == (number == 10)
     assert cut_of(ALL, Open(0).added(1, 50_000)).reason is Reason.BYTES
 
 
@@ -156,7 +156,7 @@ CUTS = [
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=lambda cut: cut.words)
-def test_a_cut_is_read_as_it_is_told(cut):
+def test_a_cut_is_read_as_it_was_written(cut):
     assert Cut.parse(json.dumps(cut.as_dict())) == cut
 
 

@@ -13,12 +13,12 @@ pytestmark = pytest.mark.pure
 
 
 def test_levels_are_of_what_was_taken_and_only_the_emergency_mark_refuses():
-    usage, told = Usage(Budget(100)), []
+    usage, levels = Usage(Budget(100)), []
     for size in (50, 1, 29, 1, 14):
         usage = usage.reserved("a", size)
         assert usage is not None
-        told.append((usage.used, usage.level))
-    assert told == [(50, Level.LOW), (51, Level.MEDIUM), (80, Level.MEDIUM), (81, Level.HIGH), (95, Level.HIGH)]
+        levels.append((usage.used, usage.level))
+    assert levels == [(50, Level.LOW), (51, Level.MEDIUM), (80, Level.MEDIUM), (81, Level.HIGH), (95, Level.HIGH)]
     assert usage.reserved("a", 1) is None
     assert Budget(100).level(96) is Level.EMERGENCY
 
@@ -56,20 +56,20 @@ SIZES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 60), st.boolea
 @given(SIZES, st.booleans())
 def test_never_more_than_the_emergency_mark_and_what_is_given_back_is_there_again(steps, shared):
     budget = Budget(100, {"a": 30, "b": 50} if shared else {})
-    usage, held = Usage(budget), []
+    usage, reserved = Usage(budget), []
     for name, size, back in steps:
-        if back and held:
-            usage = usage.released(*held.pop())
+        if back and reserved:
+            usage = usage.released(*reserved.pop())
         after = usage.reserved(name, size)
         if after is not None:
-            usage, held = after, [*held, (name, size)]
-        assert usage.used == sum(size for _, size in held) <= 95
-    for name, size in held:
+            usage, reserved = after, [*reserved, (name, size)]
+        assert usage.used == sum(size for _, size in reserved) <= 95
+    for name, size in reserved:
         usage = usage.released(name, size)
     assert (usage.used, usage.level) == (0, Level.LOW)
 
 
-def test_what_is_not_held_is_not_given_back():
+def test_what_is_not_reserved_is_not_given_back():
     usage = Usage(Budget(100)).reserved("a", 10)
     assert usage is not None
     with pytest.raises(ValueError, match="a gives back 11 bytes, and holds 10"):

@@ -1,4 +1,4 @@
-"""The rate monitor: fixed slots, told when it is asked; and a change of rate that cuts once."""
+"""The rate monitor: fixed slots, a rate that is computed when it is asked for, and a change of rate that cuts once."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def test_n_rows_are_not_n_minus_one_intervals():
 
 def test_it_falls_while_nothing_arrives_and_ends_at_nothing():
     monitor = monitored([(0, 100)])
-    told = [monitor.rate(at * SECOND) for at in range(1, 12)]
-    assert told == sorted(told, reverse=True)
-    assert told[-2:] == [0.0, 0.0]
+    rates = [monitor.rate(at * SECOND) for at in range(1, 12)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-2:] == [0.0, 0.0]
 
 
 def test_what_is_kept_is_bounded_however_many_rows_arrive():
@@ -50,7 +50,7 @@ def test_what_is_kept_is_bounded_however_many_rows_arrive():
 
 @given(st.lists(st.tuples(st.integers(0, 3_000), st.integers(1, 9)), max_size=30), st.integers(0, 4_000))
 def test_it_is_what_came_within_the_window_in_any_order(arrivals: Arrivals, now: int):
-    """Slots end where milliseconds do here, so that the window is told exactly."""
+    """Slots end where milliseconds do here, so that the window is exact."""
     window, floor = 1_000_000, 100_000
     came = [(at * 1_000, rows) for at, rows in arrivals if at <= now]
     monitor = monitored(sorted(came), RateMonitor(window, floor))
@@ -67,7 +67,7 @@ def test_the_order_of_arrivals_within_a_window_is_nothing(arrivals: Arrivals):
     assert monitored(arrivals) == monitored(sorted(arrivals))
 
 
-def test_a_clock_that_steps_back_begins_anew_and_tells_nothing_false():
+def test_a_clock_that_steps_back_begins_again_and_reports_nothing_false():
     monitor = monitored(every(SECOND, 100 * SECOND))
     assert monitor.rate(-50 * SECOND) is None
     back = monitor.arrived(20 * SECOND, 7)
@@ -89,7 +89,7 @@ def test_halves_that_share_no_row_are_compared_and_a_slow_feed_is_seen_to_change
     assert steady.ratio < 0.05
 
 
-def test_a_change_is_told_of_a_whole_window_only():
+def test_a_change_is_known_of_a_whole_window_only():
     monitor = monitored(every(SECOND, 200 * SECOND), RateMonitor(100 * SECOND))
     assert [monitor.change(at * SECOND) is None for at in (0, 99, 100)] == [True, True, False]
     gone = monitor.change(260 * SECOND)

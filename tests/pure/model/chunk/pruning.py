@@ -34,7 +34,7 @@ class Case:
 
 
 def case(seed: int) -> Case:
-    """The case of a seed. Every third one takes updates apart: an update and its retraction are in different chunks."""
+    """The case of a seed. Every third one separates updates: an update and its retraction are in different chunks."""
     dice = random.Random(seed)
     updates = []
     for _ in range(dice.randrange(30)):
@@ -64,10 +64,10 @@ def _hull(dice: random.Random, rows: tuple[Update, ...]) -> Hull:
 
     columns: dict[int, Bounds] = {}
     for column, at in COLUMNS.items():
-        held = [row.value[at] for row in rows if row.value[at] is not None]
-        nulls = len(rows) - len(held)
+        known = [row.value[at] for row in rows if row.value[at] is not None]
+        nulls = len(rows) - len(known)
         if dice.random() < 0.8:
-            columns[column] = Bounds(*loose(min(held), max(held)), nulls) if held else Bounds(None, None, nulls)  # type: ignore[type-var, arg-type]
+            columns[column] = Bounds(*loose(min(known), max(known)), nulls) if known else Bounds(None, None, nulls)  # type: ignore[type-var, arg-type]
     second = [row.key[1] for row in rows]
     if dice.random() < 0.8:
         columns[KEY_COLUMN] = Bounds(*loose(min(second), max(second)))  # type: ignore[type-var, arg-type]

@@ -34,7 +34,7 @@ slack = st.tuples(st.integers(0, 3), st.integers(0, 3))
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[BoundedChunk]:
-    """Rows that are held, once or more, and rows that were retracted, anywhere in any of several chunks."""
+    """Rows with a multiplicity of one or more, and rows that were retracted, anywhere in any of several chunks."""
     chunks: list[list[Row]] = [[] for _ in range(draw(st.integers(1, 5)))]
     places = st.sampled_from(chunks)
     for values in draw(st.lists(rows, max_size=12)):
@@ -53,8 +53,8 @@ def loosened(members: list[Row], by: tuple[int, int], unknown: bool) -> BoundedC
     return BoundedChunk(UNKNOWN if unknown else bounds, members)
 
 
-def held(chunks: list[BoundedChunk]) -> list[tuple[int | None, ...]]:
-    """Every row as often as it is held."""
+def current_rows(chunks: list[BoundedChunk]) -> list[tuple[int | None, ...]]:
+    """Every row as often as its multiplicity says."""
     times: Counter[tuple[int | None, ...]] = Counter()
     for each in chunks:
         for row in each.rows:
@@ -68,7 +68,7 @@ def nulls_first(cells: tuple[int | None, ...]) -> list[tuple[bool, int]]:
 
 def brute(chunks: list[BoundedChunk], at: int, within: int | None, ties: tuple[int, ...], column: int | None):
     lowest = -99 if within is None else at - within
-    seen = [row for row in held(chunks) if row[0] is not None and lowest <= row[0] <= at]
+    seen = [row for row in current_rows(chunks) if row[0] is not None and lowest <= row[0] <= at]
     seen = [row for row in seen if column is None or row[column] is not None]
     return max(
         seen, key=lambda row: (row[0], nulls_first(tuple(row[tie] for tie in ties)), nulls_first(row)), default=None
@@ -103,7 +103,7 @@ def test_an_index_leads_to_the_same_answer(chunks, at, within):
 @given(histories(), st.integers(-6, 6), st.integers(-6, 6))
 def test_a_range_is_what_brute_force_finds(chunks, low, high):
     found = in_range(chunks, ASKED, low, high)
-    expected = [row for row in held(chunks) if row[0] is not None and low <= row[0] <= high]
+    expected = [row for row in current_rows(chunks) if row[0] is not None and low <= row[0] <= high]
     assert [row.cells(COLUMNS) for row in found for _ in range(row.diff)] == sorted(expected, key=nulls_first)
 
 
@@ -152,7 +152,7 @@ def test_an_equal_bound_is_opened_for_it_may_retract_the_row():
     assert latest_at(retracted, ASKED, 9) == (at(3, x=None, y=None), (0, 1, 2))
 
 
-def test_a_row_that_is_held_less_than_zero_times_refuses_the_read_and_names_the_key():
+def test_a_negative_multiplicity_refuses_the_read_and_names_the_key():
     broken = [bounded(chunk(at(5, -1), at(3)), "t")]
     with pytest.raises(InvalidUsage, match=r"key \('k',\) holds row .* -1 times.* before 5"):
         latest_at(broken, ASKED, 9)

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-Held = dict[tuple[str, int, int], Counter[tuple[Any, int]]]
+Contents = dict[tuple[str, int, int], Counter[tuple[Any, int]]]
 """By key, start and end: how often each value at each instant."""
 
 
@@ -17,29 +17,29 @@ def consolidated(rows: Iterable[Any]) -> dict[str, Counter[tuple[Any, int]]]:
     found: dict[str, Counter[tuple[Any, int]]] = {}
     for row in rows:
         found.setdefault(row.key, Counter())[row.value, row.at] += row.diff
-    return {key: Counter({held: n for held, n in held.items() if n}) for key, held in found.items()}
+    return {key: Counter({of: n for of, n in counts.items() if n}) for key, counts in found.items()}
 
 
-def sliding(rows: Iterable[Any], size: int, clamp: bool) -> Held:
-    """Slide a start over all integers: each change of what lies in [start, start + size] to something that is not empty
+def sliding(rows: Iterable[Any], size: int, clamp: bool) -> Contents:
+    """Slide a start over all integers: each change of what is in [start, start + size] to something that is not empty
     opens a window."""
-    found: Held = {}
-    for key, held in consolidated(rows).items():
+    found: Contents = {}
+    for key, counts in consolidated(rows).items():
         before: Counter[tuple[Any, int]] = Counter()
         for start in range(0 if clamp else -70, 70):
-            inside = Counter({of: n for of, n in held.items() if start <= of[1] <= start + size})
-            # At one and the same multiset of rows nothing has changed: rows are told apart by value and instant.
+            inside = Counter({of: n for of, n in counts.items() if start <= of[1] <= start + size})
+            # At one and the same multiset of rows nothing has changed: rows differ by value and instant.
             if inside and inside != before:
                 found[key, start, start + size] = inside
             before = inside
     return found
 
 
-def sessions(rows: Iterable[Any], gap: int, exact: bool, max_length: int | None) -> Held:
+def sessions(rows: Iterable[Any], gap: int, exact: bool, max_length: int | None) -> Contents:
     """Union-find over all pairs of instants; a set that is too long gives up its first rows until it is not."""
-    found: Held = {}
-    for key, held in consolidated(rows).items():
-        instants = sorted({at for _, at in held})
+    found: Contents = {}
+    for key, counts in consolidated(rows).items():
+        instants = sorted({at for _, at in counts})
         parent = {at: at for at in instants}
 
         def root(at: int, parent: dict[int, int] = parent) -> int:
@@ -54,19 +54,19 @@ def sessions(rows: Iterable[Any], gap: int, exact: bool, max_length: int | None)
             while left:
                 first = left[0]
                 mine = [at for at in left if max_length is None or at < first + max_length]
-                # A cut may leave rows further apart than the gap: they are none the less of one set of rows.
+                # A cut may leave rows at a larger distance than the gap: they are none the less of one set of rows.
                 left = [at for at in left if at not in mine]
                 end = mine[-1] + gap if max_length is None else min(mine[-1] + gap, first + max_length)
-                found[key, first, end] = Counter({of: n for of, n in held.items() if of[1] in mine})
+                found[key, first, end] = Counter({of: n for of, n in counts.items() if of[1] in mine})
     return found
 
 
-def given(rows: Iterable[Any], windows: Iterable[tuple[int, int]]) -> Held:
-    """Windows that lie where they lie: each is asked for each row."""
-    found: Held = {}
-    for key, held in consolidated(rows).items():
+def given(rows: Iterable[Any], windows: Iterable[tuple[int, int]]) -> Contents:
+    """Aligned windows: each is asked for each row."""
+    found: Contents = {}
+    for key, counts in consolidated(rows).items():
         for start, end in windows:
-            if inside := Counter({of: n for of, n in held.items() if start <= of[1] < end}):
+            if inside := Counter({of: n for of, n in counts.items() if start <= of[1] < end}):
                 found[key, start, end] = inside
     return found
 

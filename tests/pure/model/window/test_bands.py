@@ -32,16 +32,16 @@ def cases(draw: st.DrawFn) -> tuple[Rule, list[Update]]:
     then."""
     kind = draw(st.builds(Sliding, st.integers(0, 25), st.booleans()))
     rule = Rule(kind, draw(st.integers(0, 4)), Late.REEMIT, draw(st.integers(0, 25)))
-    told: list[Update] = []
+    drawn: list[Update] = []
     for _ in range(draw(st.integers(0, 7))):
         end, value = draw(st.sampled_from(ENDS)), draw(st.sampled_from("xy"))
         begins = bands_of(rule).first(end)
         at = begins + draw(st.integers(-2, 1) | st.integers(-20, 50))
         time = max(0, end + draw(st.integers(-1, 2) | st.integers(-30, 30)))
-        told.append((value, at, time, 1))
+        drawn.append((value, at, time, 1))
         if draw(st.integers(0, 4)) == 0:
-            told.append((value, at, time + draw(st.integers(0, 25)), -1))
-    return rule, [one for one in told if one[2] < 70]
+            drawn.append((value, at, time + draw(st.integers(0, 25)), -1))
+    return rule, [one for one in drawn if one[2] < 70]
 
 
 def bands_of(rule: Rule, ends: tuple[int, ...] = ENDS) -> Bands:
@@ -71,11 +71,13 @@ def banded(bands: Bands, rows: Iterable[tuple[str, int, int | None, int]]) -> di
             by_band.setdefault(band, Counter())[value, at] += diff
     found = {}
     for band, there in by_band.items():
-        held = {of: count for of, count in there.items() if count}
-        assert all(count > 0 for count in held.values())
-        for start in plain_windows(bands.kind, {at for _, at in held}):
+        current = {of: count for of, count in there.items() if count}
+        assert all(count > 0 for count in current.values())
+        for start in plain_windows(bands.kind, {at for _, at in current}):
             if bands.band(start) == band:
-                found[start] = Counter({of: n for of, n in held.items() if start <= of[1] <= start + bands.kind.size})
+                found[start] = Counter(
+                    {of: n for of, n in current.items() if start <= of[1] <= start + bands.kind.size}
+                )
     return found
 
 
@@ -87,21 +89,21 @@ def by_law(rule: Rule, some: Iterable[Update]) -> dict[int, Counter[Any]]:
 @settings(max_examples=300)
 @given(cases())
 def test_within_a_band_windows_are_those_of_plain_rows(case: tuple[Rule, list[Update]]) -> None:
-    rule, told = case
-    rows = [(value, at, time // 10 * 10, diff) for value, at, time, diff in told]
-    assert banded(bands_of(rule), rows) == by_law(rule, told)
+    rule, updates = case
+    rows = [(value, at, time // 10 * 10, diff) for value, at, time, diff in updates]
+    assert banded(bands_of(rule), rows) == by_law(rule, updates)
 
 
 @settings(max_examples=300)
 @given(cases())
-def test_each_update_is_in_every_window_of_its_bands_that_lies_around_it(case: tuple[Rule, list[Update]]) -> None:
+def test_each_update_is_in_every_window_of_its_bands_that_is_around_it(case: tuple[Rule, list[Update]]) -> None:
     """So what became of a row is the same in all windows of a band that hold it."""
-    rule, told = case
+    rule, updates = case
     bands = bands_of(rule)
-    rows = [Happened("k", value, at, time // 10 * 10, diff) for value, at, time, diff in told]
-    for (_, window), held in rows_by_window(rule, rows).items():
+    rows = [Happened("k", value, at, time // 10 * 10, diff) for value, at, time, diff in updates]
+    for (_, window), inside in rows_by_window(rule, rows).items():
         around = [row for row in rows if row.at is not None and window.start <= row.at <= window.end]
-        assert held == [row for row in around if bands.band(window.start) in bands.reached(row.at or 0, row.learned)]
+        assert inside == [row for row in around if bands.band(window.start) in bands.reached(row.at or 0, row.learned)]
 
 
 LATE_FOR_ALL = (Rule(Sliding(10), 0, Late.DISCARD), [("x", 15, 18, 1), ("x", 9, 22, 1)])
@@ -115,9 +117,9 @@ LATE_FOR_ALL = (Rule(Sliding(10), 0, Late.DISCARD), [("x", 15, 18, 1), ("x", 9, 
 def test_no_merging_changes_windows_that_do_not_stand(
     case: tuple[Rule, list[Update]], consumed: int, since: int, only_new: bool
 ) -> None:
-    """Rows by the times they had at first, and by those they were merged to: the input is held below the end of an
-    interval up to which what is held was told, wherever in the next one that was."""
-    rule, told = case
+    """Rows by the times they had at first, and by those they were merged to: a hold keeps the input's since below
+    the end of the interval up to which the stored windows were computed, wherever in the next one `consumed` is."""
+    rule, updates = case
     since = min(since, max(0, consumed // 10 * 10 - 1))
     judging = judging_of(ENDS, since=since, merged=since > 0, consumed=consumed, only_new=only_new)
     bands = bands_of(rule, judging.ends)
@@ -125,9 +127,9 @@ def test_no_merging_changes_windows_that_do_not_stand(
     def computed(start: int) -> bool:
         return not judging.stays(frozen_from(rule.kind, start + bands.kind.size, rule.grace, rule.lateness))
 
-    rows = [(value, at, judging.learned(max(time, since)), diff) for value, at, time, diff in told]
-    found = {start: held for start, held in banded(bands, rows).items() if computed(start)}
-    assert found == {start: held for start, held in by_law(rule, told).items() if computed(start)}
+    rows = [(value, at, judging.learned(max(time, since)), diff) for value, at, time, diff in updates]
+    found = {start: inside for start, inside in banded(bands, rows).items() if computed(start)}
+    assert found == {start: inside for start, inside in by_law(rule, updates).items() if computed(start)}
     least = bands.frozen_count(judging.frozen_at)
     assert all(bands.band(start) >= least for start in range(-150, 150) if computed(start))
 
@@ -136,8 +138,8 @@ def test_no_merging_changes_windows_that_do_not_stand(
 @given(cases(), st.sampled_from(ENDS))
 def test_the_three_numbers_of_runs_add_up(case: tuple[Rule, list[Update]], cut: int) -> None:
     """What comes later changes no number of what came before."""
-    rule, told = case
-    rows = [Happened("k", value, at, time // 10 * 10, diff) for value, at, time, diff in told]
+    rule, updates = case
+    rows = [Happened("k", value, at, time // 10 * 10, diff) for value, at, time, diff in updates]
     first = [row for row in rows if row.learned < cut]
     second = lateness(one for one in judge(rule, rows) if one.row.learned >= cut)
     assert lateness(judge(rule, first)) + second == lateness(judge(rule, rows))

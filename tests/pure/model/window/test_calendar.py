@@ -31,7 +31,7 @@ def micros(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> i
     return int(datetime(year, month, day, hour, minute, tzinfo=UTC).timestamp()) * SECOND
 
 
-def told(unit: Unit, zone: str, at: int) -> tuple[str, str]:
+def bounds_of(unit: Unit, zone: str, at: int) -> tuple[str, str]:
     start, end = unit_of(unit, zone, at)
     return format_instant(start), format_instant(end)
 
@@ -40,7 +40,7 @@ def told(unit: Unit, zone: str, at: int) -> tuple[str, str]:
 def test_a_day_begins_when_a_clock_first_shows_it(name: str):
     zone, day = ODD_MIDNIGHTS[name]
     noon = int(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp())
-    after = noon - 30 * 3600  # what the clock shows first may lie a day and an offset before noon in UTC
+    after = noon - 30 * 3600  # what the clock shows first may be a day and an offset before noon in UTC
     begins = brute.first_shown([day], zone, after, noon + 20 * 3600)[day] * SECOND
     start, end = unit_of(Unit.DAY, zone, begins)
     assert start == begins
@@ -71,14 +71,14 @@ def test_days_of_utc_are_tumbling_windows(at: int):
 
 def test_units_of_new_york():
     zone, at = "America/New_York", micros(2013, 3, 10, 12)
-    assert told(Unit.DAY, zone, at) == ("2013-03-10T05:00:00Z", "2013-03-11T04:00:00Z")  # 23 hours
-    assert told(Unit.DAY, zone, micros(2013, 11, 3, 12)) == ("2013-11-03T04:00:00Z", "2013-11-04T05:00:00Z")  # 25
-    assert told(Unit.WEEK, zone, at) == ("2013-03-04T05:00:00Z", "2013-03-11T04:00:00Z")
-    assert told(Unit.MONTH, zone, at) == ("2013-03-01T05:00:00Z", "2013-04-01T04:00:00Z")
-    assert told(Unit.QUARTER, zone, at) == ("2013-01-01T05:00:00Z", "2013-04-01T04:00:00Z")
-    assert told(Unit.YEAR, zone, at) == ("2013-01-01T05:00:00Z", "2014-01-01T05:00:00Z")
-    assert told(Unit.YEAR, "UTC", micros(1969, 12, 31, 23)) == ("1969-01-01T00:00:00Z", "1970-01-01T00:00:00Z")
-    assert told(Unit.MONTH, "UTC", micros(2024, 2, 29)) == ("2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z")
+    assert bounds_of(Unit.DAY, zone, at) == ("2013-03-10T05:00:00Z", "2013-03-11T04:00:00Z")  # 23 hours
+    assert bounds_of(Unit.DAY, zone, micros(2013, 11, 3, 12)) == ("2013-11-03T04:00:00Z", "2013-11-04T05:00:00Z")  # 25
+    assert bounds_of(Unit.WEEK, zone, at) == ("2013-03-04T05:00:00Z", "2013-03-11T04:00:00Z")
+    assert bounds_of(Unit.MONTH, zone, at) == ("2013-03-01T05:00:00Z", "2013-04-01T04:00:00Z")
+    assert bounds_of(Unit.QUARTER, zone, at) == ("2013-01-01T05:00:00Z", "2013-04-01T04:00:00Z")
+    assert bounds_of(Unit.YEAR, zone, at) == ("2013-01-01T05:00:00Z", "2014-01-01T05:00:00Z")
+    assert bounds_of(Unit.YEAR, "UTC", micros(1969, 12, 31, 23)) == ("1969-01-01T00:00:00Z", "1970-01-01T00:00:00Z")
+    assert bounds_of(Unit.MONTH, "UTC", micros(2024, 2, 29)) == ("2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z")
 
 
 def test_a_day_that_a_zone_left_out_holds_nothing():

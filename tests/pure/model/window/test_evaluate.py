@@ -1,4 +1,4 @@
-"""What is told of the rows in a window, against the rows one by one in a list."""
+"""The aggregates of the rows in a window, against the rows one by one in a list."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ ALL = tuple(
 )
 
 
-def told(points: list[tuple[int, Any]], aggregates: tuple[Aggregate, ...] = ALL, where: Any = None) -> dict[str, Any]:
+def aggregated(
+    points: list[tuple[int, Any]], aggregates: tuple[Aggregate, ...] = ALL, where: Any = None
+) -> dict[str, Any]:
     rows = [Happened((), (number, x), at, 0) for number, (at, x) in enumerate(points)]
     definition = Windows((), "t", Tumbling(10), aggregates)
     ((_, _, values),) = window_rows(definition, rows, lambda one, value: value[1], where or (lambda one, value: True))
@@ -42,7 +44,7 @@ def told(points: list[tuple[int, Any]], aggregates: tuple[Aggregate, ...] = ALL,
 
 @given(columns.filter(bool), st.randoms())
 def test_of_each_function(points: list[tuple[int, Any]], dice: random.Random):
-    found = told(points)
+    found = aggregated(points)
     there = [(at, x) for at, x in points if x is not None]
     values = sorted(x for _, x in there)
     assert found["count"] == len(points)
@@ -65,30 +67,30 @@ def test_of_each_function(points: list[tuple[int, Any]], dice: random.Random):
     assert float(lower) * 0.996 <= upper <= float(lower) * 1.004 or abs(float(lower)) < 1e-300
     shuffled = [*points]
     dice.shuffle(shuffled)
-    assert told(shuffled) == found
+    assert aggregated(shuffled) == found
 
 
 @given(st.lists(cents, min_size=1, max_size=6), st.lists(whole, min_size=1, max_size=6))
 def test_averages(money: list[Decimal], numbers: list[int]):
-    average = told([(0, x) for x in money])["avg"]
+    average = aggregated([(0, x) for x in money])["avg"]
     exact = sum(int(x * 100) for x in money)  # cents; what is left over of a ten thousandth of them is rounded half up
     scaled, rest = divmod(abs(exact) * 10_000, len(money))
     assert abs(average) * 1_000_000 == scaled + (2 * rest >= len(money))
     assert average.as_tuple().exponent == -6
-    assert told([(0, x) for x in numbers])["avg"] == float(sum(numbers)) / len(numbers)
+    assert aggregated([(0, x) for x in numbers])["avg"] == float(sum(numbers)) / len(numbers)
 
 
 def test_sums_of_floats_are_rounded_once():
-    assert told([(0, 1e16), (1, 1.0), (2, -1e16)])["sum"] == 1.0
-    assert told([(0, 1e308), (1, 1e308), (2, -1e308)])["sum"] == 1e308
-    assert told([(0, 1e308), (1, 1e308)])["sum"] == math.inf
-    assert told([(0, math.inf), (1, 5.0)])["sum"] == math.inf
-    assert math.isnan(told([(0, math.inf), (1, -math.inf)])["sum"])
-    assert told([(0, 0.1)] * 10)["sum"] == 1.0
+    assert aggregated([(0, 1e16), (1, 1.0), (2, -1e16)])["sum"] == 1.0
+    assert aggregated([(0, 1e308), (1, 1e308), (2, -1e308)])["sum"] == 1e308
+    assert aggregated([(0, 1e308), (1, 1e308)])["sum"] == math.inf
+    assert aggregated([(0, math.inf), (1, 5.0)])["sum"] == math.inf
+    assert math.isnan(aggregated([(0, math.inf), (1, -math.inf)])["sum"])
+    assert aggregated([(0, 0.1)] * 10)["sum"] == 1.0
 
 
 def test_nan_is_the_largest_of_floats_and_one_value():
-    found = told([(0, math.nan), (1, 5.0), (2, math.nan)])
+    found = aggregated([(0, math.nan), (1, 5.0), (2, math.nan)])
     assert (found["min"], found["count_distinct"], found["collect"]) == (5.0, 2, '["NaN",5.0,"NaN"]')
     assert math.isnan(found["max"])
 
@@ -96,7 +98,7 @@ def test_nan_is_the_largest_of_floats_and_one_value():
 def test_an_aggregate_counts_the_rows_that_its_where_holds_for():
     odd = Aggregate("odd", Function.SUM, "x", where="x % 2 = 1")
     rows = Aggregate("rows", Function.COUNT)
-    found = told([(0, 1), (1, 2), (2, 3)], (odd, rows), lambda one, value: not one.where or value[1] % 2 == 1)
+    found = aggregated([(0, 1), (1, 2), (2, 3)], (odd, rows), lambda one, value: not one.where or value[1] % 2 == 1)
     assert found == {"odd": 4, "rows": 3}
 
 
@@ -111,7 +113,7 @@ def test_what_is_there_less_than_no_times_counts_and_has_no_place_in_an_order():
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(-3, 3))
-def test_the_grid_is_coarse_by_little_and_where_it_lies_a_logarithm_need_not_be_exact(value: float, off: int):
+def test_the_grid_is_coarse_by_little_and_its_position_needs_no_exact_logarithm(value: float, off: int):
     found = on_grid(value)
     assert abs(found - value) <= abs(value) * 2**-8 or not 1e-300 < abs(value) < 1.79e308
     assert on_grid(found) == found
@@ -122,6 +124,6 @@ def test_the_grid_is_coarse_by_little_and_where_it_lies_a_logarithm_need_not_be_
 
 def test_quantiles_are_values_that_are_there():
     aggregates = [Aggregate(str(at), Function.APPROX_QUANTILE, "x", at=at) for at in (0.0, 0.1, 0.5, 0.9, 1.0)]
-    found = told([(0, x) for x in range(1, 11)], tuple(aggregates))
+    found = aggregated([(0, x) for x in range(1, 11)], tuple(aggregates))
     assert found == {"0.0": 1, "0.1": 1, "0.5": 5, "0.9": 9, "1.0": 10}
-    assert told([(0, -7), (0, 0)], (aggregates[0],)) == {"0.0": -7}
+    assert aggregated([(0, -7), (0, 0)], (aggregates[0],)) == {"0.0": -7}

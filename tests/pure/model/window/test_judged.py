@@ -1,4 +1,4 @@
-"""Up to where an input was complete when its rows came, and which windows stay as they are held."""
+"""Up to where an input was complete when its rows came, and which windows stay as they are stored."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def test_rows_of_an_interval_came_when_the_one_before_was_complete() -> None:
     st.integers(0, 3),
 )
 def test_many_rows_are_judged_at_once_as_each_is_by_itself(
-    ends: set[int], told_from: int, times: list[int], before: int
+    ends: set[int], known_from: int, times: list[int], before: int
 ) -> None:
-    judging = Judging(told_from, tuple(sorted(ends)))
-    told = learned(judging, pa.array(times, pa.int64()).slice(before))
-    assert told.type == pa.int64()
-    assert told.to_pylist() == [judging.learned(time) for time in times[before:]]
+    judging = Judging(known_from, tuple(sorted(ends)))
+    found = learned(judging, pa.array(times, pa.int64()).slice(before))
+    assert found.type == pa.int64()
+    assert found.to_pylist() == [judging.learned(time) for time in times[before:]]
 
 
-def test_what_was_merged_or_consumed_before_counts_wherever_it_lies() -> None:
+def test_what_was_merged_or_consumed_before_counts_wherever_it_is() -> None:
     judging = judging_of((0, 10, 20), since=12, merged=True, consumed=25, only_new=False)
     assert [judging.learned(time) for time in (5, 12, 13, 20)] == [None, None, 10, 20]
     stays = [judging.stays(frozen) for frozen in (10, 11, 12, None)]
@@ -69,7 +69,7 @@ def test_no_merging_changes_what_counts_in_windows_that_do_not_stand(
     since: int, consumed: int, upper: int, frozen: int, times: list[int]
 ) -> None:
     """Of rows by the times they had at first and by those they were merged to: by an incremental run, and by a whole
-    one, as many count in a window that neither leaves as it is held."""
+    one, as many count in a window that neither leaves as it is stored."""
     ends = tuple(range(0, 70, 10))
     since = min(since, consumed - 1)
     merged = [max(time, since) for time in times]
@@ -88,7 +88,7 @@ def test_next_windows_that_are_open_are_known_from_a_while_before(
     kind: Any, grace: int, width: int, consumed: int, more: int, came: list[tuple[int, int]]
 ) -> None:
     """Rows as (when they happened, when they came): judged from where an incremental run judges them, those that came
-    before it wherever they lie, windows that are open where it stands hold what the law says of all that is known; and
+    before it wherever they are, windows that are open where it stands hold what the law says of all that is known; and
     what is new is in no other."""
     windows = Windows((), "k", kind, (), grace=grace, late=Late.NEXT_WINDOW)
     ends = tuple(range(0, 90, width))
@@ -98,7 +98,7 @@ def test_next_windows_that_are_open_are_known_from_a_while_before(
     judging = judging_of(later, since=0, merged=False, consumed=consumed, only_new=True, judged_from=begins)
     known = [(at, time) for at, time in came if time < consumed + more]
 
-    def held(rows: list[tuple[int, int]], learned: Any) -> dict[Any, Any]:
+    def contents_of(rows: list[tuple[int, int]], learned: Any) -> dict[Any, Any]:
         return contents(Rule.of(windows), [Happened((), (at, time), at, learned(time)) for at, time in rows])
 
     def incremental(time: int) -> int:
@@ -108,8 +108,10 @@ def test_next_windows_that_are_open_are_known_from_a_while_before(
     def still_open(found: dict[Any, Any]) -> dict[Any, Any]:
         return {of: rows for of, rows in found.items() if of[1].end + grace > standing}
 
-    assert still_open(held(known, incremental)) == still_open(held(known, lambda time: time // width * width))
-    new = held([(at, time) for at, time in known if time >= consumed], incremental)
+    assert still_open(contents_of(known, incremental)) == still_open(
+        contents_of(known, lambda time: time // width * width)
+    )
+    new = contents_of([(at, time) for at, time in known if time >= consumed], incremental)
     assert still_open(new) == new
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.window_retention import least_retention, require_retention
+from tests.oracles.law.emitted import Emitted
 from tests.oracles.law.records import on_time
-from tests.oracles.law.told import Told
 from tests.pure.model.window import brute
 from tests.pure.model.window.test_window_kinds import by_law, the_long_way
 from tests.support.kinds import aligned, kinds
@@ -38,7 +38,7 @@ late = st.sampled_from([(Late.DISCARD, None), (Late.REEMIT, 0), (Late.REEMIT, 4)
 graces = st.integers(0, 6)
 
 
-def held(rule: Rule, some: list[Happened]) -> dict[Any, Counter[Any]]:
+def windows_of(rule: Rule, some: list[Happened]) -> dict[Any, Counter[Any]]:
     return {(key, *window): Counter(of) for (key, window), of in contents(rule, some).items()}
 
 
@@ -83,18 +83,18 @@ def test_a_row_counts_in_the_windows_that_were_not_frozen(kind: Any, grace: int,
             )
         )
     }
-    assert held(Rule(kind, grace, policy, max_lateness), some) == expected
+    assert windows_of(Rule(kind, grace, policy, max_lateness), some) == expected
 
 
 @given(aligned, graces, rows)
 def test_next_window_loses_nothing_and_takes_the_earliest_that_is_open(kind: Any, grace: int, some: list[Happened]):
     some = [row for row in some if the_long_way(kind, [row])]  # others are in no window, early or late
-    found = held(Rule(kind, grace, Late.NEXT_WINDOW), some)
-    plain = held(Rule(kind, grace, Late.DISCARD), some)
+    found = windows_of(Rule(kind, grace, Late.NEXT_WINDOW), some)
+    plain = windows_of(Rule(kind, grace, Late.DISCARD), some)
     for of, counted in plain.items():
         assert all(found[of][one] >= n for one, n in counted.items())
     for row in some:
-        (alone,) = [held(Rule(kind, grace, Late.NEXT_WINDOW), [row])]
+        (alone,) = [windows_of(Rule(kind, grace, Late.NEXT_WINDOW), [row])]
         assert alone
         assert all(end + grace > row.learned for _, _, end in alone)
         others = [of for of in by_law(kind, [Happened("k", "x", at, 0) for at in range(-40, 70)]) if of not in alone]
@@ -106,7 +106,7 @@ def test_next_window_loses_nothing_and_takes_the_earliest_that_is_open(kind: Any
 
 @given(aligned, graces, rows)
 def test_next_window_by_hand(kind: Any, grace: int, some: list[Happened]):
-    """Each row alone, of all windows there are: the open ones that it lies in, and where one had closed the first."""
+    """Each row alone, of all windows there are: the open ones that it is in, and where one had closed the first."""
     all_over = [Happened("k", "", at, 0) for at in range(-40, 75)]
     everywhere = [(start, end) for _, start, end in the_long_way(kind, all_over)]
     expected: dict[Any, Counter[Any]] = {}
@@ -118,7 +118,7 @@ def test_next_window_by_hand(kind: Any, grace: int, some: list[Happened]):
             found.add(min(still_open))
         for one in found:
             expected.setdefault(("k", *one), Counter())[row.value, row.at] += 1
-    assert held(Rule(kind, grace, Late.NEXT_WINDOW), some) == expected
+    assert windows_of(Rule(kind, grace, Late.NEXT_WINDOW), some) == expected
 
 
 @given(st.builds(Sliding, st.integers(0, 8), st.booleans()), graces, rows)
@@ -142,7 +142,7 @@ def test_sliding_windows_hold_what_found_them_open(kind: Sliding, grace: int, so
         )
         if inside:
             expected["k", start, end] = inside
-    assert held(Rule(kind, grace, Late.DISCARD), some) == expected
+    assert windows_of(Rule(kind, grace, Late.DISCARD), some) == expected
 
 
 @given(st.builds(Sliding, st.integers(0, 8)), graces, rows)
@@ -150,7 +150,7 @@ def test_what_is_left_of_late_rows_is_as_if_none_had_been_late(kind: Sliding, gr
     """Lateness by records: of the vectors; closed windows are never changed by what is on time."""
     left = on_time(some, grace)
     assert left == [row for row in some if row.at + grace >= row.learned]  # type: ignore[operator]
-    assert held(Rule(kind, grace), left) == brute.sliding(left, kind.size, clamp=False)
+    assert windows_of(Rule(kind, grace), left) == brute.sliding(left, kind.size, clamp=False)
 
 
 def engine_sessions(some: list[Happened], gap: int, grace: int, revive: bool) -> dict[Any, Counter[Any]]:
@@ -183,7 +183,7 @@ one_by_one = rows.map(lambda some: [row._replace(batch=number) for number, row i
 def test_sessions_are_those_of_an_engine(gap: int, grace: int, some: list[Happened], revive: bool):
     revival = Revival.ALL_MERGE if revive else Revival.FROZEN_IS_FINAL
     rule = Rule(Session(gap), grace, Late.DISCARD, revival=revival)
-    assert held(rule, some) == engine_sessions(some, gap, grace, revive)
+    assert windows_of(rule, some) == engine_sessions(some, gap, grace, revive)
 
 
 @given(st.builds(Session, st.integers(1, 8), st.booleans(), st.none() | st.integers(1, 12)), graces, rows, st.randoms())
@@ -191,34 +191,34 @@ def test_what_is_learned_at_once_is_looked_at_at_once(kind: Session, grace: int,
     shuffled = [*some]
     dice.shuffle(shuffled)
     rule = Rule(kind, grace, Late.DISCARD)
-    assert held(rule, some) == held(rule, shuffled)
+    assert windows_of(rule, some) == windows_of(rule, shuffled)
     in_time = [row._replace(learned=-100) for row in some]
-    assert held(rule, in_time) == by_law(kind, in_time)
+    assert windows_of(rule, in_time) == by_law(kind, in_time)
 
 
 @given(kinds, graces, rows)
 def test_the_three_numbers(kind: Any, grace: int, some: list[Happened]):
     rule = Rule(kind, grace, Late.DISCARD)
     judged = judge(rule, some)
-    held_by_some = [row for row in some if the_long_way(kind, [row])]
-    assert Counter(one.row for one in judged) == Counter(held_by_some)
+    in_some_window = [row for row in some if the_long_way(kind, [row])]
+    assert Counter(one.row for one in judged) == Counter(in_some_window)
     numbers = lateness(judged)
     assert numbers.rows_late_for_all + numbers.rows_late_for_some <= len(some)
     assert numbers == lateness(judge(late_when_closed(Rule(kind, grace)), some))
     assert lateness(judge(Rule(kind, grace), some)) == Lateness(0, 0, 0)
     if isinstance(kind, AlignedKind):
-        counted = sum(sum(of.values()) for of in held(rule, some).values())
+        counted = sum(sum(of.values()) for of in windows_of(rule, some).values())
         assert counted == sum(one.in_time for one in judged)
         assert counted + numbers.window_updates_late == sum(sum(of.values()) for of in by_law(kind, some).values())
     if isinstance(kind, Session):
-        assert sum(sum(of.values()) for of in held(rule, some).values()) + numbers.rows_late_for_all == len(some)
+        assert sum(sum(of.values()) for of in windows_of(rule, some).values()) + numbers.rows_late_for_all == len(some)
 
 
 @given(kinds, graces, late, one_by_one)
-def test_each_revision_of_a_window_is_told_once(kind: Any, grace: int, how: Any, some: list[Happened]):
-    """Row by row, a run killed now and then: what was told adds up to the rows of the closed windows."""
+def test_each_revision_of_a_window_is_emitted_once(kind: Any, grace: int, how: Any, some: list[Happened]):
+    """Row by row, a run killed now and then: what was emitted adds up to the rows of the closed windows."""
     rule = Rule(kind, grace, *how)
-    told, sums, seen = Told(), Counter[Any](), set[Any]()
+    emitted, sums, seen = Emitted(), Counter[Any](), set[Any]()
     ordered = sorted(some, key=lambda row: (row.learned, row.batch))
     for number, row in enumerate(ordered, start=1):
         closed = {
@@ -226,31 +226,33 @@ def test_each_revision_of_a_window_is_told_once(kind: Any, grace: int, how: Any,
             for (key, window), of in contents(rule, ordered[:number]).items()
             if rule.closed(window.end, row.learned)
         }
-        signed, after = told.tell(closed)
-        assert told.tell(closed) == (signed, after)
-        assert after.tell(closed)[0] == []
+        signed, after = emitted.emit(closed)
+        assert emitted.emit(closed) == (signed, after)
+        assert after.emit(closed)[0] == []
         for one in signed:
             sums[one.key, one.window, one.row] += one.diff
             if one.diff > 0:
                 assert (one.key, one.window, one.revision) not in seen
                 seen.add((one.key, one.window, one.revision))
-        told = after
+        emitted = after
         assert {of: n for of, n in sums.items() if n} == {(*of, of_window): 1 for of, of_window in closed.items()}
 
 
-def test_late_for_a_frozen_session_touches_the_open_one_it_lies_in():
+def test_late_for_a_frozen_session_touches_the_open_one_that_it_is_in():
     """An old row of a session that is open counts; one of a session that has closed does not revive it."""
     rule = Rule(Session(10), late=Late.DISCARD)
     at = [Happened("k", at, at, max(at, 0)) for at in (0, 10, 20)]
-    assert held(rule, [*at, Happened("k", 1, 1, 30)]) == {("k", 0, 30): Counter([(0, 0), (1, 1), (10, 10), (20, 20)])}
+    assert windows_of(rule, [*at, Happened("k", 1, 1, 30)]) == {
+        ("k", 0, 30): Counter([(0, 0), (1, 1), (10, 10), (20, 20)])
+    }
     late_one = Happened("k", 1, 1, 31)
-    assert held(rule, [*at, late_one]) == {("k", 0, 30): Counter([(0, 0), (10, 10), (20, 20)])}
+    assert windows_of(rule, [*at, late_one]) == {("k", 0, 30): Counter([(0, 0), (10, 10), (20, 20)])}
 
 
 def test_a_retraction_of_what_a_closed_session_holds_takes_nothing_from_an_open_one():
     rule = Rule(Session(10), late=Late.DISCARD)
     first, fresh = Happened("k", "a", 0, 0), Happened("k", "b", 10, 11)
-    assert held(rule, [first, fresh, first._replace(diff=-1, learned=12)]) == {
+    assert windows_of(rule, [first, fresh, first._replace(diff=-1, learned=12)]) == {
         ("k", 0, 10): Counter([("a", 0)]),
         ("k", 10, 20): Counter([("b", 10)]),
     }
@@ -272,7 +274,7 @@ def test_windows_that_are_open_have_their_rows_within_the_least_retention(kind: 
 
 
 @pytest.mark.parametrize(("kind", "called"), [(Sliding(5), "sliding windows"), (Session(5), "sessions")])
-def test_there_is_no_next_window_where_windows_lie_as_rows_do(kind: Sliding | Session, called: str):
+def test_there_is_no_next_window_of_data_driven_windows(kind: Sliding | Session, called: str):
     with pytest.raises(InvalidUsage, match=rf"next_window is not available for {called}: .*; write discard or reemit$"):
         Windows((), "t", kind, (Aggregate("n", Function.COUNT),), late=Late.NEXT_WINDOW)
 
@@ -286,11 +288,11 @@ def test_a_row_that_no_window_can_hold_is_neither_in_time_nor_late(learned: int)
 
 
 def test_a_retraction_of_a_row_that_was_late_is_late_whatever_session_has_come_meanwhile():
-    """The row at 5 came too late for a session of its own; one that lies around it began after that."""
+    """The row at 5 came too late for a session of its own; one that is around it began after that."""
     rule = Rule(Session(10), late=Late.DISCARD)
     late_one, fresh = Happened("k", "a", 5, 16), Happened("k", "b", 8, 17)
     back = late_one._replace(diff=-1, learned=18)
-    assert held(rule, [late_one, fresh, back]) == {("k", 8, 18): Counter([("b", 8)])}
+    assert windows_of(rule, [late_one, fresh, back]) == {("k", 8, 18): Counter([("b", 8)])}
     assert [one.row for one in judge(rule, [late_one, fresh, back]) if one.late] == [late_one, back]
 
 
@@ -300,8 +302,8 @@ def test_rows_taken_back_are_taken_from_open_sessions_first():
     first, bridge, again = Happened("k", "a", 0, 0), Happened("k", "b", 8, 12), Happened("k", "a", 0, 13)
     gone = first._replace(diff=-2, learned=14)
     before = {("k", 0, 10): Counter([("a", 0)]), ("k", 0, 18): Counter([("a", 0), ("b", 8)])}
-    assert held(rule, [first, bridge, again]) == before
-    assert held(rule, [first, bridge, again, gone]) == {
+    assert windows_of(rule, [first, bridge, again]) == before
+    assert windows_of(rule, [first, bridge, again, gone]) == {
         ("k", 0, 10): Counter([("a", 0)]),
         ("k", 8, 18): Counter([("b", 8)]),
     }
@@ -311,9 +313,9 @@ with_retractions = st.lists(
     st.tuples(st.sampled_from("xy"), st.integers(-5, 12), st.integers(0, 45), st.booleans(), st.integers(0, 20)),
     max_size=8,
 ).map(
-    lambda told: [
+    lambda drawn: [
         row
-        for value, at, when, taken_back, after in told
+        for value, at, when, taken_back, after in drawn
         for row in [
             Happened("k", value, at, when),
             *([Happened("k", value, at, when + after, -1)] if taken_back else []),

@@ -29,7 +29,7 @@ keyed = st.lists(st.builds(Happened, st.sampled_from("kl"), st.just(""), instant
 sessions = st.builds(Session, st.integers(1, 8), st.booleans(), st.none() | st.integers(1, 12))
 
 
-def told(rule: Rule, some: list[Happened]) -> dict[Any, tuple[int, int, int]]:
+def numbers_by_window(rule: Rule, some: list[Happened]) -> dict[Any, tuple[int, int, int]]:
     found = missed(rule, some)
     assert {*found} == {*contents(rule, some)}, "of the windows that there are"
     return {of: tuple(getattr(one, name) for name in NUMBERS) for of, one in found.items()}
@@ -40,7 +40,7 @@ def bound(how: tuple[Late, int | None]) -> int:
 
 
 @given(aligned, graces, policies, keyed)
-def test_windows_that_lie_where_they_lie_tell_of_each_row_that_they_refused(
+def test_aligned_windows_report_each_row_that_they_refused(
     kind: Any, grace: int, how: Any, some: list[Happened]
 ) -> None:
     rule, expected = Rule(kind, grace, *how), {}
@@ -52,7 +52,7 @@ def test_windows_that_lie_where_they_lie_tell_of_each_row_that_they_refused(
             if row.key == key and inside and window.end + grace + bound(how) <= row.learned:
                 numbers["all" if all(own) else "some"] += row.diff
         expected[key, window] = numbers["all"], numbers["some"], numbers.total()
-    assert told(rule, some) == expected
+    assert numbers_by_window(rule, some) == expected
 
 
 @given(aligned, graces, keyed)
@@ -62,7 +62,7 @@ def test_by_next_window_those_are_late_that_are_where_late_rows_are_lost(
     """What counts in a window as its next one is late there only if that had refused it, which it had not."""
     some = [row for row in some if the_long_way(kind, [row])]  # others are in no window, early or late
     moving = Rule(kind, grace, Late.NEXT_WINDOW)
-    expected, found = told(replace(moving, late=Late.DISCARD), some), told(moving, some)
+    expected, found = numbers_by_window(replace(moving, late=Late.DISCARD), some), numbers_by_window(moving, some)
     assert {of: found[of] for of in expected} == expected
     for (_, window), rows in rows_by_window(moving, some).items():
         for row in rows:
@@ -70,19 +70,19 @@ def test_by_next_window_those_are_late_that_are_where_late_rows_are_lost(
 
 
 @given(st.builds(Sliding, st.integers(0, 8), st.booleans()), graces, policies, keyed)
-def test_sliding_windows_tell_of_each_row_that_lies_in_them_and_does_not_count(
+def test_sliding_windows_report_each_row_within_them_that_does_not_count(
     kind: Sliding, grace: int, how: Any, some: list[Happened]
 ) -> None:
     rule, expected = Rule(kind, grace, *how), {}
-    for (key, window), held in contents(rule, some).items():
+    for (key, window), counted in contents(rule, some).items():
         numbers = Counter[str]()
         for row in some:
             between = window.start <= row.at <= window.start + kind.size  # type: ignore[operator]
-            if row.key == key and between and (row.value, row.at) not in held:
+            if row.key == key and between and (row.value, row.at) not in counted:
                 last = row.at + kind.size + grace + bound(how)  # type: ignore[operator]
                 numbers["all" if row.learned > last else "some"] += row.diff
         expected[key, window] = numbers["all"], numbers["some"], numbers.total()
-    assert told(rule, some) == expected
+    assert numbers_by_window(rule, some) == expected
 
 
 def together(kind: Session, instants: list[int]) -> bool:
@@ -92,13 +92,13 @@ def together(kind: Session, instants: list[int]) -> bool:
 
 
 @given(sessions, st.lists(st.integers(0, 20), min_size=1, max_size=5), st.integers(-15, 40))
-def test_a_session_would_take_what_lies_in_it_or_is_together_with_an_end_of_it(
-    kind: Session, held: list[int], at: int
+def test_a_session_would_take_what_is_within_it_or_together_with_an_end_of_it(
+    kind: Session, existing: list[int], at: int
 ) -> None:
     for _, start, end in brute.sessions(
-        [Happened("k", "", one, 0) for one in held], kind.gap, kind.exact_gap_merges, kind.max_length
+        [Happened("k", "", one, 0) for one in existing], kind.gap, kind.exact_gap_merges, kind.max_length
     ):
-        own = sorted(one for one in held if start <= one < end)
+        own = sorted(one for one in existing if start <= one < end)
         near = own[0] <= at <= own[-1] or together(kind, [at, own[0]] if at < own[0] else [*own, at])
         assert would_take(kind, Window(start, end), at) == near
 
@@ -109,7 +109,7 @@ def test_sessions_tell_of_the_rows_that_none_took(kind: Session, grace: int, how
     """Rows in no session, by those that had frozen when they came."""
     rule, expected = Rule(kind, grace, *how), {}
     there = contents(rule, some)
-    counted = {(key, value) for (key, _), held in there.items() for value, _ in held}
+    counted = {(key, value) for (key, _), inside in there.items() for value, _ in inside}
     late = [row for row in some if (row.key, row.value) not in counted]
     for key, window in there:
         last = window.end + grace + bound(how) + kind.exact_gap_merges
@@ -119,7 +119,7 @@ def test_sessions_tell_of_the_rows_that_none_took(kind: Session, grace: int, how
             if row.key == key and row.learned >= last and would_take(kind, window, row.at)  # type: ignore[arg-type]
         )
         expected[key, window] = many, 0, many
-    assert told(rule, some) == expected
+    assert numbers_by_window(rule, some) == expected
 
 
 @given(
@@ -138,7 +138,7 @@ def test_every_window_tells_at_most_what_was_late_in_all(kind: Any, grace: int, 
         assert sum(one.window_updates_late for one in missed(rule, some).values()) <= most.window_updates_late
 
 
-def test_what_is_taken_back_too_late_is_told_by_the_window_that_keeps_it() -> None:
+def test_a_retraction_that_is_too_late_is_reported_by_the_window_that_keeps_the_row() -> None:
     row = Happened("k", "a", 3, 0)
     gone = row._replace(diff=-1, learned=30)
     for kind in (Tumbling(10), Sliding(10), Session(10)):

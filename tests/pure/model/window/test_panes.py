@@ -21,13 +21,13 @@ Step = int | list[int]
 
 
 def run(panes: Panes, steps: list[Step]) -> list[list[tuple[tuple[int, int], list[int]]]]:
-    """What each step tells: windows, and at which instants the rows are that are told of them."""
+    """What each step emits: windows, and the instants of the rows that it emits for them."""
     found = []
     for step in steps:
         close = panes.close or 0
         rows = [] if isinstance(step, int) else [Happened("k", "v", at, close) for at in step]
-        told, panes = panes.advanced(step) if isinstance(step, int) else panes.with_rows(rows)
-        found.append([(tuple(pane.window), sorted(row.at or 0 for row in pane.rows)) for pane in told])
+        emitted, panes = panes.advanced(step) if isinstance(step, int) else panes.with_rows(rows)
+        found.append([(tuple(pane.window), sorted(row.at or 0 for row in pane.rows)) for pane in emitted])
     return found
 
 
@@ -36,7 +36,7 @@ def rule(kind: WindowKind, max_lateness: int | None = 0) -> Rule:
 
 
 @pytest.mark.parametrize(("accumulating", "late"), [(True, [2, 8]), (False, [8])])
-def test_a_late_row_is_told_at_once_with_the_others_or_by_itself(accumulating: bool, late: list[int]):
+def test_a_late_row_is_emitted_at_once_with_the_others_or_by_itself(accumulating: bool, late: list[int]):
     panes = Panes(rule(Tumbling(10), 5), accumulating=accumulating)
     assert run(panes, [[2], 9, 10, [8], 14, 15, [9], 20]) == [
         [],
@@ -51,12 +51,12 @@ def test_a_late_row_is_told_at_once_with_the_others_or_by_itself(accumulating: b
 
 
 @pytest.mark.parametrize(("accumulating", "last"), [(True, [0, 5, 12, 22]), (False, [12])])
-def test_a_session_that_two_became_tells_what_was_not_told(accumulating: bool, last: list[int]):
-    """The bridge at 12 joins [0, 15) and [22, 32), of which both were told; it is late for neither."""
+def test_a_session_that_two_became_emits_what_was_not_emitted(accumulating: bool, last: list[int]):
+    """The bridge at 12 joins [0, 15) and [22, 32), of which both were emitted; it is late for neither."""
     panes = Panes(rule(Session(10), 100), accumulating=accumulating)
-    told = run(panes, [[0, 5], [22], 40, [12]])
-    assert told[2] == [((0, 15), [0, 5]), ((22, 32), [22])]
-    assert told[3] == [((0, 32), last)]
+    emitted = run(panes, [[0, 5], [22], 40, [12]])
+    assert emitted[2] == [((0, 15), [0, 5]), ((22, 32), [22])]
+    assert emitted[3] == [((0, 32), last)]
 
 
 def test_a_count_tells_each_time_so_many_rows_came():
@@ -74,10 +74,10 @@ def test_a_count_tells_each_time_so_many_rows_came():
 
 def test_an_interval_tells_early_and_the_end_tells_all():
     steps: list[Step] = [[1], 3, 4, [5], 7, 9, 10, 13]
-    told = run(Panes(rule(Tumbling(10)), Trigger(every=3)), steps)
+    emitted = run(Panes(rule(Tumbling(10)), Trigger(every=3)), steps)
     early = [((0, 10), [1])]
     both = [((0, 10), [1, 5])]
-    assert told == [[], [], early, [], both, [], both + both, []]
+    assert emitted == [[], [], early, [], both, [], both + both, []]
     discarding = run(Panes(rule(Tumbling(10)), Trigger(every=3), accumulating=False), steps)
     assert discarding == [[], [], early, [], [((0, 10), [5])], [], [], []]
 
@@ -88,13 +88,13 @@ def test_triggers_that_never_fire_are_refused():
             Trigger(**wrong)
 
 
-@example(kind=Session(6, False, 6), drawn=[11, [0, 5], [-1]])  # told, then cut in two by a late row
+@example(kind=Session(6, False, 6), drawn=[11, [0, 5], [-1]])  # emitted, then cut in two by a late row
 @given(kinds, st.lists(st.integers(0, 40) | st.lists(st.integers(-5, 30), min_size=1, max_size=3), max_size=7))
 def test_panes_without_early_ones_are_the_closed_windows(kind: WindowKind, drawn: list[Step]):
-    """Each row of a closed window is told once; the last accumulating pane of a window is the window."""
+    """Each row of a closed window is emitted once; the last accumulating pane of a window is the window."""
     steps = [*drawn, 200]
     for accumulating in (True, False):
-        panes, told = Panes(rule(kind, None), accumulating=accumulating), list[Pane]()
+        panes, emitted = Panes(rule(kind, None), accumulating=accumulating), list[Pane]()
         close = 0
         for step in steps:
             if isinstance(step, int):
@@ -102,15 +102,15 @@ def test_panes_without_early_ones_are_the_closed_windows(kind: WindowKind, drawn
                 fired, panes = panes.advanced(close)
             else:
                 fired, panes = panes.with_rows([Happened("k", "v", at, close) for at in step])
-            told += fired
+            emitted += fired
         final = rows_by_window(rule(kind, None), panes.rows)
         if accumulating:
-            last = {(pane.key, pane.window): Counter(pane.rows) for pane in told}
+            last = {(pane.key, pane.window): Counter(pane.rows) for pane in emitted}
             assert {of: Counter(rows) for of, rows in final.items()}.items() <= last.items()
         elif not isinstance(kind, Session):
             sums: dict[object, Counter[Happened]] = {}
-            for pane in told:
+            for pane in emitted:
                 sums.setdefault((pane.key, pane.window), Counter()).update(pane.rows)
             assert sums == {of: Counter(rows) for of, rows in final.items()}
         else:
-            assert Counter(row for pane in told for row in pane.rows) == Counter(panes.rows)
+            assert Counter(row for pane in emitted for row in pane.rows) == Counter(panes.rows)

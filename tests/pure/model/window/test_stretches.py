@@ -48,8 +48,8 @@ def test_windows_of_stretches_are_those_of_all_rows(sample: Sample) -> None:
             whole = contents(rule, rows)
             found = {}
             for stretch in stretches(rule, instants, 10):
-                told = contents(rule, rows[stretch.low : stretch.high])
-                part = {of: held for of, held in told.items() if stretch.has(of[1])}
+                windows = contents(rule, rows[stretch.low : stretch.high])
+                part = {of: inside for of, inside in windows.items() if stretch.has(of[1])}
                 assert not part.keys() & found.keys()
                 found |= part
                 assert visits(rule, stretch, instants, 3) >= stretch.high - stretch.low
@@ -57,8 +57,8 @@ def test_windows_of_stretches_are_those_of_all_rows(sample: Sample) -> None:
             absent = [((), Window(7 * unit, 8 * unit)), ((), Window(1000 * unit, 1009 * unit))]
             for key, window in [*list(whole)[:8], *absent]:
                 stretch = stretch_of(rule, instants, window)
-                told = contents(rule, rows[stretch.low : stretch.high])
-                assert told.get((key, window)) == whole.get((key, window)), (rule, window)
+                windows = contents(rule, rows[stretch.low : stretch.high])
+                assert windows.get((key, window)) == whole.get((key, window)), (rule, window)
                 if reach := reach_of(rule, window):
                     near = [row for row in rows if reach[0] <= (row.at or 0) <= reach[1]]
                     assert contents(rule, near).get((key, window)) == whole.get((key, window)), (rule, window)

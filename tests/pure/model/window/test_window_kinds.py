@@ -1,4 +1,4 @@
-"""Which windows rows lie in, against the long way: any rows, in any order, split in any way."""
+"""Which windows rows are in, against the long way: any rows, in any order, split in any way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.oracles.law.told import delta
+from tests.oracles.law.emitted import delta
 from tests.pure.model.window import brute
 from tests.support.kinds import ALIGNED, Sample, aligned, by_hand, kinds, name
 from tidemark.errors import InvalidUsage
@@ -36,7 +36,7 @@ rows = st.lists(
 )
 
 
-def the_long_way(kind: WindowKind, some: list[Happened]) -> brute.Held:
+def the_long_way(kind: WindowKind, some: list[Happened]) -> brute.Contents:
     if isinstance(kind, Sliding):
         return brute.sliding(some, kind.size, kind.clamp_start_at_zero)
     if isinstance(kind, Session):
@@ -45,7 +45,7 @@ def the_long_way(kind: WindowKind, some: list[Happened]) -> brute.Held:
 
 
 def by_law(kind: WindowKind, some: list[Happened]) -> dict[Any, Counter[Any]]:
-    return {(key, *window): Counter(held) for (key, window), held in contents(Rule(kind), some).items()}
+    return {(key, *window): Counter(inside) for (key, window), inside in contents(Rule(kind), some).items()}
 
 
 @settings(max_examples=200)
@@ -63,15 +63,17 @@ def test_what_differs_takes_the_rows_before_to_those_after(
     kind: WindowKind, some: list[Happened], more: list[Happened]
 ):
     before, after = by_law(kind, some), by_law(kind, some + more)
-    held = Counter({(of, frozenset(rows.items())): 1 for of, rows in before.items()})
-    told = delta(
+    current = Counter({(of, frozenset(rows.items())): 1 for of, rows in before.items()})
+    updates = delta(
         {of: frozenset(rows.items()) for of, rows in before.items()},  # type: ignore[misc]
         {of: frozenset(rows.items()) for of, rows in after.items()},  # type: ignore[misc]
     )
-    for of, row, diff in told:
-        held[of, row] += diff  # type: ignore[index]
-    assert {one: n for one, n in held.items() if n} == {(of, frozenset(rows.items())): 1 for of, rows in after.items()}
-    assert len({(of, row, diff) for of, row, diff in told}) == len(told)
+    for of, row, diff in updates:
+        current[of, row] += diff  # type: ignore[index]
+    assert {one: n for one, n in current.items() if n} == {
+        (of, frozenset(rows.items())): 1 for of, rows in after.items()
+    }
+    assert len({(of, row, diff) for of, row, diff in updates}) == len(updates)
 
 
 @given(st.builds(Sliding, st.integers(0, 12)), st.lists(instants, max_size=8), instants)
@@ -80,8 +82,8 @@ def test_a_change_reaches_the_starts_that_it_is_said_to_reach(kind: Sliding, som
     before, after = set(sliding_windows(kind, some)), set(sliding_windows(kind, [*some, at]))
     assert all(first <= window.start <= last for window in before ^ after)
     near = [one for one in [*some, at] if at - kind.size - 1 <= one <= at + kind.size + 1]
-    told = {window for window in sliding_windows(kind, near) if first <= window.start <= last}
-    assert told == {window for window in after if first <= window.start <= last}
+    found = {window for window in sliding_windows(kind, near) if first <= window.start <= last}
+    assert found == {window for window in after if first <= window.start <= last}
 
 
 @given(aligned, instants, st.booleans())

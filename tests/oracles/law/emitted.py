@@ -1,9 +1,9 @@
-"""What of windows was told: by how much rows differ, and which revision of a window each is. The product keeps no such
-book: what a collection of windows tells is the difference between two computations of it.
+"""What windows emitted: by how much rows differ, and which revision of a window each is. The product keeps no such
+book: what a collection of windows emits is the difference between two computations of it.
 
-A window's row is told when the window closes, and again whenever it changes after that: the old row is taken back, the
-new one follows. What was told is kept with what it was told from, so that after any crash the same is computed again,
-and nothing is told twice or never.
+A window's row is emitted when the window closes, and again whenever it changes after that: the old row is retracted,
+the new one follows. What was emitted is kept with the rows that it was computed from, so that after any crash the same
+is computed again, and nothing is emitted twice or never.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ def delta(before: Mapping[Id, Row], after: Mapping[Id, Row]) -> list[tuple[Id, R
 
 
 @dataclass(frozen=True)
-class Told:
-    """The rows that were told and not taken back, and how many each window has had."""
+class Emitted:
+    """The rows that were emitted and not retracted, and how many each window has had."""
 
     rows: Mapping[Id, Hashable] = field(default_factory=dict)
     revisions: Mapping[Id, int] = field(default_factory=dict)
 
-    def tell(self, closed: Mapping[Id, Hashable]) -> tuple[list[Signed], Told]:
-        """What is to be told when these are the rows of all closed windows, and what was told then. A second time it
-        is nothing."""
+    def emit(self, closed: Mapping[Id, Hashable]) -> tuple[list[Signed], Emitted]:
+        """What is to be emitted when these are the rows of all closed windows, and what was emitted then. A second time
+        it is nothing."""
         revisions, signed = dict(self.revisions), []
         for (key, window), row, diff in delta(self.rows, closed):
             if diff > 0:
                 revisions[key, window] = revisions.get((key, window), 0) + 1
             signed.append(Signed(key, window, row, revisions[key, window], diff))
-        return signed, Told(dict(closed), revisions)
+        return signed, Emitted(dict(closed), revisions)

@@ -29,8 +29,8 @@ def batch(lower: int, upper: int) -> TraceBatch:
 def state(reach: int = 20, *, drained: int = 40) -> Arrangement:
     """Four days are complete, of which those before `drained` are in the trace."""
     of = relanded(collection(Envelope.SNAPSHOT), reprocess_for=reach)
-    told = Times.of(at for at in (9, 19, 29, 39) if at < drained and at >= 40 - reach)
-    return Arrangement(of, complete_below=40, seal=40, trace=(batch(0, drained),), told=told)
+    announced = Times.of(at for at in (9, 19, 29, 39) if at < drained and at >= 40 - reach)
+    return Arrangement(of, complete_below=40, seal=40, trace=(batch(0, drained),), told=announced)
 
 
 def learned(day: int, effect: Effect, name: str = "w", at: int | None = 40) -> FullSnapshot:
@@ -41,21 +41,21 @@ def ingested(snapshot: FullSnapshot) -> Ingested:
     return Ingested(Fence("ingest", snapshot.interval, snapshot.batch, True), None, RUN, (1,), snapshot=snapshot)
 
 
-def done(held: Arrangement, *changes: Change) -> Arrangement:
+def done(current: Arrangement, *changes: Change) -> Arrangement:
     for change in changes:
-        outcome = apply(held, change)
+        outcome = apply(current, change)
         assert isinstance(outcome, Applied), outcome
-        held = outcome.state
-    return held
+        current = outcome.state
+    return current
 
 
-def drain(held: Arrangement, upper: int) -> Arrangement:
-    held = replace(held, seal=upper)
-    change = Drained(Fence("drain", interval(0), "t", True), batch(held.trace_upper, upper))
-    return done(held, change)
+def drain(current: Arrangement, upper: int) -> Arrangement:
+    current = replace(current, seal=upper)
+    change = Drained(Fence("drain", interval(0), "t", True), batch(current.trace_upper, upper))
+    return done(current, change)
 
 
-def test_a_drain_moves_what_was_told_and_withdrawn_and_forgets_what_cannot_be_corrected() -> None:
+def test_a_drain_moves_what_was_announced_and_withdrawn_and_forgets_what_cannot_be_corrected() -> None:
     withdrawn = done(state(), ingested(learned(3, Effect.WITHDRAWN)))
     assert (withdrawn.is_announced(39), list(withdrawn.told)) == (False, [29, 39])
     assert list(drain(withdrawn, 41).told) == [29]
@@ -99,26 +99,26 @@ def test_what_is_learned_of_a_full_snapshot_must_still_be_so(snapshot: FullSnaps
     assert reason in outcome.reason
 
 
-def test_what_was_merged_is_not_told_any_more() -> None:
-    held = replace(state(), since=29)
-    outcome = apply(held, ingested(learned(2, Effect.WITHDRAWN)))
+def test_nothing_is_learned_any_more_of_what_was_merged() -> None:
+    merged = replace(state(), since=29)
+    outcome = apply(merged, ingested(learned(2, Effect.WITHDRAWN)))
     assert isinstance(outcome, Stale)
     assert "history below 29 was merged" in outcome.reason
 
 
 def test_the_youngest_goes_first_and_what_is_put_back_is_the_youngest() -> None:
-    held = done(state(), ingested(learned(2, Effect.WITHDRAWN)), ingested(learned(2, Effect.ANNOUNCED, "again")))
-    outcome = apply(held, Quarantined("w", RUN))
+    restated = done(state(), ingested(learned(2, Effect.WITHDRAWN)), ingested(learned(2, Effect.ANNOUNCED, "again")))
+    outcome = apply(restated, Quarantined("w", RUN))
     assert isinstance(outcome, Stale)
     assert outcome.reason == "the full snapshot of 29 was told as batch again; quarantine that batch first"
-    out = done(held, Quarantined("again", RUN), Quarantined("w", RUN))
+    out = done(restated, Quarantined("again", RUN), Quarantined("w", RUN))
     assert out.is_announced(29)
     assert isinstance(apply(out, Released("again", RUN)), Stale)
     assert not done(out, Released("w", RUN)).is_announced(29)
     assert done(out, Released("w", RUN), Released("again", RUN)).is_announced(29)
 
 
-def test_a_full_snapshot_is_told_once_and_before_it_is_corrected() -> None:
+def test_a_full_snapshot_is_announced_once_and_before_it_is_corrected() -> None:
     with pytest.raises(Corruption, match="full snapshot w of 29 is announced, and was applied before"):
         replace(state(), snapshots=(learned(2, Effect.ANNOUNCED),))
     with pytest.raises(Corruption, match="full snapshot w of 19 is withdrawn, and was never applied"):

@@ -1,4 +1,4 @@
-"""Windows that lie where rows are, through all steps: what late rows, bridges and retractions make of them.
+"""Data-driven windows, through all steps: what late rows, bridges and retractions make of them.
 
 A day is ten instants, and a row happened at its `k`.
 """
@@ -44,39 +44,39 @@ def test_a_bridge_makes_one_session_of_two_and_is_taken_back(sea: Sea) -> None:
     sea.add(windows_of("w", MET))
     day(sea, 0, (0, 10, 25))
     two = {(0, 20, 2): 1, (25, 35, 1): 1}
-    assert sea.held("w", 9) == two
+    assert sea.rows_as_of("w", 9) == two
     day(sea, 1, (18,))
-    assert sea.held("w", 19) == {(0, 35, 4): 1}
-    told = day(sea, 2, gone=(18,))
-    assert sea.held("w", 29) == two
-    assert told["rows"] == 3
+    assert sea.rows_as_of("w", 19) == {(0, 35, 4): 1}
+    result = day(sea, 2, gone=(18,))
+    assert sea.rows_as_of("w", 29) == two
+    assert result["rows"] == 3
     assert sea.law("w") == 3
 
 
 def test_a_late_row_changes_sliding_windows_and_makes_one(sea: Sea) -> None:
     sea.add(windows_of("w", SLID))
     day(sea, 0, (0, 10))
-    assert sea.held("w", 9) == {(-10, 0, 1): 1, (0, 10, 2): 1, (1, 11, 1): 1}
+    assert sea.rows_as_of("w", 9) == {(-10, 0, 1): 1, (0, 10, 2): 1, (1, 11, 1): 1}
     day(sea, 1, (11,))
-    assert sea.held("w", 19) == {(-10, 0, 1): 1, (0, 10, 2): 1, (1, 11, 2): 1, (11, 21, 1): 1}
+    assert sea.rows_as_of("w", 19) == {(-10, 0, 1): 1, (0, 10, 2): 1, (1, 11, 2): 1, (11, 21, 1): 1}
     day(sea, 2, gone=(11,))
-    assert sea.held("w", 29) == sea.held("w", 9)
+    assert sea.rows_as_of("w", 29) == sea.rows_as_of("w", 9)
 
 
 @pytest.mark.parametrize("windows", [MET, SLID])
 def test_the_same_windows_from_one_run_or_many(tmp_path: Path, windows: Windows) -> None:
     """Three days as three ingests with a run after each, or one run after all; closed ones alone are there."""
     found: list[Counter[Any]] = []
-    for apart in (True, False):
-        sea = Sea(tmp_path / str(apart))
+    for daily in (True, False):
+        sea = Sea(tmp_path / str(daily))
         sea.landed("tides")
         sea.add(windows_of("w", replace(windows, early=False)))
         for number, at in enumerate([(3, 17), (12, 4), (2, 3, 7)]):
             sea.ingest("tides", number, ("a", [row(k, "a", number * DAY + 1) for k in at]))
-            if apart:
+            if daily:
                 sea.correct("w")
         sea.correct("w")
-        found.append(Counter(sea.held("w", 3 * DAY - 1)))
+        found.append(Counter(sea.rows_as_of("w", 3 * DAY - 1)))
     assert found[0] == found[1]
     assert found[0] == ({(2, 27, 7): 1} if windows is MET else found[0])
     assert all(end < 3 * DAY for (_, end, _) in found[0])

@@ -32,7 +32,7 @@ def read_updates(store: ObjectStore, request: ReadRequest) -> Counter[Update]:
 
 
 def happened_rows(store: ObjectStore, state: Arrangement, time: int) -> list[Row]:
-    """What SQL sees where it is told when rows happened: each row as often as it is there at its `event_time`."""
+    """What SQL sees where it knows when rows happened: each row as often as it is there at its `event_time`."""
     names = [column.name for column in state.collection.columns]
     found: Counter[tuple[Any, ...]] = Counter()
     for (row, _, event_time), diff in read_updates(store, plan_updates(state, time)).items():
@@ -47,10 +47,10 @@ def rows_seen(definition: Definition, store: ObjectStore, state: Arrangement, ti
     """What a definition sees of an input."""
     named = "event_time" in {column.name for column in state.collection.columns}
     on_event_time = definition.windows is not None and definition.windows.on == "event_time" and not named
-    return (happened_rows if on_event_time else held_rows)(store, state, time)
+    return (happened_rows if on_event_time else current_rows)(store, state, time)
 
 
-def held_rows(store: ObjectStore, state: Arrangement, time: int) -> list[Row]:
+def current_rows(store: ObjectStore, state: Arrangement, time: int) -> list[Row]:
     """What SQL sees: each row as often as it is there."""
     rows = as_of(store, state, time=time).to_pylist()
     if negative := [row for row in rows if row["_multiplicity"] < 0]:
