@@ -95,6 +95,10 @@ class WindowRows(Read):
         it, so the first may be from before it began; they are still late for their own windows. Everything is null for
         windows that were frozen before the input's kept history begins: what counted in them is no longer known.
 
+        The data frame of `to_spark` belongs to a session that is made from `spark`, with the settings that exact
+        figures need. It can be joined with frames of `spark`. `createOrReplaceTempView` names it in that session alone:
+        for SQL in `spark`, use `createOrReplaceGlobalTempView`.
+
         Raises InvalidUsage where the input is gone, or does not keep any more what was consumed of it; MissingExtra
         without the extra `spark`.
         """
@@ -160,6 +164,10 @@ class WindowStatistics(Answer):
     def explain(self) -> Explanation:
         """What is opened of the windows; what is read of the input is not shown."""
         return self._windows.explain()
+
+    def to_spark(self, spark: Any) -> Any:
+        """As of any answer, but the frame belongs to a session of its own: `with_statistics` says what follows."""
+        return super().to_spark(spark)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         require("pyspark", "spark")
