@@ -20,7 +20,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 VOCABULARY = PROJECT / "docs" / "reference" / "vocabulary-of-the-code.md"
 
 WORDS = {
-    r"told": "said, reported, estimated, emitted",
+    r"told|tells": "said, reported, estimated, emitted",
     r"held(?!\.[`\w])": "stored, contained; of a row its multiplicity",
     r"stands?|stood|standing": "is, applies",
     r"lies?|lying": "is, is located",
