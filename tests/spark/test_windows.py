@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import tidemark
 from tests.spark.support import APPEND, DAY, HOUR, INSTANT, START, Made, day_of
 from tests.spark.test_derived import Deriving, rows_of
 from tests.spark.ways import by_queries
@@ -215,6 +216,9 @@ def test_windows_on_event_times_are_of_when_rows_happened(spark: Any, tmp_path: 
     assert verify_definition(made["hopping"].job()).sound
     for name in ("hopping", "met"):
         assert check_statistics(made[name], ON_EVENT_TIME[name], fits).reported > 0
+    answer = tidemark.open(str(events.root), "met").windows()
+    answer.with_statistics(spark).to_spark(spark).createOrReplaceGlobalTempView("of_met")  # of a session of its own
+    assert spark.sql("SELECT count(*) FROM global_temp.of_met").collect()[0][0] == answer.count() > 0
     for name, windows in LATE_ON_EVENT_TIME.items():
         one = Deriving(events, spark, name, Derived(("events",), Definition(windows=windows)))
         one.declared()
