@@ -125,7 +125,7 @@ def _built(built: list[Result]) -> Figures:
         "session that has done the same before, twice for few rows and once for all, Spark's frames of 1,000 records "
         "and more for few only; with what is written; DuckDB's of its process. Spark and "
         "DuckDB read the landed files and write Parquet, and tell of sliding windows those that end with a row "
-        "(`RANGE BETWEEN`); Tidemark tells those that begin just after one, too. All answers were compared with "
+        "(`RANGE BETWEEN`); Tidemark emits those that begin just after one, too. All answers were compared with "
         "those calculated separately.",
         ("windows", "rows", "keys", "windows emitted", "CPU s", "× ours", "seconds", "CPU µs a row", "MiB written"),
         tuple(rows),

@@ -1,7 +1,7 @@
 """Windows of each kind over readings: by Tidemark, by Spark, by DuckDB; and what must come out, by numpy.
 
-Sliding windows are named by how many readings one holds on average. Spark and DuckDB tell a sliding window for each
-reading, the one that ends with it (a `RANGE BETWEEN` frame); Tidemark tells those, and the ones that begin just after a
+Sliding windows are named by how many readings one holds on average. Spark and DuckDB emit a sliding window for each
+reading, the one that ends with it (a `RANGE BETWEEN` frame); Tidemark emits those, and the ones that begin just after a
 reading, about as many again. Answers are compared as fingerprints: rows, sums of all columns, and sums of products
 across columns, which a value in a wrong row would change.
 """

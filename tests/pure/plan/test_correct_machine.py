@@ -96,7 +96,7 @@ REACHED = {
 }
 """What a run that says anything has met."""
 Executed = tuple[str, CorrectRequest, Corrected, Counter[Item]]
-"""Of whom, what was asked for and made, and by our own count what that is to give."""
+"""The collection, what was asked for and made, and the rows that this must give by our own count."""
 
 
 def roots_seen(item: Item, way: tuple[str, ...] = ()) -> tuple[tuple[str, ...], Item]:

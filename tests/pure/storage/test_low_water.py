@@ -157,7 +157,7 @@ def test_no_stray_misleads_a_reader_whatever_its_number(version: int):
 
 
 def test_a_stray_that_holds_a_checkpoint_beside_what_follows_it_is_not_taken_for_the_oldest():
-    """The collector died just after number 16, and 16 was created again: only the hash in 17 tells."""
+    """The collector died just after number 16, and 16 was created again: only the hash in 17 shows it."""
     store = collected(upto=16)
     other = MemoryStore()
     created(other, 15)

@@ -87,9 +87,9 @@ def test_no_merging_changes_what_counts_in_windows_that_do_not_stand(
 def test_next_windows_that_are_open_are_known_from_a_while_before(
     kind: Any, grace: int, width: int, consumed: int, more: int, came: list[tuple[int, int]]
 ) -> None:
-    """Rows as (when they happened, when they came): judged from where an incremental run judges them, those that came
-    before it wherever they are, windows that are open where it stands hold what the law says of all that is known; and
-    what is new is in no other."""
+    """Rows as (when they happened, when they came), judged from the time from which an incremental run judges them,
+    those that came before it wherever they are: windows that are open at that time have the rows that the law says of
+    all that is known, and new rows are in no other."""
     windows = Windows((), "k", kind, (), grace=grace, late=Late.NEXT_WINDOW)
     ends = tuple(range(0, 90, width))
     standing = consumed // width * width
