@@ -48,4 +48,4 @@ def test_a_day_too_far_back_is_refused_with_from_when_on_and_what_to_do(correcte
     assert said.endswith("put the correction in a new file")
     (corrected.landing / "events/2024-01-01/a.csv").unlink()
     said = corrected.refused("ingest", "events", "--date", "2024-01-01", "--removed")
-    assert "a.csv is gone, and what it said cannot be taken back; reprocess_for 1d" in said
+    assert "a.csv is gone, and what it said cannot be retracted; reprocess_for 1d" in said

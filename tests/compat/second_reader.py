@@ -231,7 +231,7 @@ def reprocessed(state: State) -> int:
 
 
 def settled(state: State) -> int:
-    """No fact that happened here or before is taken back."""
+    """No fact that happened here or before is retracted."""
     return max([state["forgotten_below"], *(batch["description"]["since"] for batch in state["trace"])]) or -1
 
 
@@ -241,7 +241,7 @@ def _begin_to_correct(state: State, before: int) -> None:
 
 
 def horizon(state: State) -> int:
-    """No fact to come happened below; none that is taken back at it, either."""
+    """No fact to come happened below; none that is retracted at it, either."""
     late, corrects = _landed(state)["late"], reprocessed(state)
     reach = 0 if late["policy"] != "reemit" else EMPTY if late["max_lateness"] is None else late["max_lateness"]
     complete, upper = state["complete_below"], trace_upper(state)
@@ -326,7 +326,7 @@ class SecondReader:
         """The rows of batches: a user's column by its id, Tidemark's by name."""
         for batch in batches:
             for part in self._table(batch["parts"]):
-                taken_back = {"_taken_back": part.get("retractions", 0) > 0}
+                retracted = {"_retracted": part.get("retractions", 0) > 0}
                 table = pq.read_table(self.folder / part["file"]["key"])
                 check_bounds(self.folder / part["file"]["key"], part)
                 ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in table.schema]
@@ -336,7 +336,7 @@ class SecondReader:
                     for field, number in zip(table.schema, ids, strict=True)
                 ]
                 for cells in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                    yield absent | dict(zip(names, cells, strict=True)) | taken_back
+                    yield absent | dict(zip(names, cells, strict=True)) | retracted
 
     def _differences(self, time: int) -> Iterator[tuple[Item, int, int, int]]:
         """What is learned of full snapshots: by how much what one says differs, until the next one announced."""
@@ -385,16 +385,16 @@ class SecondReader:
             new = []
             for learned in sorted({row["_time"] for row in rows if row["_time"] >= self.upper}):
                 left = self._left(row for row in rows if row["_time"] == learned)
-                new += sorted(left, key=lambda row: (not row["_taken_back"], _place(row)))
+                new += sorted(left, key=lambda row: (not row["_retracted"], _place(row)))
             if new:
                 yield from self._placed(key, known, new, self._before(key, bound))
 
     def _left(self, facts: Iterable[Row]) -> list[Row]:
-        """What is said and not taken back among some facts, and what is taken back and not said among them."""
+        """What is said and not retracted among some facts, and what is retracted and not said among them."""
         sums: dict[Any, list[Row]] = {}
         for fact in facts:
             kept = sums.setdefault((_place(fact), self._said(fact)), [])
-            if kept and kept[0]["_taken_back"] != fact["_taken_back"]:
+            if kept and kept[0]["_retracted"] != fact["_retracted"]:
                 kept.pop()
             else:
                 kept.append(fact)
@@ -409,7 +409,7 @@ class SecondReader:
         for fact in new:
             after, sign = self._said(fact), 1
             at = sum(_place(known) < _place(fact) for known in history)
-            if fact["_taken_back"]:
+            if fact["_retracted"]:
                 at, sign = next(n for n in range(at, len(history)) if self._said(history[n]) == after), -1
                 del history[at]
             before = self._said(history[at - 1]) if at else base

@@ -91,7 +91,7 @@ class Followed:
         return cls(Made(folder, FILES[envelope]), spark, seed, envelope)
 
     def next_day(self, rows: int, gone: int) -> None:
-        """So many rows more, and so many that were there taken back: of `upsert` half of them changed."""
+        """So many rows more, and so many that were there retracted: of `upsert` half of them changed."""
         landed = self._drawn(rows, gone)
         land(self.made, self.days, landed)
 

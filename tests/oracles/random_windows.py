@@ -96,7 +96,7 @@ _CHANGES = [
 
 @dataclass(frozen=True)
 class Definitions:
-    """Random definitions of a seed, over an input of an envelope: of `append` nothing is taken back, so late rows may
+    """Random definitions of a seed, over an input of an envelope: of `append` nothing is retracted, so late rows may
     count in the next window; of `upsert` it is not kept when rows happened."""
 
     chance: random.Random

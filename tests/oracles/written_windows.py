@@ -32,7 +32,7 @@ from tidemark.model.window.windows import EVENT_TIME, Late, Windows
 
 WINDOWS = Path(__file__).resolve().parents[1] / "compat" / "windows"
 SEED, DAYS = 27, [(26, 0), (9, 6)]
-"""Of which seed the rows are; how many are new on a day, and of how many something is taken back."""
+"""Of which seed the rows are; how many are new on a day, and of how many something is retracted."""
 COUNTS = (
     Aggregate("n", Function.COUNT),
     Aggregate("known", Function.COUNT, "note", "m > -2"),

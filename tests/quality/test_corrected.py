@@ -86,7 +86,7 @@ def test_more_than_usual_is_a_warning_where_nothing_is_declared(tmp_path: Path, 
     assert found(docs)["corrected share, usual"] == "corrected_share_undeclared 0.1"
     landed(world, [row(k, "b" if k < 5 else "a") for k in range(ROWS)])
     assert warned(world) == {
-        "corrected share, usual": "takes back 3 of 20 rows, 15.0%, and the collection file does not say how much a "
+        "corrected share, usual": "retracts 3 of 20 rows, 15.0%, and the collection file does not say how much a "
         "correction may: corrected_share"
     }
     assert found(docs)["retracted rows were contributed"] == "rows_not_contributed 0"
@@ -104,7 +104,7 @@ def test_more_than_is_declared_stops_the_run_and_raising_it_lets_it_pass(tmp_pat
     (refused,) = (batch for batch in world.state.unsealed if not world.state.is_certified(batch))
     with pytest.raises(GateFailed) as failed:
         gate(world.job(), Gate.UNSEALED)
-    said = "takes back 9 of 20 rows, 45.0%; corrected_share allows 20.0%: where the correction is right, raise it in"
+    said = "retracts 9 of 20 rows, 45.0%; corrected_share allows 20.0%: where the correction is right, raise it in"
     assert said in str(failed.value)
     assert f"quarantine tides {refused.id}" in str(failed.value)
     declare(world, relanded(world.state.collection, corrected_share=0.45))
@@ -120,7 +120,7 @@ def test_a_correction_that_is_too_large_can_be_taken_out(tmp_path: Path) -> None
     landed(world, [*rows, row(99)])
     assert warned(world) == {}, "what is added replaces nothing"
     landed(world, [*rows[1:], row(99)])
-    with pytest.raises(GateFailed, match=r"takes back 1 of 21 rows, 4\.8%; corrected_share allows 0\.0%"):
+    with pytest.raises(GateFailed, match=r"retracts 1 of 21 rows, 4\.8%; corrected_share allows 0\.0%"):
         gate(world.job(), Gate.UNSEALED)
     quarantine(world.job(), world.state.unsealed[-1].id)
     gate(world.job(), Gate.UNSEALED)
@@ -142,11 +142,11 @@ def test_the_share_is_of_the_interval_and_not_of_the_file(tmp_path: Path) -> Non
     assert warned(world) == {}
     landed(world, [row(k) for k in range(10)])
     landed(world, [row(k) for k in range(5, 10)])
-    with pytest.raises(GateFailed, match=r"takes back 5 of 40 rows, 12\.5%"):
+    with pytest.raises(GateFailed, match=r"retracts 5 of 40 rows, 12\.5%"):
         gate(world.job(), Gate.UNSEALED)
 
 
-def test_rows_of_negative_multiplicity_are_taken_back_too(tmp_path: Path, docs: Path) -> None:
+def test_rows_of_negative_multiplicity_are_retracted_too(tmp_path: Path, docs: Path) -> None:
     """A file of `updates` may say that there is one less: whether that was there to be taken, nobody can tell."""
     world = made(tmp_path, Envelope.UPDATES)
     landed(world, [row(k, d=1 if k % 2 else -1) for k in range(ROWS)])
@@ -185,7 +185,7 @@ def test_all_that_a_file_of_signed_rows_said_is_a_hundred_per_cent_and_no_more(t
     landed(world, [row(1, d=1), row(2, d=-1)])
     assert warned(world) == {}, "two of four are just as much as is allowed"
     landed(world, [row(1, d=-1), row(2, d=1)])
-    with pytest.raises(GateFailed, match=r"takes back 2 of 2 rows, 100\.0%; corrected_share allows 50\.0%"):
+    with pytest.raises(GateFailed, match=r"retracts 2 of 2 rows, 100\.0%; corrected_share allows 50\.0%"):
         gate(world.job(), Gate.UNSEALED)
 
 
@@ -198,12 +198,12 @@ def test_the_share_of_signed_rows_is_of_the_interval(tmp_path: Path) -> None:
     drained(world)
     world.land(0, "c", [row(k, d=-1) for k in range(100, 200)])
     landed(world, [row(k, d=-1 if k % 3 else 2) for k in range(3, 10)])
-    with pytest.raises(GateFailed, match=r"takes back 4 of 27 rows, 14\.8%; corrected_share allows 10\.0%"):
+    with pytest.raises(GateFailed, match=r"retracts 4 of 27 rows, 14\.8%; corrected_share allows 10\.0%"):
         gate(world.job(), Gate.UNSEALED)
 
 
 @KINDS
-def test_what_was_never_contributed_cannot_be_taken_back(tmp_path: Path, envelope: Envelope) -> None:
+def test_what_was_never_contributed_cannot_be_retracted(tmp_path: Path, envelope: Envelope) -> None:
     """The ledger has lost what the file contributed at first: nothing is there for the correction to take."""
     world = made(tmp_path, envelope)
     landed(world, [row(k) for k in range(ROWS)])
@@ -215,7 +215,7 @@ def test_what_was_never_contributed_cannot_be_taken_back(tmp_path: Path, envelop
     log, fence = world.log(), Fence("ingest", interval(0), "forger")
     log.commit(log.load(), Attempted(fence))
     log.commit(log.load(), Refused(ledger.save_run(world.truth, "ledger/forged.json", [lost]), fence))
-    with pytest.raises(GateFailed, match="takes back 1 rows that its files had not contributed, of 1 in all"):
+    with pytest.raises(GateFailed, match="retracts 1 rows that its files had not contributed, of 1 in all"):
         gate(world.job(), Gate.UNSEALED)
 
 

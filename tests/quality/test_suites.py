@@ -49,7 +49,7 @@ UNSEALED = STORED | {
     "corrected_share_allowed": None,
     "corrected_share_undeclared": None,
 }
-TAKEN_BACK = {"rows_contributed": 10, "rows_retracted": 2, "rows_not_contributed": 0, "corrected_share": 0.2}
+RETRACTED = {"rows_contributed": 10, "rows_retracted": 2, "rows_not_contributed": 0, "corrected_share": 0.2}
 """Of a batch that corrects."""
 FRONTIER: Row = {
     "batch": "",
@@ -98,8 +98,8 @@ BROKEN: dict[Gate, dict[str, Row]] = {
         "event times as recorded": {"event_times": "a to c"},
         "above the trace": {"first_time": 4},
         "retracted rows were contributed": {"rows_not_contributed": 1, "rows_retracted": 2},
-        "corrected share": {**TAKEN_BACK, "corrected_share_allowed": 0.19},
-        "corrected share, usual": {**TAKEN_BACK, "corrected_share_undeclared": 0.2},
+        "corrected share": {**RETRACTED, "corrected_share_allowed": 0.19},
+        "corrected share, usual": {**RETRACTED, "corrected_share_undeclared": 0.2},
         "late share": {"late_share": 0.26},
         "volume": {"volume": 5.1, "usual_rows": 1.0},
     },

@@ -174,7 +174,7 @@ def write_by_hand(
     reported_retractions: int | None = None,
 ) -> None:
     """A batch that nothing computed, committed as if it had been: rows that others wrote, and rows that they lost.
-    Of the latter it says that it took back as many, or `reported_retractions`."""
+    Of the latter it says that it retracted as many, or `reported_retractions`."""
     world = sea.worlds[name]
     state = world.state
     upper = state.complete + 1

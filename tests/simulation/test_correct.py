@@ -183,7 +183,7 @@ def test_arrival_with_discard_one_row_is_added_and_none_is_dead(tmp_path: Path) 
     assert rows_at(world, event_time=9) == {(k, "a"): 1 for k in (1, 2, 3, 4)}
 
 
-def test_a_row_that_is_not_due_is_taken_back_when_it_would_be(world: World) -> None:
+def test_a_row_that_is_not_due_is_retracted_when_it_would_be(world: World) -> None:
     """Seal 10, a row at 15 is dropped by the corrected file: as of 12 it is 0, never -1, as of 15 it is 0."""
     day(world, 0, [row(1, "soon", 15), row(2, "now", 5)])
     world.land(0, "a", [row(2, "now", 5)])
@@ -405,7 +405,7 @@ def test_a_file_that_cannot_be_corrected_is_not_withdrawn_either(tmp_path: Path)
     path = world.land(0, "a", [row(1, "x", 3)])
     day(world, 0, [row(2, "y", 4)], "b")
     (world.landing / path).unlink()
-    with pytest.raises(InvalidUsage, match="is gone, and what it said cannot be taken back; put the correction"):
+    with pytest.raises(InvalidUsage, match="is gone, and what it said cannot be retracted; put the correction"):
         without_the_gone(world, 0)
 
 

@@ -121,7 +121,7 @@ def test_a_tombstone_that_is_withdrawn_was_no_end(world: World) -> None:
     assert sound(world)
 
 
-def test_a_row_that_is_not_due_is_taken_back_when_it_would_be(world: World) -> None:
+def test_a_row_that_is_not_due_is_retracted_when_it_would_be(world: World) -> None:
     """Seal 10, a row at 15 is dropped by the corrected file: the key stays what it was, before and after 15."""
     day(world, 0, [row(1, "now", 5), row(1, "soon", 15)])
     world.land(0, "a", [row(1, "now", 5)])
@@ -168,7 +168,7 @@ def merging(tmp_path: Path) -> World:
     return made(tmp_path, reprocess_for=20, late=Late("reemit", 10), retention=KEPT)
 
 
-def test_what_happened_at_the_very_bound_of_what_is_merged_is_taken_back(merging: World) -> None:
+def test_what_happened_at_the_very_bound_of_what_is_merged_is_retracted(merging: World) -> None:
     """Interval 2 is the oldest that may be corrected, and a row of it is as late as may be: it stands at since."""
     for number in range(2):
         day(merging, number, [row(1, f"{number}", 10 * number + 4)])
@@ -255,8 +255,8 @@ def test_reprocess_for_that_is_declared_later_begins_with_what_is_read_then(tmp_
     assert sound(world)
 
 
-def test_taken_back_facts_are_trimmed_as_taken_back(tmp_path: Path) -> None:
-    """A correction says and takes back rows of now and rows far ahead; its batch is trimmed between."""
+def test_retracted_facts_are_trimmed_as_retracted(tmp_path: Path) -> None:
+    """A correction says and retracts rows of now and rows far ahead; its batch is trimmed between."""
     world = made(tmp_path, reprocess_for=20, late=Late())
     rows = [row(k, "a", 3) for k in range(50)] + [row(99, "far", 5000)]
     day(world, 0, rows)

@@ -50,7 +50,7 @@ def test_replayed_dead_letters_count_on_where_another_line_of_their_file_changes
 
 
 @pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES])
-def test_a_replayed_letter_that_is_gone_is_taken_back_and_a_new_one_waits(tmp_path: Path, envelope: Envelope) -> None:
+def test_a_replayed_letter_that_is_gone_is_retracted_and_a_new_one_waits(tmp_path: Path, envelope: Envelope) -> None:
     """Of two equal ones one is dropped, one that is new is a dead letter like any, and can be replayed."""
     more = {"d": 1} if envelope is Envelope.UPDATES else {}
     letters = [letter | more for letter in LETTERS]
@@ -111,7 +111,7 @@ def test_letters_applied_as_of_the_seal_stay_where_that_put_them(tmp_path: Path)
     assert sound(world)
 
 
-def test_a_correction_that_stands_upon_a_replay_is_taken_out_before_it(tmp_path: Path) -> None:
+def test_a_correction_upon_a_replay_is_taken_out_before_it(tmp_path: Path) -> None:
     world, first = lettered(tmp_path)
     world.land(1, "a", LETTERS[1:3])
     second = run(world, 1)["batch"]
@@ -148,7 +148,7 @@ def test_what_was_replayed_since_goes_before_the_correction_it_came_with(tmp_pat
     assert sound(world)
 
 
-def test_a_reading_that_wrote_nothing_goes_with_the_replay_it_stands_upon(tmp_path: Path) -> None:
+def test_a_reading_that_wrote_nothing_goes_with_the_replay_below_it(tmp_path: Path) -> None:
     """Only the bytes differ; the replay is taken out, so the file is read again; it is put back, and counts on."""
     world, batch = lettered(tmp_path)
     world.land(1, "a", LETTERS[::-1])

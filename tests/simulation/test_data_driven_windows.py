@@ -34,13 +34,13 @@ def sea(tmp_path: Path) -> Sea:
 
 
 def day(sea: Sea, number: int, at: tuple[int, ...] = (), gone: tuple[int, ...] = ()) -> dict[str, Any]:
-    """A day on which rows come that happened so, and rows are taken back, and the windows after it."""
+    """A day on which rows come that happened so, and rows are retracted, and the windows after it."""
     rows = [row(k, "a", number * DAY + 1, d=1) for k in at] + [row(k, "a", number * DAY + 1, d=-1) for k in gone]
     sea.ingest("tides", number, (f"of {number}", rows))
     return sea.correct("w")
 
 
-def test_a_bridge_makes_one_session_of_two_and_is_taken_back(sea: Sea) -> None:
+def test_a_bridge_makes_one_session_of_two_and_is_retracted(sea: Sea) -> None:
     sea.add(windows_of("w", MET))
     day(sea, 0, (0, 10, 25))
     two = {(0, 20, 2): 1, (25, 35, 1): 1}

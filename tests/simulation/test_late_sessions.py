@@ -50,7 +50,7 @@ def test_what_comes_late_joins_what_is_open_and_nothing_else(days: Days) -> None
     assert days.law() == 2
 
 
-def test_what_is_taken_back_stays_in_a_frozen_session_and_goes_from_an_open_one(days: Days) -> None:
+def test_what_is_retracted_stays_in_a_frozen_session_and_goes_from_an_open_one(days: Days) -> None:
     days.sea.add(windows_of("w", MET))
     days.day(0, HOUR, 2 * HOUR, 15 * HOUR, 20 * HOUR)
     days.sea.correct("w")

@@ -127,7 +127,7 @@ def test_what_comes_when_a_window_has_closed_changes_it_no_more(days: Days) -> N
     assert days.law() == 2
 
 
-def test_what_is_taken_back_when_a_window_has_closed_stays_in_it(days: Days) -> None:
+def test_what_is_retracted_when_a_window_has_closed_stays_in_it(days: Days) -> None:
     days.sea.add(windows_of("w", HOURLY))
     days.day(0, HOUR, 2 * HOUR)
     days.sea.correct("w")
@@ -294,7 +294,7 @@ def test_whatever_happens_windows_hold_what_came_before_they_were_frozen(tmp_pat
 
 
 def walked(folder: Path, seed: int, declared: Mapping[str, Windows], many: int) -> Days:
-    """Days on which rows come and are taken back, early and late, and windows of them, to which anything happens."""
+    """Days on which rows come and are retracted, early and late, and windows of them, to which anything happens."""
     chance, sea = random.Random(seed), Sea(folder)
     sea.add(replace(collection(Envelope.UPDATES), name="tides"))
     for name, windows in declared.items():

@@ -232,7 +232,7 @@ def check_any(collection: OpenCollection, timeline: str) -> int:
     ids=["by row", "groups, with hidden counts", "windows"],
 )
 def test_of_what_is_derived(tmp_path: Path, made: Collection, timeline: str, until: str) -> None:
-    """Rows that came late, or were taken back, in the inputs of what is asked."""
+    """Rows that came late, or were retracted, in the inputs of what is asked."""
     sea = Sea(tmp_path)
     sea.landed("tides")
     sea.add(made)

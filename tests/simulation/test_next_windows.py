@@ -146,9 +146,9 @@ def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "rows of tides may be taken back, as its envelope is updates": collection(Envelope.UPDATES),
-    "rows of tides may be taken back, as its envelope is upsert": collection(Envelope.UPSERT),
-    "rows of tides are taken back when a file is read again; remove reprocess_for": collection(reprocess_for=9),
+    "rows of tides may be retracted, as its envelope is updates": collection(Envelope.UPDATES),
+    "rows of tides may be retracted, as its envelope is upsert": collection(Envelope.UPSERT),
+    "rows of tides are retracted when a file is read again; remove reprocess_for": collection(reprocess_for=9),
     "tides keeps the newest complete time, and merges what is older; write retention: all": replace(
         collection(), retention=Retention("full_merge")
     ),

@@ -133,8 +133,8 @@ def test_keys_that_change_are_merged_into_delta(tmp_path: Path) -> None:
 
 
 def test_of_keys_that_change_what_nothing_touches_is_named(tmp_path: Path) -> None:
-    """The rows of batches that a retraction can meet are copied, unless a compaction has merged it with what it takes
-    back."""
+    """The rows of batches that a retraction can meet are copied, unless a compaction has merged it with
+    what it retracts."""
     world = stage(tmp_path, Envelope.UPSERT, ICEBERG, live_batches=5)
     some = [(range(10), "a"), (range(20, 30), "a"), (range(25, 26), "b"), (range(26, 27), "b"), (range(3, 4), "c")]
 

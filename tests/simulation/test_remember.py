@@ -56,7 +56,7 @@ def test_a_state_stays_short_though_every_fact_is_remembered(world: World) -> No
 
 
 def test_what_was_merged_is_corrected(world: World) -> None:
-    """Facts of a correction are merged with those they take back, in one merge or in several; then all is as said."""
+    """Facts of a correction are merged with those they retract, in one merge or in several; then all is as said."""
     days(world, 0, 4)
     for number, value in enumerate(("b", "c", "1"), 4):
         world.land(1, "a", [row(1, value, 14), row(2, "same", 15)])
@@ -67,7 +67,7 @@ def test_what_was_merged_is_corrected(world: World) -> None:
         assert rows_at(world, None, 20) == {(1, value): 1, (2, "same"): 1}
     days(world, 7, 12)
     left = sum(rows for _, rows in remembered(world)) + sum(batch.rows for batch in world.state.unsealed)
-    assert left == 26  # of the 30 that were written one is said and taken back in batches that are not merged yet
+    assert left == 26  # of the 30 that were written one is said and retracted in batches that are not merged yet
     world.land(1, "a", [])
     assert corrections(run(world, 1)) == (1, 2, 0, [14, 15])
     sealed(world, 1)

@@ -109,7 +109,7 @@ def test_it_is_compacted_and_collected_like_any_other(world: World) -> None:
         [row(1, "a", 3, d=1), row(1, "a", 3, d=-1), row(2, "b", 3, d=1)],
         [row(1, "a", 3, d=0), row(2, "b", 3, d=1)],
     ],
-    ids=["repeated", "taken back", "of no effect"],
+    ids=["repeated", "retracted", "of no effect"],
 )
 def test_rows_that_a_drain_would_not_write_are_not_taken_over(signed: World, rows: list[dict[str, Any]]) -> None:
     parts = ingested(signed, 0, rows)

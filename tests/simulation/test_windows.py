@@ -147,7 +147,7 @@ def test_rows_before_1970_are_in_windows_of_before(sea: Sea) -> None:
     assert sea.rows_as_of("w", DAY - 1) == {(-5, 5, 1): 1, (-35, -25, 1): 1}
 
 
-def test_another_grace_takes_back_what_is_to_come_and_tells_it_at_its_own_time(sea: Sea) -> None:
+def test_another_grace_retracts_what_is_to_come_and_tells_it_at_its_own_time(sea: Sea) -> None:
     sea.add(windows_of("w", OVERNIGHT))
     day(sea, 0, 7)
     sea.run("w", lambda job: declare_collection(job, windows_of("w", replace(OVERNIGHT, grace=DAY))))

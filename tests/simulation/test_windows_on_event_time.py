@@ -80,7 +80,7 @@ def test_a_file_that_was_wrong_takes_its_rows_back_when_they_happened(sea: Sea) 
     assert sea.correct("w", check=True)["repaired"] == 0
 
 
-def test_a_row_that_is_taken_back_at_another_event_time_is_refused(tmp_path: Path) -> None:
+def test_a_row_that_is_retracted_at_another_event_time_is_refused(tmp_path: Path) -> None:
     sea = Sea(tmp_path)
     sea.add(replace(collection(Envelope.UPDATES), name="tides"))
     sea.add(windows_of("w", DAYS))

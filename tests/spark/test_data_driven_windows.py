@@ -310,8 +310,8 @@ def test_a_row_where_no_session_can_be_is_refused(spark: Any, events: Made, monk
 
 
 def test_sessions_hold_what_came_before_they_were_frozen(spark: Any, events: Made) -> None:
-    """On the second day a row joins what is open still, and others do not what is frozen; what that holds is not taken
-    back. On the third all are frozen."""
+    """On the second day a row joins what is open still, and others do not what is frozen; what that holds is
+    not retracted. On the third all are frozen."""
     made = {name: deriving(events, spark, name, windows) for name, windows in FOR_A_WHILE.items()}
     known: dict[str, list[dict[str, Any]]] = {name: [] for name in made}
     numbers = []

@@ -259,7 +259,7 @@ def test_modes_agree_bit_by_bit(engine: Any, select: str) -> None:
             assert less(desired, restricted(before, places, keys)) == expected
 
 
-def test_a_row_without_a_value_and_giants_are_taken_back(engine: Any) -> None:
+def test_a_row_without_a_value_and_giants_are_retracted(engine: Any) -> None:
     """10, null and 20, of which null goes: two rows of mean 15. 1e16, 1 and -1e16 sum to 1, and so they do without the
     giants."""
     delays = "SELECT carrier, count(*) AS n, avg(Delay) AS mean FROM flights GROUP BY carrier"

@@ -127,7 +127,7 @@ def land(made: Made, day: int, rows: list[Row]) -> None:
     made.step("trace", day)
 
 
-def taken_back(chance: random.Random, rows: list[Row], day: int) -> list[Row]:
+def retracted(chance: random.Random, rows: list[Row], day: int) -> list[Row]:
     """Some of the rows that there are, one time less each."""
     return [{**row, "change": -1, "at": day_of(day).lower} for row in chance.sample(rows, len(rows) // 3)]
 
@@ -174,7 +174,7 @@ def followed(made: Made, spark: Any, definition: Definition, key: tuple[str, ...
     there: list[Row] = []
     for day in range(1, days + 1):
         new = [drawn(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 12)]
-        land(made, day, [*new, *(taken_back(chance, there, day) if made.name == "moves" else [])])
+        land(made, day, [*new, *(retracted(chance, there, day) if made.name == "moves" else [])])
         there = new
         if day == 1:
             for one in (few, whole):
@@ -310,7 +310,7 @@ def test_what_executors_compare_with_stored_sums_is_what_queries_do(spark: Any, 
     }
     for day in (1, 2):
         rows = [drawn(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 12)]
-        land(made, day, [*rows, *taken_back(chance, there, day)])
+        land(made, day, [*rows, *retracted(chance, there, day)])
         there = rows
         if day == 1:
             for one in each.values():
@@ -487,7 +487,7 @@ def next_rows(made: Made, *rows: Row) -> None:
     land(made, 2, [{**one, "at": day_of(2).lower} for one in rows])
 
 
-def test_groups_that_go_are_taken_back(spark: Any, tmp_path: Path) -> None:
+def test_groups_that_go_are_retracted(spark: Any, tmp_path: Path) -> None:
     made, one = sales_of(tmp_path, spark, [row(1, whole=3), row(2, shop="b", whole=4)])
     next_rows(made, row(1, gone=True), row(3, shop="c"))
     report = refreshed(one, here=True)

@@ -20,7 +20,7 @@ from tests.spark.test_grouped_here import (
     drawn,
     land,
     refreshed,
-    taken_back,
+    retracted,
 )
 from tidemark.definition.ways import Place
 from tidemark.model.derived import Definition, Derived, Refresh
@@ -66,7 +66,7 @@ class Sides:
         for name, made in self.made.items():
             many = (40 if day == 1 else 8) if name in changed else 0
             new = [drawn(self.chance, day, number) for number in self.chance.sample(range(60), many)]
-            back = taken_back(self.chance, self.there[name], day) if name == "moves" and new else []
+            back = retracted(self.chance, self.there[name], day) if name == "moves" and new else []
             land(made, day, [*new, *back])
             self.there[name] = new or self.there[name]
 

@@ -38,7 +38,7 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def land_updates(made: Made, day: int, by_time: bool) -> None:
-    """Rows of which some are taken back on the second day, and none before it is there."""
+    """Rows of which some are retracted on the second day, and none before it is there."""
     rows = rows_of("stock", random.Random(1), 1, 300, 60)
     at = rows.schema.get_field_index("change")
     rows = rows.set_column(at, "change", pa.array([1] * 300))

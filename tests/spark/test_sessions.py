@@ -25,8 +25,8 @@ from tests.spark.test_grouped_here import (
     land,
     next_rows,
     refreshed,
+    retracted,
     row,
-    taken_back,
 )
 from tests.spark.test_growth import into_the_trace, no_spark
 from tests.spark.ways import by_executors, not_here, queried
@@ -100,9 +100,9 @@ def sale(chance: random.Random, day: int, number: int) -> Row:
 
 
 def sold_on(made: Made, chance: random.Random, day: int, before: list[Row]) -> list[Row]:
-    """Land the sales of a day: many of the first, few of others, and what these take back of the day `before`."""
+    """Land the sales of a day: many of the first, few of others, and what these retract of the day `before`."""
     new = [sale(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 9)]
-    land(made, day, [*new, *(taken_back(chance, before, day)[:9] if made.name == "moves" else [])])
+    land(made, day, [*new, *(retracted(chance, before, day)[:9] if made.name == "moves" else [])])
     return new
 
 
@@ -175,7 +175,7 @@ def compared_by_executors(spark: Any, made: Made, windows: Windows, at_once: int
     for day in range(1, 5):
         new = [sale(chance, day, number) for number in chance.sample(range(200), 120 if day == 1 else 9)]
         new = [one | {"shop": "a"} for one in new] if day == 3 else new
-        land(made, day, [*new, *(taken_back(chance, there, day)[:9] if made.name == "moves" else [])])
+        land(made, day, [*new, *(retracted(chance, there, day)[:9] if made.name == "moves" else [])])
         there = new
         if day == 1:
             each = {one: deriving(made, spark, one, windows) for one in ("here", "there")}
@@ -188,7 +188,7 @@ def compared_by_executors(spark: Any, made: Made, windows: Windows, at_once: int
         assert repr(updates_of(each["there"].job())) == repr(updates_of(each["here"].job())) != "[]", day
 
 
-def test_executors_read_what_begins_with_changed_keys_only_and_take_back_what_has_no_rows_left(
+def test_executors_read_what_begins_with_changed_keys_only_and_retract_what_has_no_rows_left(
     spark: Any, tmp_path: Path
 ) -> None:
     """Of the input and of the stored sessions; also where of the input nothing is left that could be read."""
@@ -305,7 +305,7 @@ def test_queries_compare_with_stored_rows(spark: Any, tmp_path: Path) -> None:
         correct(replace(one.job(), runner=no_spark), whole=True)
 
 
-def test_sessions_that_go_are_taken_back_and_rows_in_none_change_nothing(spark: Any, tmp_path: Path) -> None:
+def test_sessions_that_go_are_retracted_and_rows_in_none_change_nothing(spark: Any, tmp_path: Path) -> None:
     made = Made(tmp_path, UPSERT)
     one = sold(made, spark, [row(1, sold=3), row(2, shop="b", sold=4), row(3, sold=None)])
     assert refreshed(one, here=True)["unplaced"] == 1

@@ -98,7 +98,7 @@ def test_what_executors_tell_is_what_the_driver_does(spark: Any, tmp_path: Path,
 
 
 @pytest.mark.parametrize("more", [(), (FIRST,)], ids=["by parts", "by a shuffle"])
-def test_sessions_without_rows_are_taken_back(spark: Any, tmp_path: Path, more: tuple[Aggregate, ...]) -> None:
+def test_sessions_without_rows_are_retracted(spark: Any, tmp_path: Path, more: tuple[Aggregate, ...]) -> None:
     """Also where nothing is left near what changed, or of the input at all."""
     made = Made(tmp_path, UPSERT)
     land(made, 1, [row(1, good=True, sold=5), row(2, good=False, sold=50), row(3, good=False, sold=53)])

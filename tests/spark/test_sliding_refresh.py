@@ -157,7 +157,7 @@ def test_what_is_no_more_than_a_limit_is_not_left_to_spark(
     assert sessions(one) == {("a", -7): 40, ("a", -6): 41, ("a", 4): 1}
 
 
-def test_windows_that_go_are_taken_back_and_rows_in_none_change_nothing(spark: Any, tmp_path: Path) -> None:
+def test_windows_that_go_are_retracted_and_rows_in_none_change_nothing(spark: Any, tmp_path: Path) -> None:
     made = Made(tmp_path, UPSERT)
     one = sold(made, spark, [row(1, sold=3), row(2, shop="b", sold=4), row(3, sold=None)])
     assert refreshed(one, here=True)["unplaced"] == 1

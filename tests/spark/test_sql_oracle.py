@@ -36,7 +36,7 @@ EACH, SEEDS = budget(
 )
 """How many definitions of each kind are over the rows of one seed, by the input's envelope; and how many seeds."""
 DAYS = [(70, 0), *budget(ci=[(14, 9)], deep=[(14, 9), (3, 3)])]
-"""How many rows are new on a day, and of how many something is taken back."""
+"""How many rows are new on a day, and of how many something is retracted."""
 REFRESHED = 4
 """Definitions of one seed in so many are followed through all days, those of others are built on the first."""
 
@@ -140,8 +140,8 @@ def test_random_windows_are_what_sql_says(spark: Any, tmp_path: Path, envelope: 
     assert tally.agreed > tally.raised + tally.refused, tally
 
 
-def test_rows_that_were_taken_back_at_other_times_are_none(spark: Any, tmp_path: Path) -> None:
-    """A part is read for the rows near what changed, and holds others that it takes back: those came by a part that has
+def test_rows_that_were_retracted_at_other_times_are_none(spark: Any, tmp_path: Path) -> None:
+    """A part is read for the rows near what changed, and holds others that it retracts: those came by a part that has
     none near, which is not read."""
     followed, tally = Followed.of(tmp_path, spark, 8, Envelope.UPDATES), Tally()
     of_s = "substring(s, -1, 1) > s"

@@ -107,7 +107,7 @@ def test_one_changed_row_writes_what_differs_and_nothing_else(
 
 
 def changed(followed: Followed) -> None:
-    """A day on which one row changes, or is there besides where nothing is taken back."""
+    """A day on which one row changes, or is there besides where nothing is retracted."""
     row = next(row for row in followed.there if None not in (row["at"], row["ti"], row["day"], row["cal"], row["m"]))
     new = row | {"m": 3, "s": "new", "learned": START + followed.days * DAY, "change": 1}
     old = row | {"learned": START + followed.days * DAY, "change": -1}

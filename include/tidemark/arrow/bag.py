@@ -1,7 +1,7 @@
 """The rows that a collection holds, in no order: for readers that want them as a table has them, each as often as its
 multiplicity says.
 
-    parts of which nothing is taken back    plan/unmerged.py, `in_a_bag`; their row groups come as they are, read ahead
+    parts of which nothing is retracted    plan/unmerged.py, `in_a_bag`; their row groups come as they are, read ahead
     all others                              merged as in any read (`rows_as_of`), by whole keys
 
 So a bag, rows that came and never went, costs what reading its files costs, however many batches hold them. An example:

@@ -2,7 +2,7 @@
 
 Of all keys it is found in one pass over the rows, in bounded memory. Of one key the chunks that can hold it are opened,
 latest first, until the answer is settled (arrow/one_key.py). Rows outside the span that is asked for, and those that do
-not fit a condition, are left out before anything is added up: an update and what takes it back have the same values,
+not fit a condition, are left out before anything is added up: an update and what retracts it have the same values,
 so both are kept or neither is.
 """
 

@@ -2,11 +2,11 @@
 
 The chunks that can hold the key are opened by falling bound: the last time that a chunk may have, but not above the
 time that is asked for. Rows above the bound of what is still shut are settled: no chunk that is still shut can add to
-them or take them back. The first with a positive multiplicity is the answer, and the rest stays shut. With `each` every
+them or retract them. The first with a positive multiplicity is the answer, and the rest stays shut. With `each` every
 column has such a search of its own, by the bounds of the rows with a value in it, over the same opened chunks.
 
 An example: of one key chunk A has the times 0 to 40, B 30 to 60, C 50 to 90. At 70 the bounds are 40, 60 and 70. C is
-opened. If it holds a row at 65, that is the answer; if its greatest is 55, B may have a later one, or take it back, so
+opened. If it holds a row at 65, that is the answer; if its greatest is 55, B may have a later one, or retract it, so
 B is opened, too; and A only if neither holds a row above 40.
 
 Rows that are facts still, or full snapshots, are resolved first: they are chosen by their key alone. Where more rows
@@ -178,7 +178,7 @@ class _Search:
 
     def _settled(self, bounds: Mapping[Target, int | None]) -> dict[Target, pa.RecordBatch]:
         """Of each target the latest row above its bound (None: of all rows), where there is one: nothing that is shut
-        can add to these rows, or take them back."""
+        can add to these rows, or retract them."""
         collection = self.asked.task.collection
         above = {bound: self._summed_above(bound) for bound in set(bounds.values())}
         found = dict[Target, pa.RecordBatch]()

@@ -55,7 +55,7 @@ class LateRows(_Section):
     """What a row does that comes when a window it belongs to has closed; exactly one policy."""
 
     reemit: ReemitSection | None = None
-    """The window is corrected: its row is taken back, and the right one added."""
+    """The window is corrected: its row is retracted, and the right one added."""
     discard: Nothing | None = None
     """The window stays as it was."""
     next_window: Nothing | None = None

@@ -247,7 +247,7 @@ class WindowAssignment:
     Where late rows count for a limited time, an update counts in a window while its input was complete to less than
     `frozen_after` microseconds past the window's end when it came (None: for ever). With `grace_of_next` one that came
     late for all of its windows counts in the first one that ended later than so long before where the input was
-    complete then; so that none can be taken back."""
+    complete then; so that none can be retracted."""
 
     kind: AlignedKind
     on: str

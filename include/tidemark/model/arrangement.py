@@ -281,13 +281,13 @@ class Arrangement:
         Rows ingested later happened at or above complete_below - reach and since, or, moved, at the seal (or are
         discarded); rows ingested already and not yet drained have recorded bounds. Ticks of the seal do not raise it:
         on-time rows may come for what is between. Non-decreasing: where more lateness is allowed than before, what
-        was forgotten at an earlier horizon stays so. Where facts may be taken back, of files that are corrected, it is
+        was forgotten at an earlier horizon stays so. Where facts may be retracted, of files that are corrected, it is
         strictly below these, as recorded, and -1 where one may have happened at 0.
         """
         complete = self.complete_below
         reach = max(self.collection.lateness, self.collection.corrected_reach)
         floor = max(min(self.since, complete), complete - reach)
-        if not self.takes_facts_back:
+        if not self.retracts_facts:
             return max(self.forgotten_below, min([floor, *(batch.first_event_time for batch in self.pending)]))
         kept, trace_upper = self.correctable_from, self.trace_upper
         batches = (*self.unsealed, *self.remembered)
@@ -295,14 +295,14 @@ class Arrangement:
         return max(self.settled, min([floor, *first_times]) - 1)
 
     @property
-    def takes_facts_back(self) -> bool:
-        """Whether files may be corrected whose rows are facts: then the horizon is strictly below all that may be taken
-        back, as what one hid must not have been moved to where it is (docs/decisions/0041)."""
+    def retracts_facts(self) -> bool:
+        """Whether files may be corrected whose rows are facts: then the horizon is strictly below all that may be
+        retracted, as what one hid must not have been moved to where it is (docs/decisions/0041)."""
         return self.collection.kind.facts and self.collection.correctable_for > 0
 
     @property
     def settled(self) -> int:
-        """Facts that happened here or before cannot be taken back: forgotten, or merged here. -1: there are none."""
+        """Facts that happened here or before cannot be retracted: forgotten, or merged here. -1: there are none."""
         return max(self.forgotten_below, *(batch.description.since for batch in self.trace), 0) or -1
 
     @property

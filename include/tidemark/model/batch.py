@@ -29,7 +29,7 @@ class Part:
 
     `groups` holds (first key, rows) of each row group, in order: the sparse index by which readers skip. `digest` is
     the sum of the row hashes times diff, modulo 2^64 (docs/format.md). `retractions` counts rows with a negative diff;
-    of a part of facts either none is taken back or all are. `schema` is the collection's when it was written: by it one
+    of a part of facts either none is retracted or all are. `schema` is the collection's when it was written: by it one
     knows whether the columns are today's. `consolidated` is known of parts that an ingest wrote: of its updates no two
     are equal but for their diffs, and no diff is 0. `cancels` is known of parts of the trace that a compaction wrote
     separately: the diffs of every (key, value) in it add up to 0, so who sums over all its times may leave it out.

@@ -83,7 +83,7 @@ class Validity:
     column; None: for ever), or for so many microseconds from `valid_from` on (`valid_for`). Where the column that says
     when it ends is null, it never does.
 
-    Both bounds are values of the row, so that whoever takes it back later ends it where it was to end. Event times are
+    Both bounds are values of the row, so that whoever retracts it later ends it where it was to end. Event times are
     no such bound: below `since` they were moved.
     """
 

@@ -76,7 +76,7 @@ def resolve(base: Row | None, known: Iterable[Fact], new: Iterable[Fact]) -> lis
     """The consolidated updates by which `new` facts of one key change its history.
 
     `base` is the value before the oldest fact given (None: there was none); `known` are the facts already resolved.
-    Raises Corruption if a fact is taken back that was not said.
+    Raises Corruption if a fact is retracted that was not said.
     """
     history = sorted(summed(known), key=lambda fact: fact.place)
     places = [fact.place for fact in history]
@@ -102,7 +102,7 @@ def resolve(base: Row | None, known: Iterable[Fact], new: Iterable[Fact]) -> lis
 
 
 def summed(facts: Iterable[Fact]) -> list[Fact]:
-    """The sum of facts: those that are said and not taken back, and those that are taken back and were not said among
+    """The sum of facts: those that are said and not retracted, and those that are retracted and were not said among
     them. Of equal ones the first is given, with a diff of +1 or -1."""
     sums: dict[tuple[object, ...], int] = {}
     first: dict[tuple[object, ...], Fact] = {}
@@ -123,7 +123,7 @@ def _place_of(fact: Fact, history: list[Fact], places: list[tuple[int, tuple[obj
 
 
 def _unsaid(fact: Fact) -> Corruption:
-    return Corruption(f"a fact of key {fact.key} that happened at {fact.event_time} is taken back, but was never said")
+    return Corruption(f"a fact of key {fact.key} that happened at {fact.event_time} is retracted, but was never said")
 
 
 def _change(fact: Fact, before: Row | None, event_time: int, after: Row | None) -> list[Update]:

@@ -8,7 +8,7 @@ as of S, each row at the later of S and its own time, and what differs is writte
 
     forwarded(now) - forwarded(contributed)
 
-A row that is due is taken back at S. One that is ahead is taken back at its own time: taken back at S it would
+A row that is due is retracted at S. One that is ahead is retracted at its own time: retracted at S it would
 have the multiplicity -1 until then. Nothing changed: nothing is written. What is written joins what the file has
 contributed, so a correction of a correction is no other thing.
 
@@ -25,7 +25,7 @@ The file said x at 5 and y at 15, and at S = 10 says x twice and no y:
 **Facts** (keyed envelopes) are compared in the same way, but a fact's place ends with the number of its row, and a line
 more at the top of a file would move all others. The number only decides between facts of one time that are equal in the
 rest of their order; so where a file says the same of a key there, in the same sequence, nothing is written, and the
-numbers it had stay. Where not, all it said there is taken back and said again. The drain writes the history of what is
+numbers it had stay. Where not, all it said there is retracted and said again. The drain writes the history of what is
 said then (model/fact.py).
 
     >>> def became(value, at, row, diff=+1):
@@ -63,7 +63,7 @@ def corrected(
 
 
 def restated(contributed: Iterable[Fact], now: Iterable[Fact], *, seal: int) -> list[Fact]:
-    """The facts, said and taken back, all learned at `seal` or later, by which one file's facts `now` differ from all
+    """The facts, said and retracted, all learned at `seal` or later, by which one file's facts `now` differ from all
     that it `contributed`, its earlier corrections too. The last of a fact's `order` is the number of its row."""
     groups: dict[tuple[object, ...], tuple[list[Fact], list[Fact]]] = defaultdict(lambda: ([], []))
     for side, facts in enumerate((_said(contributed, seal), _learned(now, seal))):

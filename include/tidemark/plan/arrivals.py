@@ -1,9 +1,9 @@
 """Windows that count a late row in the first one that is open when it comes (`late: next_window`): which inputs say,
 and keep, when each row came.
 
-In which window such a row counts follows from its time, as that was at first. So what takes it back, at a time of its
+In which window such a row counts follows from its time, as that was at first. So what retracts it, at a time of its
 own, would go to another window, and leave that with fewer rows than none; and where times are merged the window is
-forgotten. These windows need an input of which nothing is merged (plan/merged_away.py), and nothing taken back:
+forgotten. These windows need an input of which nothing is merged (plan/merged_away.py), and nothing retracted:
 
     envelope     append: a row says that something happened
     corrections  none: without `reprocess_for` no file is read again
@@ -31,7 +31,7 @@ def moves_late_rows(derived: Derived) -> bool:
 def check_arrivals(derived: Derived, given: Arrangement) -> None:
     """Raise InvalidUsage, in one line, where a definition counts rows by when they came, and its input may take some
     back or does not keep when they came."""
-    if moves_late_rows(derived) and (why := _taken_back(given.collection) or merged_away(given)):
+    if moves_late_rows(derived) and (why := _retracted(given.collection) or merged_away(given)):
         raise InvalidUsage(f"windows.late: next_window counts late rows by when they came, and {why}, or write discard")
 
 
@@ -40,13 +40,13 @@ def judged_by(derived: Derived, given: Collection) -> str:
     return given.landed.schedule if moves_late_rows(derived) and not given.is_derived else ""
 
 
-def _taken_back(collection: Collection) -> str:
-    """Why rows of an input that lands may be taken back, and what to do about it."""
+def _retracted(collection: Collection) -> str:
+    """Why rows of an input that lands may be retracted, and what to do about it."""
     name = collection.name
     if collection.is_derived:
         return ""
     if collection.landed.source.envelope is not Envelope.APPEND:
-        return f"rows of {name} may be taken back, as its envelope is {collection.landed.source.envelope}; take events"
+        return f"rows of {name} may be retracted, as its envelope is {collection.landed.source.envelope}; take events"
     if collection.landed.reprocess_for:
-        return f"rows of {name} are taken back when a file is read again; remove reprocess_for from its file"
+        return f"rows of {name} are retracted when a file is read again; remove reprocess_for from its file"
     return ""

@@ -143,7 +143,7 @@ def plan_compaction(state: Arrangement) -> CompactionRequest | None:
         raise Uncertified(f"trace batch {uncertified[0]} is not certified; run the trace gate", Gate.TRACE)
     functions = [batch.description.function for batch in inputs if batch.rows]
     # `allowed` may reach less far than before, where retention keeps coarser intervals by now and the last whole one
-    # below the horizon ends earlier. What inputs were forwarded by already is kept: it cannot be taken back.
+    # below the horizon ends earlier. What inputs were forwarded by already is kept: it cannot be undone.
     function = (
         functions[0]
         if len(inputs) > 1 and len(functions) == 1

@@ -132,7 +132,7 @@ class _Plan:
 
     @property
     def floor(self) -> int:
-        """What D said it is complete below: that is not taken back."""
+        """What D said it is complete below: that is never lowered."""
         return max(self.state.complete_below, self.previous.complete_below if self.previous else 0)
 
     def next(self, check: bool) -> CorrectRequest | Waits | None:

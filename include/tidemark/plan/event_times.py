@@ -2,7 +2,7 @@
 
 An update says when it happened as long as it is not merged: event times below `since` are moved as times are, so that
 rows of many days are at one instant. So windows on event times need an input of which nothing is ever merged
-(plan/merged_away.py), and whose kind is additive: a row happened, and is taken back at that time. Of other kinds an
+(plan/merged_away.py), and whose kind is additive: a row happened, and is retracted at that time. Of other kinds an
 update says when a value became another, or what differed between two snapshots; and rows of groups, which are computed,
 have no event times.
 """
@@ -42,12 +42,12 @@ def _no_event_times(collection: Collection) -> str:
         return f"an update of {name} says when a value became another; take a collection of events, envelope append"
     if not collection.kind.has_times:
         return f"{name} is made of full snapshots, which have no event times; take a collection of events"
-    if collection.landed.source.envelope is Envelope.UPDATES and (moved := _taken_back_elsewhere(collection.landed)):
-        return f"a row of {name} is not taken back at the event time it has: {moved}"
+    if collection.landed.source.envelope is Envelope.UPDATES and (moved := _retracted_elsewhere(collection.landed)):
+        return f"a row of {name} is not retracted at the event time it has: {moved}"
     return ""
 
 
-def _taken_back_elsewhere(landed: Landed) -> str:
+def _retracted_elsewhere(landed: Landed) -> str:
     """Why a negative diff does not happen when the row did, and what to do about it."""
     if landed.event_time is None:
         return "each diff happens when it is learned; declare event_time, a column that says it"

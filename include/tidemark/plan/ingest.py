@@ -98,7 +98,7 @@ def plan_ingest(
     corrected = (*_corrected(state, interval, files, known), *_withdrawn(state, interval, gone))
     if not new and not corrected and state.ingested.covers(interval):
         return None
-    since = max(state.since, state.forgotten_below, state.settled + 1 if state.takes_facts_back else 0)
+    since = max(state.since, state.forgotten_below, state.settled + 1 if state.retracts_facts else 0)
     judged_by = (state.complete_below, state.seal)
     if collection.kind.whole_intervals:
         request = IngestRequest(interval, new, *judged_by, since, corrected, state.merged_below)
@@ -176,7 +176,7 @@ def _withdrawn(
         if entry.status is not Status.INGESTED or not entry.sha256:
             continue
         if why := _cannot_be_corrected(state, interval, entry):
-            raise InvalidUsage(f"{entry.path} is gone, and what it said cannot be taken back; {why}")
+            raise InvalidUsage(f"{entry.path} is gone, and what it said cannot be retracted; {why}")
         yield None, entry
 
 

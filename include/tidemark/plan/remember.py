@@ -5,7 +5,7 @@ state as long as what it remembers, and a late fact would open every one of them
 by levels that count like digits (compact.py): an unsealed batch of which all was drained is on level 0, and FAN_IN
 batches of a level become one of the next, all in one pass where several levels are full.
 
-Facts are a set to those that come later: when one was learned is no longer of use, nor is what was said and taken back,
+Facts are a set to those that come later: when one was learned is no longer of use, nor is what was said and retracted,
 nor what happened below the horizon. All that goes with a merge, so each fact is written at most as often as there are
 levels, and of n batches FAN_IN - 1 a level are left: 90 days of hours are 24 batches at most.
 

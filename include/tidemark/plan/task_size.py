@@ -13,12 +13,12 @@ from tidemark.plan.tasks import (
     IngestTask,
     InspectTask,
     MergeTask,
+    NotContributedTask,
     RememberTask,
     ReplayTask,
     RereadTask,
     ResolveTask,
-    RetractedTask,
-    TakenBackTask,
+    RetractedShareTask,
     TrimTask,
 )
 
@@ -44,9 +44,9 @@ def size_of(task: Any) -> Size | None:
             return Size(bytes=read) + _of_contributed(contributed)
         case ReplayTask(sources=sources):
             return Size(bytes=sum(source.bytes for source in sources))
-        case RetractedTask(contributed=contributed):
+        case NotContributedTask(contributed=contributed):
             return _of_contributed(contributed)
-        case TakenBackTask(contributed=contributed, written=written):
+        case RetractedShareTask(contributed=contributed, written=written):
             return _of_contributed((*contributed, *written))
         case MergeTask(parts=parts) | RememberTask(parts=parts):
             return _of_parts(parts)

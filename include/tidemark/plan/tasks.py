@@ -173,8 +173,8 @@ class RereadAnswer:
 
 
 @dataclass(frozen=True)
-class RetractedTask:
-    """Hold what corrections of the files of some `paths` took back within a key range, up to the key `last`, against
+class NotContributedTask:
+    """Hold what corrections of the files of some `paths` retracted within a key range, up to the key `last`, against
     what these have `contributed`, the corrections among it, as of `seal`; updates are forwarded by `function`."""
 
     collection: Collection
@@ -192,14 +192,14 @@ class RetractedTask:
 
 
 @dataclass(frozen=True)
-class RetractedAnswer:
-    """How many rows, with their multiplicities, were taken back without having been contributed."""
+class NotContributedAnswer:
+    """How many rows, with their multiplicities, were retracted without having been contributed."""
 
     not_contributed: int
 
 
 @dataclass(frozen=True)
-class TakenBackTask:
+class RetractedShareTask:
     """Compare what files had `contributed` within a key range with what a correction has `written` of them, as of
     `seal`; updates are forwarded by `function`."""
 
@@ -217,12 +217,12 @@ class TakenBackTask:
 
 
 @dataclass(frozen=True)
-class TakenBackAnswer:
-    """How many rows were contributed, and how many of them were taken back, both with their multiplicities: a row of
+class RetractedShareAnswer:
+    """How many rows were contributed, and how many of them were retracted, both with their multiplicities: a row of
     diff -2 counts as two."""
 
     contributed: int
-    taken_back: int
+    retracted: int
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class TrimTask:
 @dataclass(frozen=True)
 class RememberTask:
     """Merge the facts of `parts`, all drained, within a key range: those that happened at `horizon` or later, without
-    the times they were learned at, and without what is said and taken back."""
+    the times they were learned at, and without what is said and retracted."""
 
     collection: Collection
     parts: tuple[Part, ...]
@@ -356,7 +356,7 @@ class WriteAnswer:
 
     `rows_read` and `digest_read` count the input rows within the time bounds, hashed under the output's forwarding; for
     a merge the written parts' digests must add up to `digest_read`. `bytes_read` is what was fetched from storage.
-    For a RememberTask `digest_checked` is that of what stays, less that of what is taken back, without times: it must
+    For a RememberTask `digest_checked` is that of what stays, less that of what is retracted, without times: it must
     be what the written parts add up to in the same way.
     For a DifferenceTask `digest_checked` is that of what was stored and what was written together as known and as of
     `checked`, every row hashed at those two times: it must be that of the full snapshot announced then. Parts

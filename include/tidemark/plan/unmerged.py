@@ -4,7 +4,7 @@ A part is, where no other part of the read, and nothing that is unsealed, can ho
 need no sum. That is known from its record alone:
 
     as_of, net changes    all its rows have one instant, by which they are distinct in key and value; or a key holds
-                          one value at most, and nothing in the part takes one back: then there is one row a key
+                          one value at most, and nothing in the part retracts one: then there is one row a key
     changes               each of its rows is a change, unless it is shown with other times than it has in the file, or
                           one value may have replaced another: then two rows must be seen together
 

@@ -56,7 +56,7 @@ class UnsealedRequest:
 
         The state's horizon is for all facts that are not drained. One that is learned in a hundred years holds it back;
         what is asked for today need not be placed among all facts since. The law is the same at any horizon that no new
-        fact is below, and above which all facts are remembered (docs/decisions/0008). Facts that are taken back are to
+        fact is below, and above which all facts are remembered (docs/decisions/0008). Facts that are retracted are to
         be above it, as what they hid may have been moved up to it (0041). Of the horizons at which the same batches are
         opened the lowest is the best: the less of the trace is below it.
         """

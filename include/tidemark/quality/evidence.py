@@ -46,7 +46,7 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Corrected:
-    """What a batch that corrects files took back: `retracted` rows of the `contributed` ones that its interval had, and
+    """What a batch that corrects files retracted: `retracted` rows of the `contributed` ones that its interval had, and
     how many of them had not been there (None: of this envelope it is not known: that of signed diffs, that of full
     snapshots)."""
 
@@ -56,14 +56,14 @@ class Corrected:
 
     @property
     def share(self) -> float:
-        """Which share of the rows was taken back."""
+        """Which share of the rows was retracted."""
         return self.retracted / self.contributed if self.contributed else float(self.retracted > 0)
 
 
 @dataclass(frozen=True)
 class Defined:
     """What is known of a batch of a derived collection: how many consumptions name it, the rows that its commit says it
-    added and took back (None: no version says it any longer); how many keys of it were recomputed (None: none were),
+    added and retracted (None: no version says it any longer); how many keys of it were recomputed (None: none were),
     how many of their rows are not what the definition says, and the first of these."""
 
     consumptions: int
@@ -83,7 +83,7 @@ def unsealed_evidence(
     defined: Mapping[str, Defined] | None = None,
 ) -> Evidence:
     """Per ingested batch: what its parts hold against what was recorded, its late share, its rate against the usual; of
-    those that are `corrected` what they took back.
+    those that are `corrected` what they retracted.
 
     `ledger` are recent entries; figures they cannot give are None, which no rule judges.
     """
@@ -103,12 +103,12 @@ def unsealed_evidence(
             "usual_rows": _usual_rows(batch, ledger),
         }
         row["volume"] = batch.rows / row["usual_rows"] if row["usual_rows"] else None
-        row |= _taken_back(state, corrected.get(batch.id))
+        row |= _retracted(state, corrected.get(batch.id))
         rows.append(row | _as_defined(answers, (defined or {}).get(batch.id)))
     return Evidence(Gate.UNSEALED, tuple(rows))
 
 
-def _taken_back(state: Arrangement, corrected: Corrected | None) -> Row:
+def _retracted(state: Arrangement, corrected: Corrected | None) -> Row:
     """A share is judged by what the collection declares, or else by what is usual."""
     allowed, share = state.collection.corrected_share, corrected.share if corrected else None
     return {

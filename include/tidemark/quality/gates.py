@@ -28,7 +28,7 @@ from tidemark.quality.suites import Rule
 @dataclass(frozen=True)
 class Seen:
     """What a gate judges by: the state, what the gate was asked to look at, what reading it found, by batch;
-    `recent()`, the newest entries of the ledger, and `corrected()`, what batches took back that correct files, by
+    `recent()`, the newest entries of the ledger, and `corrected()`, what batches retracted that correct files, by
     batch; `defined()`, what is known of batches of derived collections. These are read only if asked for."""
 
     state: Arrangement
@@ -78,8 +78,8 @@ GATES: dict[Gate, Judgement] = {
             seen.state, seen.request, seen.found, seen.recent(), seen.corrected(), seen.defined()
         ),
         checks="Schema, nulls, time bounds, late share, volume, and the collection's own expectations. Of a day that "
-        "was run again and changed: how much of it was taken back, and that all of it had been there. Of a derived "
-        "collection: the rows added and taken back, and some keys recomputed.",
+        "was run again and changed: how much of it was retracted, and that all of it had been there. Of a derived "
+        "collection: the rows added and retracted, and some keys recomputed.",
         way_out="`tidemark quarantine {collection} {batch}`, mend the file, {again}",
         mend="`tidemark quarantine`, mend the file, clear the run.",
         rules_of_derived=suites.DEFINED,

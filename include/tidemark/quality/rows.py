@@ -41,7 +41,7 @@ _SPARK_TYPES = {
 
 def is_judged(collection: Collection) -> pc.Expression:
     """The source rows that say what the collection shall hold, which the owner's expectations are about:
-    neither tombstones nor retractions, so that what breaks an expectation can still be taken back."""
+    neither tombstones nor retractions, so that what breaks an expectation can still be retracted."""
     import pyarrow.compute as pc
 
     return ~pc.field("_deleted") if collection.kind.facts else pc.field("_diff") > 0
@@ -170,9 +170,9 @@ def _judged_tables(store: ObjectStore, part: Part, collection: Collection) -> It
 
 
 def _judged(table: pa.Table, part: Part, collection: Collection) -> pa.Table:
-    """The judged rows of a table of a part; none of one that takes its facts back."""
-    taken_back = collection.kind.facts and part.retractions
-    return table.slice(0, 0) if taken_back else table.filter(is_judged(collection))
+    """The judged rows of a table of a part; none of one that retracts its facts."""
+    retracted = collection.kind.facts and part.retractions
+    return table.slice(0, 0) if retracted else table.filter(is_judged(collection))
 
 
 def _in_numbers(table: pa.Table) -> pa.Table:

@@ -20,7 +20,7 @@ VOLUME = (0.2, 5.0)
 """Rows against what the median rate of recent intervals would bring: outside of it is worth a look, never a failure."""
 
 CORRECTED_SHARE = 0.1
-"""A correction that takes back more than this share of an interval's rows is worth a look, where the collection does
+"""A correction that retracts more than this share of an interval's rows is worth a look, where the collection does
 not say how much may be (`corrected_share`), which is a failure beyond."""
 
 Term = tuple[str, str, Any]
@@ -135,7 +135,7 @@ UNSEALED = (
     _none(
         "retracted rows were contributed",
         "rows_not_contributed",
-        "takes back {rows_not_contributed} rows that its files had not contributed, of {rows_retracted} in all",
+        "retracts {rows_not_contributed} rows that its files had not contributed, of {rows_retracted} in all",
     ),
     Rule(
         "corrected share",
@@ -146,7 +146,7 @@ UNSEALED = (
             "or_equal": True,
             "ignore_row_if": "either_value_is_missing",
         },
-        "takes back {rows_retracted:,} of {rows_contributed:,} rows, {corrected_share:.1%}; corrected_share allows "
+        "retracts {rows_retracted:,} of {rows_contributed:,} rows, {corrected_share:.1%}; corrected_share allows "
         "{corrected_share_allowed:.1%}: where the correction is right, raise it in the collection file",
         judgement=True,
     ),
@@ -154,7 +154,7 @@ UNSEALED = (
         "corrected share, usual",
         "expect_column_values_to_be_between",
         {"column": "corrected_share_undeclared", "max_value": CORRECTED_SHARE},
-        "takes back {rows_retracted:,} of {rows_contributed:,} rows, {corrected_share:.1%}, and the collection file "
+        "retracts {rows_retracted:,} of {rows_contributed:,} rows, {corrected_share:.1%}, and the collection file "
         "does not say how much a correction may: corrected_share",
         WARNING,
     ),
@@ -187,7 +187,7 @@ DEFINED = (
     ),
     _equal("rows added as recorded", "rows_added", "adds {rows_added} rows, {rows_added_recorded} were recorded"),
     _equal(
-        "rows taken back as recorded", "rows_taken", "takes back {rows_taken} rows, {rows_taken_recorded} were recorded"
+        "rows retracted as recorded", "rows_taken", "retracts {rows_taken} rows, {rows_taken_recorded} were recorded"
     ),
     Rule(
         "definition",

@@ -7,7 +7,7 @@ vectors ask.
 A job that keeps a collection equal to a definition inserts what is *desired*, and what it reads back from the
 collection, *negated*. The multiset that is left, M = desired - persisted, is what remains to be written. To write up to
 a frontier is to write `updates_before` of it; what was written comes back and cancels. Nothing is ever removed, so
-that a write that was lost is offered again, and a row that somebody else wrote is taken back: the next read repairs it.
+that a write that was lost is offered again, and a row that somebody else wrote is retracted: the next read repairs it.
 
 An example. Somebody wrote a y that nobody desires; b is to hold from 3 until 1000:
 

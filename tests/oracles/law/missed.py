@@ -15,7 +15,7 @@ from tidemark.model.window.sessions import would_take
 def missed(rule: Rule, rows: Iterable[Happened]) -> dict[tuple[Key, Window], Lateness]:
     """Of each window that is there what came too late for it: rows whose time is in it (a session would have taken
     them) and came when it was frozen. Each counts as often as it is there, as late for all its windows or for some;
-    taken back, as the row does. A row is counted by every window that refused it, so the numbers of windows add up to
+    retracted, as the row does. A row is counted by every window that refused it, so the numbers of windows add up to
     more rows than came.
 
     A session tells of those only that no other took: a row that an open one took was late for none. By `next_window` a

@@ -91,7 +91,7 @@ def test_of_two_hundred_chunks_of_one_key_one_is_opened(tmp_path: Path, counted:
 def test_a_retraction_in_another_batch_is_found_before_the_row_is_answered(
     tmp_path: Path, counted: Counter[str]
 ) -> None:
-    """What takes a row back has the same time, so the chunk that holds it is opened, too."""
+    """What retracts a row has the same time, so the chunk that holds it is opened, too."""
     first, second = [row(at) for at in range(60)], [row(at, d=-1) for at in range(57, 60)]
     for drained in (True, False):
         of = made(tmp_path / str(drained), first, second, drained=drained)

@@ -161,7 +161,7 @@ def write(
     group_rows: int = 3,
     part_rows: int = 9,
     records_consolidated: bool = False,
-    taken_back: bool = False,
+    retracted: bool = False,
 ) -> tuple[Part, ...]:
     """The table as parts of tiny row groups."""
     writer = PartWriter(
@@ -173,7 +173,7 @@ def write(
         group_rows=group_rows,
         part_rows=part_rows,
         records_consolidated=records_consolidated,
-        taken_back=taken_back,
+        retracted=retracted,
         name=lambda: f"{next(_serial)}",
     )
     with writer:

@@ -89,7 +89,7 @@ def test_what_is_late_for_all_counts_in_the_window_that_is_open_next(
     found = counting(batch(added), rule, JUDGING).to_pylist()
     assert Counter((row["at"], row[TIME], row["k"], row[DIFF], row[START], row[END]) for row in found) == wanted
     if any(diff < 0 for *_, diff in updates):
-        with pytest.raises(Overflowed, match="taken back"):
+        with pytest.raises(Overflowed, match="retracted"):
             counting(batch(updates), rule, JUDGING)
 
 
@@ -114,7 +114,7 @@ def test_of_each_window_it_is_known_what_came_too_late(kind: AlignedKind, latene
 def test_updates_add_up_to_rows_however_they_come_in_batches(
     kind: AlignedKind, lateness: int, updates: list[Any], size: int
 ) -> None:
-    """Those in no window, too, but for those that take each other back."""
+    """Those in no window, too, but for those that cancel each other."""
     wanted: Counter[Any] = Counter()
     for at, time, key, diff in updates:
         windows = [(None, None)] if at is None else [(one.start, one.end) for one in kind.windows_at(at)]

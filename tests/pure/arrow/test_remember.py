@@ -14,7 +14,7 @@ from support.drawn import unsealed_batch
 from tests.pure.arrow.samples import KEYED, laws
 from tests.pure.arrow.test_resolve_retracted import FIRST, LAST, Said, parts_of, sources
 from tidemark.arrow.kernels.remember import Kept, left_of, remember_range
-from tidemark.arrow.kernels.retracted import takes_back
+from tidemark.arrow.kernels.retracted import retracts
 from tidemark.arrow.parts.reader import read_groups
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
@@ -32,7 +32,7 @@ def come_to(store: MemoryStore, parts: tuple[Part, ...], horizon: int) -> Counte
             for row in rows.to_pylist():
                 if row["_event_time"] >= horizon:
                     del row["_time"]
-                    sums[tuple(row.values())] += -1 if takes_back(part) else 1
+                    sums[tuple(row.values())] += -1 if retracts(part) else 1
     return Counter({said: count for said, count in sums.items() if count})
 
 

@@ -1,4 +1,4 @@
-"""Resolving facts of which some are taken back, against an oracle that shares no code: a list of what was ever said."""
+"""Resolving facts of which some are retracted, against an oracle that shares no code: a list of what was ever said."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def sources(draw: st.DrawFn, *, keys: int = 3) -> list[Said]:
 
 
 def expected_at(base: dict[int, str], lines: list[Said], time: int, event_time: int) -> Points:
-    """What the keys hold at a point: each the word of the last of its places of which more is said than taken back."""
+    """What the keys hold at a point: each the word of the last of its places of which more is said than retracted."""
     said: dict[tuple[int, int, int, str | None], int] = {}
     for line in lines:
         if line.time <= time and line.event_time <= event_time:
@@ -85,7 +85,7 @@ def summed(updates: list[Update], time: int, event_time: int) -> Points:
 
 
 def parts_of(store: MemoryStore, lines: list[Said], batches: int) -> tuple[Part, ...]:
-    """What was said, and in parts of their own what was taken back, over several batches, or, where these are so many
+    """What was said, and in parts of their own what was retracted, over several batches, or, where these are so many
     that it pays to look at few of them, in slices of time and event time."""
     written: list[Part] = []
     slices = [lines[at::batches] for at in range(batches)]
@@ -94,7 +94,7 @@ def parts_of(store: MemoryStore, lines: list[Said], batches: int) -> tuple[Part,
         slices = [some[start : start + size] for start in range(0, len(some), size)]
     for batch, sign in product(slices, (+1, -1)):
         facts = [line.fact for line in batch if line.diff == sign]
-        written += write(store, KEYED, of_facts(KEYED, facts), facts=True, taken_back=sign < 0)
+        written += write(store, KEYED, of_facts(KEYED, facts), facts=True, retracted=sign < 0)
     return tuple(written)
 
 
@@ -131,13 +131,13 @@ def test_drains_write_the_history_of_what_is_said_at_every_time(
     for time, event_time in product(range(LAST + 1), range(LAST + 1)):
         assert summed(trace, time, event_time) == expected_at(base, lines, time, event_time)
     times = {line.key: {other.time for other in lines if other.key == line.key} for line in lines}
-    event(f"taken back: {any(line.diff < 0 for line in lines)}")
+    event(f"retracted: {any(line.diff < 0 for line in lines)}")
     event(f"learned at several times: {any(len(some) > 1 for some in times.values())}")
 
 
 @laws
 @given(sources(), st.integers(1, 400))
-def test_what_is_wide_is_taken_back_a_few_keys_at_a_time(lines: list[Said], most: int) -> None:
+def test_what_is_wide_is_retracted_a_few_keys_at_a_time(lines: list[Said], most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidemark.arrow.parts.lookup.NARROW", 0)
         patch.setattr("tidemark.arrow.kernels.resolve.BLOCK_BYTES", most)
@@ -160,7 +160,7 @@ def test_a_withdrawn_file_brings_back_what_it_hid() -> None:
     ]
 
 
-def test_the_oldest_fact_taken_back_brings_back_the_value_of_the_trace() -> None:
+def test_the_oldest_fact_retracted_brings_back_the_value_of_the_trace() -> None:
     base = [Update((1,), ("old", 0.5), 0, 1, 1)]
     lines = [Said(3, 1, 2, 0, "new", 1), Said(7, 1, 2, 0, "new", -1)]
     trace = base + drained(lines, base, 0, 6, 1, 2**18)
@@ -169,7 +169,7 @@ def test_the_oldest_fact_taken_back_brings_back_the_value_of_the_trace() -> None
 
 
 def test_the_value_before_is_looked_up_where_known_facts_are_among_new_ones() -> None:
-    """One part holds the fact that is taken back, which was drained, and new ones: it comes before its retraction."""
+    """One part holds the fact that is retracted, which was drained, and new ones: it comes before its retraction."""
     base = [Update((1,), ("old", 0.5), 0, 1, 1)]
     lines = [Said(3, 1, 2, 0, "new", 1), Said(3, 3, 2, 0, "x", 1), Said(7, 2, 2, 0, "y", 1)]
     lines += [replace(line, time=7, diff=-1) for line in lines[:2]]
@@ -178,13 +178,13 @@ def test_the_value_before_is_looked_up_where_known_facts_are_among_new_ones() ->
 
 
 @pytest.mark.parametrize("beside", [[], [Said(9, 2, 4, 0, "Z", -1)]], ids=["alone", "beside a new one"])
-def test_what_was_taken_back_before_is_not_what_follows_on_a_new_fact(beside: list[Said]) -> None:
+def test_what_was_retracted_before_is_not_what_follows_on_a_new_fact(beside: list[Said]) -> None:
     """B is said no more, so A is followed by C, which is in a part that begins after B happened."""
     said = [Said(3, 1, 5, 0, "B", 1), Said(3, 2, 4, 0, "Z", 1)]
     parts = [said, [Said(3, 1, 7, 0, "C", 1)], [Said(6, 1, 5, 0, "B", -1), *beside], [Said(9, 1, 3, 0, "A", 1)]]
     store = MemoryStore()
     written = [
-        write(store, KEYED, of_facts(KEYED, [line.fact for line in part]), facts=True, taken_back=part[0].diff < 0)
+        write(store, KEYED, of_facts(KEYED, [line.fact for line in part]), facts=True, retracted=part[0].diff < 0)
         for part in parts
     ]
     lines = sorted((line for part in parts for line in part), key=lambda line: line.time)
@@ -198,33 +198,33 @@ def test_what_was_taken_back_before_is_not_what_follows_on_a_new_fact(beside: li
     ]
 
 
-def test_what_is_taken_back_at_the_horizon_is_refused() -> None:
+def test_what_is_retracted_at_the_horizon_is_refused() -> None:
     """History may have been moved up to the horizon, and with it what the fact hid."""
     lines = [Said(3, 1, FIRST, 0, "new", 1), Said(7, 1, FIRST, 0, "new", -1)]
     store = MemoryStore()
     task = replace(task_of(store, lines, [], 6, 9), horizon=FIRST)
-    with pytest.raises(Corruption, match="takes back a fact that happened at the horizon 2"):
+    with pytest.raises(Corruption, match="retracts a fact that happened at the horizon 2"):
         list(updates_from(store, task, Tally()))
 
 
 @pytest.mark.parametrize("lower", [5, 8], ids=["as new", "as known"])
-def test_what_was_never_said_cannot_be_taken_back(lower: int) -> None:
+def test_what_was_never_said_cannot_be_retracted(lower: int) -> None:
     lines = [Said(2, 1, 3, 0, "a", 1), Said(6, 1, 3, 1, "a", -1), Said(8, 1, 5, 0, "b", 1)]
     store = MemoryStore()
     task = task_of(store, lines, [], lower, 9)
-    with pytest.raises(Corruption, match=r"a fact of key \(1,\) that happened at 3 is taken back, but was never said"):
+    with pytest.raises(Corruption, match=r"a fact of key \(1,\) that happened at 3 is retracted, but was never said"):
         list(updates_from(store, task, Tally()))
 
 
-def test_a_part_that_takes_back_some_of_its_facts_is_corruption() -> None:
+def test_a_part_that_retracts_some_of_its_facts_is_corruption() -> None:
     store = MemoryStore()
     task = task_of(store, [Said(3, 1, 3, 0, "a", 1), Said(3, 1, 4, 0, "a", 1)], [], 0, 9)
     wrong = replace(task, facts=tuple(replace(part, retractions=1) for part in task.facts))
-    with pytest.raises(Corruption, match="take back 1 of its 2 facts"):
+    with pytest.raises(Corruption, match="retract 1 of its 2 facts"):
         list(updates_from(store, wrong, Tally()))
 
 
-def test_many_facts_of_a_key_are_taken_back_and_said_again_whole() -> None:
+def test_many_facts_of_a_key_are_retracted_and_said_again_whole() -> None:
     """A corrected file of one hot key, with fewer rows in memory than it has."""
     first = [Said(3, 1, 2 + n, 0, f"{n}", 1) for n in range(300)]
     corrected = [replace(line, time=2000, diff=-1) for line in first[150:]]

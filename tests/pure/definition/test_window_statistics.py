@@ -116,7 +116,7 @@ def test_which_rows_of_data_driven_windows_count_is_decided_as_where_they_are_co
         assert statistics.recipe.windowed.after == own.windowed.after == 6
 
 
-def test_a_frozen_session_may_hold_what_was_taken_back_so_keys_are_counted() -> None:
+def test_a_frozen_session_may_hold_what_was_retracted_so_keys_are_counted() -> None:
     windows = replace(WINDOWS, by=("code",), on="rank", where="", kind=Session(10))
     assert statistics_of(windows, CARRIERS).called[KEYS] == statistics_of(windows, CARRIERS).called[ROWS]
     lasting = statistics_of(replace(windows, late=Late.DISCARD), CARRIERS)

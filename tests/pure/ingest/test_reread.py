@@ -195,10 +195,10 @@ def test_what_changed_is_reported_and_which_event_times_it_touches(tmp_path: Pat
         ([-1], [1], 1, 1),
     ],
 )
-def test_what_is_taken_back_is_what_the_file_said_whatever_its_sign(
+def test_what_is_retracted_is_what_the_file_said_whatever_its_sign(
     tmp_path: Path, before: list[int], now: list[int], retracted: int, added: int
 ) -> None:
-    """Rows of negative diff that are new are added, and one that is gone is taken back."""
+    """Rows of negative diff that are new are added, and one that is gone is retracted."""
     first, second = ([row(1, 5) | {"diff": diff} for diff in diffs] for diffs in (before, now))
     made = world(declared(Late("reemit")), str(tmp_path), [first, []])
     answer = made.correct(9, {0: second})
@@ -213,7 +213,7 @@ def test_a_new_row_of_negative_diff_takes_nothing_back(tmp_path: Path) -> None:
     assert (answer.retracted, answer.added) == (1, 0)
 
 
-def test_a_row_that_is_not_due_is_taken_back_at_its_own_time(tmp_path: Path) -> None:
+def test_a_row_that_is_not_due_is_retracted_at_its_own_time(tmp_path: Path) -> None:
     """Seal 10, a row at 15 is dropped by the corrected file: as of 12 it is 0, never -1, as of 15 it is 0."""
     made = world(declared(Late("discard")), str(tmp_path), [[row(1, 15)], []])
     made.correct(10, {0: []})

@@ -68,7 +68,7 @@ class TestDeclaration:
     def test_what_a_state_asks_of_intervals_and_files_has_an_answer(self) -> None:
         state = Arrangement(D, ingested=IntervalSet((Interval(0, 30),)), complete_below=20, seal=30)
         assert (state.complete, state.hole_below(99), state.horizon) == (30, None, 20)
-        assert (state.takes_facts_back, state.snapshots_remembered_from) == (False, 20)
+        assert (state.retracts_facts, state.snapshots_remembered_from) == (False, 20)
         assert plan_retention(replace(state, collection=replace(D, retention=Retention("full_merge"))), 0)
 
     @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_a_file_that_says_the_same_again_writes_nothing(said: list[Row], first: 
     assert corrected(contributed, updates(said[::-1]), seal=max(first, then)) == []
 
 
-def test_a_row_that_is_not_due_is_taken_back_at_its_own_time() -> None:
+def test_a_row_that_is_not_due_is_retracted_at_its_own_time() -> None:
     """Seal 10, a row at 15 is dropped by the corrected file: as of 12 it is 0, never -1, as of 15 it is 0."""
     ahead = [Update(("k",), ("x",), 15, 15, 1)]
     (back,) = corrected(ahead, [], seal=10)
@@ -174,8 +174,8 @@ def test_from_each_reading_on_the_history_is_that_of_the_file_as_it_says_now(
         assert found == dict.fromkeys(last_said(newest, time, event_time).items(), 1)
 
 
-def test_a_row_that_was_due_and_then_only_later_is_taken_back_when_it_would_be() -> None:
-    """Found by the search: due at 0, then at 5, then gone; taken back at 4 it would be one too few until 5."""
+def test_a_row_that_was_due_and_then_only_later_is_retracted_when_it_would_be() -> None:
+    """Found by the search: due at 0, then at 5, then gone; retracted at 4 it would be one too few until 5."""
     recorded: list[Fact] = []
     for seal, due in ((0, 0), (2, 5), (4, None)):
         recorded += restated(recorded, said_by([] if due is None else [("k", "a", due, 0, 0)]), seal=seal)

@@ -1,4 +1,4 @@
-"""Facts that are taken back, against an oracle that keeps everything ever said in a list and shares no code."""
+"""Facts that are retracted, against an oracle that keeps everything ever said in a list and shares no code."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def test_what_is_written_is_the_history_of_what_is_said_at_every_time(
     for time, event_time in product(range(LAST), range(-1, LAST + 1)):
         value = value_at(base, lines, time, event_time)
         assert summed(written, time, event_time) == ({} if value is None else {value: 1})
-    event(f"taken back: {min(3, sum(line.diff < 0 for line in lines))}")
+    event(f"retracted: {min(3, sum(line.diff < 0 for line in lines))}")
     places = [(line.time, line.event_time, line.row, line.diff) for line in lines]
-    event(f"taken back and said again at one time: {any((*p[:3], -1) in places for p in places if p[3] > 0)}")
+    event(f"retracted and said again at one time: {any((*p[:3], -1) in places for p in places if p[3] > 0)}")
 
 
 @given(sources())
-def test_what_is_taken_back_at_once_leaves_no_trace(lines: list[Said]) -> None:
+def test_what_is_retracted_at_once_leaves_no_trace(lines: list[Said]) -> None:
     last = [line.fact for line in lines if line.time == LAST - 1 and line.diff > 0]
     back = [Fact(f.key, f.value, f.time, f.event_time, f.order, -1) for f in last]
     before = [line.fact for line in lines if line.time < LAST - 1]
@@ -114,10 +114,10 @@ def test_a_withdrawn_file_brings_back_what_it_hid() -> None:
 
 
 @pytest.mark.parametrize("known", [[], [Said(1, 3, 0, "other", 1)], [Said(1, 3, 1, "a", 1)]])
-def test_what_was_never_said_cannot_be_taken_back(known: list[Said]) -> None:
-    with pytest.raises(Corruption, match="happened at 3 is taken back, but was never said"):
+def test_what_was_never_said_cannot_be_retracted(known: list[Said]) -> None:
+    with pytest.raises(Corruption, match="happened at 3 is retracted, but was never said"):
         resolve(None, [line.fact for line in known], [Said(9, 3, 0, "a", -1).fact])
-    with pytest.raises(Corruption, match="happened at 3 is taken back, but was never said"):
+    with pytest.raises(Corruption, match="happened at 3 is retracted, but was never said"):
         resolve(None, [*(line.fact for line in known), Said(8, 3, 0, "a", -1).fact], [])
 
 

@@ -479,7 +479,7 @@ class TestHolds:
         w.add(landed("a"))
         w.day("a", 0, 10, 2)
         found = waits(w.plan("d"))
-        assert found.laggard == "a", "what D said it is complete below is not taken back"
+        assert found.laggard == "a", "what D said it is complete below is never lowered"
         w.day("a", 10, 20, 3, 4)
         request = requested(w.plan("d"))
         assert request.whole == "a was created again"

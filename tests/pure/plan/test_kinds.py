@@ -57,10 +57,10 @@ def test_every_envelope_has_a_kind_and_every_kind_a_plan(envelope: Envelope) -> 
 
 
 @pytest.mark.parametrize(
-    ("ends", "said", "taken_back"), [(27, (["u"], 28), (["u"], 28)), (28, (["u"], 29), (["old", "u"], 5))]
+    ("ends", "said", "retracted"), [(27, (["u"], 28), (["u"], 28)), (28, (["u"], 29), (["old", "u"], 5))]
 )
-def test_facts_are_placed_among_those_since_the_earliest_and_taken_back_above_the_horizon(
-    ends: int, said: tuple[list[str], int], taken_back: tuple[list[str], int]
+def test_facts_are_placed_among_those_since_the_earliest_and_retracted_above_the_horizon(
+    ends: int, said: tuple[list[str], int], retracted: tuple[list[str], int]
 ) -> None:
     """The horizon is the lowest that asks for no further batch: all the facts of those that are left out are below."""
     state = state_of(Envelope.UPSERT)
@@ -70,7 +70,7 @@ def test_facts_are_placed_among_those_since_the_earliest_and_taken_back_above_th
     request = replace(request, horizon=5, remembered=(old, *request.remembered))
     added = part("u1", 0, 25, first=29, last=29)
     found = [request.among({**PARTS, "u": (some,)}) for some in (added, replace(added, retractions=20))]
-    assert [([each.id for each in one.remembered], one.horizon) for one in found] == [said, taken_back]
+    assert [([each.id for each in one.remembered], one.horizon) for one in found] == [said, retracted]
 
 
 def test_facts_that_are_placed_among_all_there_are_need_no_other_horizon_than_the_state_s() -> None:

@@ -1,4 +1,4 @@
-"""The kernels behind the gate's questions: had what a correction took back been there to take, and how much was it?"""
+"""The kernels behind the gate's questions: was what a correction retracted there before, and how much was it?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds, summed
 from tidemark.arrow.kernels.reread import compared, counts, excess
-from tidemark.arrow.kernels.retracted import signed, signed_schema, takes_back
+from tidemark.arrow.kernels.retracted import retracts, signed, signed_schema
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import learned_at
 from tidemark.arrow.rows.schema import (
@@ -26,13 +26,13 @@ from tidemark.arrow.rows.schema import (
     value_columns,
 )
 from tidemark.model.batch import Part
-from tidemark.plan.tasks import RetractedAnswer, RetractedTask, TakenBackAnswer, TakenBackTask
+from tidemark.plan.tasks import NotContributedAnswer, NotContributedTask, RetractedShareAnswer, RetractedShareTask
 from tidemark.storage.stores.store import ObjectStore
 
 
-def retracted_rows(store: ObjectStore, task: RetractedTask) -> RetractedAnswer:
-    """Add up all that the files contributed, corrections among it: a row that there are fewer than none of was taken
-    back without having been contributed.
+def not_contributed(store: ObjectStore, task: NotContributedTask) -> NotContributedAnswer:
+    """Add up all that the files contributed, corrections among it: a row that there are fewer than none of was
+    retracted without having been contributed.
 
     True of facts, and of the envelope `append`, whose files never say that there is less of a row. Raises Corruption if
     a part is not what was recorded.
@@ -47,24 +47,24 @@ def retracted_rows(store: ObjectStore, task: RetractedTask) -> RetractedAnswer:
         missing += int(sums[sums > 0].sum())
         if keys_of(rows, [rows.num_rows - 1], width)[0] > task.last:
             break
-    return RetractedAnswer(missing)
+    return NotContributedAnswer(missing)
 
 
-def taken_back(store: ObjectStore, task: TakenBackTask) -> TakenBackAnswer:
+def retracted_share(store: ObjectStore, task: RetractedShareTask) -> RetractedShareAnswer:
     """Add up what the files had contributed before the correction, and by how much each row of it is less after it.
 
     Raises Corruption if a part is not what was recorded.
     """
     order = (*sort_columns(task.collection, facts=False), SOURCE)
-    contributed = taken = 0
+    contributed = retracted = 0
     for sides in compared(store, task, written=task.written, keys=task.keys):
         before, differs = counts(sides, order)
         contributed += excess(before, np.zeros_like(before))
-        taken += excess(before, before + differs)
-    return TakenBackAnswer(contributed, taken)
+        retracted += excess(before, before + differs)
+    return RetractedShareAnswer(contributed, retracted)
 
 
-def _facts(store: ObjectStore, task: RetractedTask) -> Iterator[pa.RecordBatch]:
+def _facts(store: ObjectStore, task: NotContributedTask) -> Iterator[pa.RecordBatch]:
     """The facts that the files contributed, in order, each with its multiplicity from the seal on."""
     schema, with_sign = facts_schema(task.collection), signed_schema(task.collection)
     order = sort_columns(task.collection, facts=True)
@@ -77,7 +77,7 @@ def _facts(store: ObjectStore, task: RetractedTask) -> Iterator[pa.RecordBatch]:
 
     def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
         some = rows.filter(pc.is_in(rows.column(FILE), value_set=files[part.file.key]))
-        return signed(learned_at(some, task.seal), with_sign, -1 if takes_back(part) else 1)
+        return signed(learned_at(some, task.seal), with_sign, -1 if retracts(part) else 1)
 
     def read(chain: Sequence[Part]) -> Iterator[Piece]:
         keys = [column.name for column in task.collection.key]

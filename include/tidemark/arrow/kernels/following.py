@@ -1,7 +1,7 @@
 """How far the known facts of keys are looked up: to the first that happened after all that is new.
 
 What a new fact changes ends with the next fact of its key. So where one is known that happened after all of a key's
-facts that are new or taken back, what happened after that one is as it was, and need not be read. Parts are asked in
+facts that are new or retracted, what happened after that one is as it was, and need not be read. Parts are asked in
 order of what they begin with, so of a correction of long ago mostly those of the days around it are.
 """
 
@@ -28,7 +28,7 @@ class Following:
         self._next = np.full(keys.num_rows, NEVER)
 
     def changes(self, numbers: Ints, event_times: Ints) -> None:
-        """Facts of keys, by their numbers, that are new or taken back: all of them come before the look-up."""
+        """Facts of keys, by their numbers, that are new or retracted: all of them come before the look-up."""
         np.maximum.at(self._last, numbers, event_times)
 
     def changes_of(self, rows: pa.RecordBatch) -> None:

@@ -2,7 +2,7 @@
 
 Keys are numbers in order; a value is the number of a row that holds it. Facts that come after all known ones of their
 key, learned in the order they happened (nearly all), are resolved in one sweep. Of keys with others, or of which facts
-are taken back, the history before is compared with the one after, where all was learned at one time, as late rows and
+are retracted, the history before is compared with the one after, where all was learned at one time, as late rows and
 corrections are; the few that are left go through the model's law one by one.
 """
 
@@ -23,7 +23,7 @@ NOTHING = -1
 class Facts:
     """Facts in order of (key, place); `value` is NOTHING for a tombstone, `new` False for those resolved before.
 
-    Where some are taken back (`diff` -1; those are new), `place` numbers the places, and `same` is for each fact the
+    Where some are retracted (`diff` -1; those are new), `place` numbers the places, and `same` is for each fact the
     first row that says the same at its place, whose number `value` is, too. None of the three: there are none, and
     every fact has a place of its own.
     """
@@ -70,7 +70,7 @@ def _columns(changes: Changes) -> tuple[Ints, ...]:
 
 
 def _out_of_order(facts: Facts, keys: int) -> Bools:
-    """The keys with a new fact before a known one, or before a new one that was learned earlier, or taken back."""
+    """The keys with a new fact before a known one, or before a new one that was learned earlier, or retracted."""
     wrong = facts.new[:-1] & (~facts.new[1:] | (facts.time[1:] < facts.time[:-1]))
     wrong &= facts.key[1:] == facts.key[:-1]
     slow = np.zeros(keys, bool)

@@ -35,7 +35,7 @@ from tidemark.model.instant import MAX_TIME
 GATHERED_ROWS = 2**18
 """Rows that are gathered before it is looked at which of them still matter."""
 FOR_EVER = MAX_TIME
-"""Until when a row is current that is not taken back: behind every time of knowledge."""
+"""Until when a row is current that is not retracted: behind every time of knowledge."""
 
 
 def plain_times(column: pa.Array | pa.ChunkedArray) -> Ints:

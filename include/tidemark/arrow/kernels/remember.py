@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds
-from tidemark.arrow.kernels.retracted import signed, signed_schema, takes_back, write_signed
+from tidemark.arrow.kernels.retracted import retracts, signed, signed_schema, write_signed
 from tidemark.arrow.rows.columns import integers, replaced
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
@@ -31,7 +31,7 @@ class Kept(Tally):
     kept: int = 0
 
     def keep(self, facts: pa.RecordBatch, sign: int) -> None:
-        """Count facts that stay, said (+1) or taken back (-1)."""
+        """Count facts that stay, said (+1) or retracted (-1)."""
         self.kept = (self.kept + sign * digest(facts)) % DIGEST_MODULUS
 
 
@@ -70,7 +70,7 @@ def _pieces(
         happened = integers(rows, EVENT_TIME)
         kept = rows if (happened >= task.horizon).all() else rows.filter(pa.array(happened >= task.horizon))
         forgetful = replaced(kept, TIME, np.full(kept.num_rows, LONG_AGO))
-        sign = -1 if takes_back(part) else 1
+        sign = -1 if retracts(part) else 1
         tally.keep(forgetful, sign)
         return signed(forgetful, with_sign, sign)
 

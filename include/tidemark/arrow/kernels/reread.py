@@ -45,11 +45,11 @@ from tidemark.plan.tasks import (
     ALL_KEYS,
     Contributed,
     KeyRange,
+    NotContributedTask,
     Reread,
     RereadAnswer,
     RereadTask,
-    RetractedTask,
-    TakenBackTask,
+    RetractedShareTask,
 )
 from tidemark.storage.stores.store import ObjectStore
 
@@ -180,7 +180,7 @@ class _Now:
 
 def compared(
     store: ObjectStore,
-    task: RereadTask | RetractedTask | TakenBackTask,
+    task: RereadTask | NotContributedTask | RetractedShareTask,
     in_memory: Sequence[pa.RecordBatch] = (),
     spilled: Sequence[Part] = (),
     *,
@@ -256,7 +256,9 @@ def _of(rows: pa.RecordBatch, numbers: Mapping[int, int]) -> pa.RecordBatch:
     return replaced(rows, SOURCE, new[np.searchsorted(old, sources)]) if len(sources) else rows
 
 
-def _as_of(rows: pa.RecordBatch, task: RereadTask | RetractedTask | TakenBackTask, sign: int) -> pa.RecordBatch:
+def _as_of(
+    rows: pa.RecordBatch, task: RereadTask | NotContributedTask | RetractedShareTask, sign: int
+) -> pa.RecordBatch:
     """The rows as they count from the seal on, `sign` times, with their side."""
     rows = forwarded(rows, task.function, [EVENT_TIME])
     rows = learned_at(rows, task.seal)
@@ -264,7 +266,7 @@ def _as_of(rows: pa.RecordBatch, task: RereadTask | RetractedTask | TakenBackTas
     return rows.append_column(SIDE, pa.array(np.full(rows.num_rows, sign, np.int64)))
 
 
-def _order(task: RereadTask | RetractedTask | TakenBackTask) -> tuple[str, ...]:
+def _order(task: RereadTask | NotContributedTask | RetractedShareTask) -> tuple[str, ...]:
     facts = task.collection.kind.facts
     order = sort_columns(task.collection, facts=facts)
     return order if facts else (*order, SOURCE)

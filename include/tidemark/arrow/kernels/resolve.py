@@ -11,15 +11,15 @@ found, for many keys at a time:
 An example. Of key k the collection learned: A at event time 10, B at 30. Both are drained, so the trace holds +A at 10,
 -A and +B at 30. The horizon is 25: the fact of B is remembered, that of A no longer. Now a fact comes late: C at 28.
 Its neighbour after it is B, a known fact; before it there is none, and up to 25 the trace adds up to A. So the updates
-are -A +C at 28, and +A -C at 30, where what was A until B came is taken back and becomes what was C.
+are -A +C at 28, and +A -C at 30, where what was A until B came is retracted and becomes what was C.
 
 The value before the oldest fact of a key is the sum of its updates that happened up to and at the horizon. At it,
 because the updates of older facts may have been moved up to `since`, which the horizon may equal. The sum then also
 has what known facts at the horizon itself changed, and that does not matter: a new fact before one of these happened at
 the horizon too, so what it puts there it takes away at the same event time, and the two cancel.
 
-Of a fact that is taken back this is not so: what it hid may be what was current before it. So the horizon of a task is
-below all that is taken back, and there the sum holds nothing of it (kernels/retracted.py).
+Of a fact that is retracted this is not so: what it hid may be what was current before it. So the horizon of a task is
+below all that is retracted, and there the sum holds nothing of it (kernels/retracted.py).
 
 Costs: every new fact is read once. Of known facts and of the trace only the row groups that can hold one of the block's
 keys are read (parts/lookup.py, docs/decisions/0034), and of known facts those up to the one that follows on the key's
@@ -38,7 +38,7 @@ import pyarrow as pa
 from tidemark.arrow.kernels.following import Following
 from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, write_updates
-from tidemark.arrow.kernels.retracted import any_taken_back, current_facts, signed, signed_schema, takes_back
+from tidemark.arrow.kernels.retracted import any_retracted, current_facts, retracts, signed, signed_schema
 from tidemark.arrow.parts.lookup import Lookup, TooWide, Wanted
 from tidemark.arrow.rows.arrays import no_rows, of_bools, of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
@@ -100,7 +100,7 @@ def _facts_of(
 ) -> Iterator[Piece]:
     """The facts of a chain of parts, new ones and remembered ones; the new ones are tallied."""
     schema = facts_schema(task.collection)
-    with_sign = signed_schema(task.collection) if any_taken_back(task.facts) else None
+    with_sign = signed_schema(task.collection) if any_retracted(task.facts) else None
 
     def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
         times, event_times = integers(rows, TIME), integers(rows, EVENT_TIME)
@@ -108,7 +108,7 @@ def _facts_of(
         _check_horizon(part, event_times[new], task.horizon)
         tally.add(_filtered(rows, new))
         wanted = _filtered(rows, new | _is_remembered(rows, task))
-        return wanted if with_sign is None else signed(wanted, with_sign, -1 if takes_back(part) else 1)
+        return wanted if with_sign is None else signed(wanted, with_sign, -1 if retracts(part) else 1)
 
     return pieces_of(
         store,
@@ -133,9 +133,9 @@ def _check_horizon(part: Part, event_times: Ints, horizon: int) -> None:
         raise Corruption(
             f"{part.file.key} holds a new fact that happened at {event_times.min()}, below the horizon {horizon}"
         )
-    if event_times.min() == horizon and takes_back(part):
+    if event_times.min() == horizon and retracts(part):
         raise Corruption(
-            f"{part.file.key} takes back a fact that happened at the horizon {horizon}: what it hid is not known there"
+            f"{part.file.key} retracts a fact that happened at the horizon {horizon}: what it hid is not known there"
         )
 
 
@@ -169,7 +169,7 @@ class _Past:
         columns = [*value_columns(task.collection), DIFF]
         known = [p for p in task.facts if p.last_time < task.lower and p.last_event_time >= task.horizon]
         trace = [p for p in task.trace if p.first_event_time <= task.horizon and not _is_nothing(p, task.horizon)]
-        self._signed = signed_schema(task.collection) if any_taken_back(task.facts) else None
+        self._signed = signed_schema(task.collection) if any_retracted(task.facts) else None
         self._known = {
             sign: Lookup(
                 store,
@@ -184,7 +184,7 @@ class _Past:
                 fetched=tally.fetched,
             )
             for sign in (+1, -1)
-            if (some := [part for part in known if takes_back(part) == (sign < 0)])
+            if (some := [part for part in known if retracts(part) == (sign < 0)])
         }
         self._trace = Lookup(
             store,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_in_memory, pieces_of, rounds
-from tidemark.arrow.kernels.retracted import signed, signed_schema, takes_back
+from tidemark.arrow.kernels.retracted import retracts, signed, signed_schema
 from tidemark.arrow.rows.columns import Bools, integers, replaced
 from tidemark.arrow.rows.consolidate import consolidated, learned_at
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
@@ -54,7 +54,7 @@ def restatements(
 
     def read(chain: Sequence[Part], of: dict[str, pa.Array] | None) -> Iterator[Piece]:
         def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
-            sign = NOW if of is None else -1 if takes_back(part) else 1
+            sign = NOW if of is None else -1 if retracts(part) else 1
             some = rows if of is None else rows.filter(pc.is_in(rows.column(FILE), value_set=of[part.file.key]))
             return signed(learned_at(some, task.seal), with_sign, sign)
 

@@ -1,6 +1,6 @@
-"""Facts that are taken back, in memory: rows with a `_diff`, which rows at rest do not have.
+"""Facts that are retracted, in memory: rows with a `_diff`, which rows at rest do not have.
 
-At rest a part of facts says them all or takes them all back (`Part.retractions`). So parts that take nothing back,
+At rest a part of facts says them all or retracts them all (`Part.retractions`). So parts that retract nothing,
 nearly all, are neither larger nor read otherwise; only where a task has one of the others do its facts get a sign.
 """
 
@@ -27,23 +27,23 @@ SAID_BEFORE = -1
 """The time that facts resolved by earlier drains count as learned at."""
 
 
-def takes_back(part: Part) -> bool:
-    """Whether the facts of a part are taken back. Raises Corruption for one that says some and takes others back."""
+def retracts(part: Part) -> bool:
+    """Whether the facts of a part are retracted. Raises Corruption for one that says some and retracts others."""
     if part.retractions not in (0, part.rows):
         raise Corruption(
-            f"{part.file.key} is recorded to take back {part.retractions} of its {part.rows} facts; "
-            "a part takes back all or none"
+            f"{part.file.key} is recorded to retract {part.retractions} of its {part.rows} facts; "
+            "a part retracts all or none"
         )
     return part.retractions > 0
 
 
-def any_taken_back(parts: Iterable[Part]) -> bool:
-    """Whether facts of any of the parts are taken back, so that facts need a sign."""
-    return any(takes_back(part) for part in parts)
+def any_retracted(parts: Iterable[Part]) -> bool:
+    """Whether facts of any of the parts are retracted, so that facts need a sign."""
+    return any(retracts(part) for part in parts)
 
 
 def signed_schema(collection: Collection) -> pa.Schema:
-    """The columns of facts in memory where some are taken back."""
+    """The columns of facts in memory where some are retracted."""
     return facts_schema(collection).append(pa.field(DIFF, pa.int64(), nullable=False))
 
 
@@ -60,7 +60,7 @@ def write_signed(
     schema, width = facts_schema(collection), len(collection.key)
     with (
         PartWriter(store, prefix, schema, key_width=width, facts=True) as saying,
-        PartWriter(store, prefix, schema, key_width=width, facts=True, taken_back=True) as taking,
+        PartWriter(store, prefix, schema, key_width=width, facts=True, retracted=True) as taking,
     ):
         for rows in facts:
             for writer, sign in ((saying, 1), (taking, -1)):
@@ -71,10 +71,10 @@ def write_signed(
 def current_facts(
     facts: pa.RecordBatch, new: Bools, order: Sequence[str], key_columns: Sequence[str], value_names: Sequence[str]
 ) -> tuple[pa.RecordBatch, Ints, Ints, Ints]:
-    """Signed facts in `order` without what was said and taken back before, or at one time.
+    """Signed facts in `order` without what was said and retracted before, or at one time.
 
     With them, for each, which of the rows it was, the number of its place, and the first row that says the same at its
-    place. Known facts that are left are said. Raises Corruption if a fact is taken back when it was not said.
+    place. Known facts that are left are said. Raises Corruption if a fact is retracted when it was not said.
     """
     same = _same(facts, order, value_names)
     when = np.where(new, integers(facts, TIME), SAID_BEFORE)
@@ -93,7 +93,7 @@ def current_facts(
         row = int(rows[np.argmax(sums < 0)])
         raise Corruption(
             f"a fact of key {keys_of(facts, [row], len(key_columns))[0]} that happened at "
-            f"{int(integers(facts, EVENT_TIME)[row])} is taken back, but was never said"
+            f"{int(integers(facts, EVENT_TIME)[row])} is retracted, but was never said"
         )
     said = sums > 0
     changed = said ^ np.where(leads, False, np.append(False, said[:-1]))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.ahead import cut_of, split_ahead
 from tidemark.arrow.kernels.merge import Tally
-from tidemark.arrow.kernels.retracted import takes_back
+from tidemark.arrow.kernels.retracted import retracts
 from tidemark.arrow.parts.reader import Fetched, read_groups
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.columns import integers
@@ -42,8 +42,8 @@ def trim_part(store: ObjectStore, task: TrimTask) -> WriteAnswer:
 
 
 def _writer(stack: ExitStack, store: ObjectStore, task: TrimTask, schema: pa.Schema) -> PartWriter:
-    key_width, taken_back = len(key_at_rest(task.collection)), task.facts and takes_back(task.part)
-    writer = PartWriter(store, task.prefix, schema, key_width=key_width, facts=task.facts, taken_back=taken_back)
+    key_width, retracted = len(key_at_rest(task.collection)), task.facts and retracts(task.part)
+    writer = PartWriter(store, task.prefix, schema, key_width=key_width, facts=task.facts, retracted=retracted)
     return stack.enter_context(writer)
 
 

@@ -74,7 +74,7 @@ class PartWriter:
     row groups by the cut law (parts/cuts.py), and into parts by rows and by what they take in memory. A part is
     reported only after its file is whole and durable; leaving the block without `close` abandons the open file.
     With `records_consolidated` the record of a part of updates, which are then in order throughout, says whether they
-    are consolidated. With `taken_back` the records of parts of facts say that these are taken back; with `cancels`
+    are consolidated. With `retracted` the records of parts of facts say that these are retracted; with `cancels`
     those of parts of updates that these add up to 0.
     """
 
@@ -91,7 +91,7 @@ class PartWriter:
         group_rows: int = ROW_GROUP_ROWS,
         group_bytes: int = ROW_GROUP_BYTES,
         records_consolidated: bool = False,
-        taken_back: bool = False,
+        retracted: bool = False,
         cancels: bool = False,
         name: Callable[[], str] = fresh_name,
     ) -> None:
@@ -99,7 +99,7 @@ class PartWriter:
             raise InvalidUsage(f"columns {schema.names} are not those of {'facts' if facts else 'updates'}")
         self._store, self._prefix, self._name = store, prefix.rstrip("/"), name
         self._schema, self._key_width = schema, key_width
-        self._records_consolidated, self._taken_back, self._cancels = records_consolidated, taken_back, cancels
+        self._records_consolidated, self._retracted, self._cancels = records_consolidated, retracted, cancels
         self._group_rows, self._group_bytes = group_rows, group_bytes
         self._rules = CutRules(
             rows=group_rows,
@@ -196,7 +196,7 @@ class PartWriter:
 
     def _start(self) -> _OpenPart:
         key = f"{self._prefix}/{self._name()}.parquet"
-        flags = (self._records_consolidated, self._taken_back, self._cancels)
+        flags = (self._records_consolidated, self._retracted, self._cancels)
         return _OpenPart(self._store, key, self._schema, self._key_width, *flags)
 
 
@@ -210,11 +210,11 @@ class _OpenPart:
         schema: pa.Schema,
         key_width: int,
         records_consolidated: bool,
-        taken_back: bool,
+        retracted: bool,
         cancels: bool,
     ) -> None:
         self._key = key
-        self._consolidated, self._taken_back, self._cancels = records_consolidated, taken_back, cancels
+        self._consolidated, self._retracted, self._cancels = records_consolidated, retracted, cancels
         self._last_row: pa.RecordBatch = None
         self._groups: list[tuple[Key, int]] = []
         self._last_key: Key = ()
@@ -243,7 +243,7 @@ class _OpenPart:
         self._last_key = last_key
         if DIFF in batch.schema.names:
             self._retractions += int(np.count_nonzero(integers(batch, DIFF) < 0))
-        elif self._taken_back:
+        elif self._retracted:
             self._retractions += batch.num_rows
         for name, bounds in ((TIME, self._times), (EVENT_TIME, self._event_times)):
             bounds += pc.min_max(batch.column(name)).as_py().values()

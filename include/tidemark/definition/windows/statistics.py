@@ -57,7 +57,7 @@ def statistics_of(windows: Windows, shape: InputShape) -> Statistics:
     seen = (*shape.columns, *([Column(HAPPENED, ColumnType.TIMESTAMP)] if happened else []))
     on = HAPPENED if happened else windows.on
     more = [Column(name, ColumnType.INT) for name in (COUNT, ARRIVED, GREW, SIZE)]
-    # What is taken back stays in a frozen session, and what takes its place may be in one of the same bounds.
+    # What is retracted stays in a frozen session, and what takes its place may be in one of the same bounds.
     lasting = isinstance(windows.kind, Session) and windows.counts_late_for is not None
     one_value = shape.one_value and not happened and not lasting
     given = InputShape(shape.name, (*seen, *more, Column(KEY, ColumnType.STRING)), shape.key, one_value)

@@ -1,4 +1,4 @@
-"""What a derived collection took back and added within a span of what it learned: read from the log, without data."""
+"""What a derived collection retracted and added within a span of what it learned: read from the log, without data."""
 
 from __future__ import annotations
 

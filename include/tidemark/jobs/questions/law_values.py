@@ -82,7 +82,7 @@ def value_of(one: Any, value: Any) -> Any:
 
 
 def _identities(given: Input, law: Lawful, some: pa.Table) -> list[Any]:
-    """What distinguishes rows: of sessions that take late rows only for a while, a row is taken back from the session
+    """What distinguishes rows: of sessions that take late rows only for a while, a row is retracted from the session
     that has it."""
     if law.windows.counts_late_for is None or not isinstance(law.windows.kind, Session):
         return [None] * some.num_rows

@@ -106,7 +106,7 @@ _STEPS = (
             Argument("judged_by", "Only if the suite of rules is still this one.", metavar="SUITE"),
         ),
         when=When.BEHIND,
-        kernels=("inspect", "retracted", "taken_back"),
+        kernels=("inspect", "not_contributed", "retracted_share"),
         few_in_process=True,
         imports=("tidemark.quality.warm",),
     ),

@@ -1,4 +1,4 @@
-"""What the unsealed gate sees of batches that correct: what they took back, and from how much."""
+"""What the unsealed gate sees of batches that correct: what they retracted, and from how much."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from tidemark.model.batch import ObjectRef, Part, UnsealedBatch
 from tidemark.model.collection import Envelope
 from tidemark.model.ledger import LedgerEntry
 from tidemark.plan.ranges import TASK_ROWS, split_keys, within
-from tidemark.plan.tasks import Contributed, RetractedAnswer, RetractedTask, TakenBackAnswer, TakenBackTask
+from tidemark.plan.tasks import (
+    Contributed,
+    NotContributedAnswer,
+    NotContributedTask,
+    RetractedShareAnswer,
+    RetractedShareTask,
+)
 from tidemark.quality.evidence import Corrected
 from tidemark.storage.sidecars import ledger, parts_table
 
@@ -68,7 +74,7 @@ def _figures(
     entries: Sequence[LedgerEntry],
     beside: Sequence[LedgerEntry],
 ) -> Corrected:
-    """What one batch took back. Its own table is the last that its entries name, and counts as no row that was there
+    """What one batch retracted. Its own table is the last that its entries name, and counts as no row that was there
     before."""
     own = {contribution.parts.key for entry in entries for contribution in entry.contributed[-1:]}
     if state.collection.landed.source.envelope is Envelope.UPDATES:
@@ -82,7 +88,7 @@ def _figures(
     if not state.collection.kind.whole_intervals:
         tables |= dict.fromkeys(own, tuple(parts))
         tasks = _tasks(state, batch, parts, entries, tables)
-        answers: list[RetractedAnswer] = runner.run("retracted", tasks)
+        answers: list[NotContributedAnswer] = runner.run("not_contributed", tasks)
         not_contributed = sum(answer.not_contributed for answer in answers)
     return Corrected(before, sum(part.retractions for part in parts), not_contributed)
 
@@ -97,7 +103,7 @@ def _of_signed_rows(
     beside: Sequence[LedgerEntry],
     own: set[str],
 ) -> Corrected:
-    """As `_figures`, where files have rows of negative diff: no sign shows what a file took back, so that all its rows
+    """As `_figures`, where files have rows of negative diff: no sign shows what a file retracted, so that all its rows
     are compared. Whether a row had been there to be taken is not known."""
     corrected = {entry.path for entry in entries}
     numbers: dict[str, list[tuple[int, int]]] = {}
@@ -115,9 +121,9 @@ def _of_signed_rows(
         some = {key: Contributed(within(tables[key], keys), tuple(pairs)) for key, pairs in numbers.items()}
         contributed = tuple(table for key, table in some.items() if key not in own and table.parts)
         written = tuple(table for key, table in some.items() if key in own and table.parts)
-        tasks.append(TakenBackTask(state.collection, contributed, written, keys, batch.learned_at, state.function))
-    answers: list[TakenBackAnswer] = runner.run("taken_back", tasks)
-    return Corrected(sum(answer.contributed for answer in answers), sum(answer.taken_back for answer in answers))
+        tasks.append(RetractedShareTask(state.collection, contributed, written, keys, batch.learned_at, state.function))
+    answers: list[RetractedShareAnswer] = runner.run("retracted_share", tasks)
+    return Corrected(sum(answer.contributed for answer in answers), sum(answer.retracted for answer in answers))
 
 
 def _named(entries: Iterable[LedgerEntry], own: set[str]) -> Iterator[tuple[ObjectRef, bool]]:
@@ -136,8 +142,8 @@ def _tasks(
     parts: Sequence[Part],
     entries: Sequence[LedgerEntry],
     tables: Tables,
-) -> list[RetractedTask]:
-    """The rows of the corrected files, by ranges of the keys of which anything was taken back."""
+) -> list[NotContributedTask]:
+    """The rows of the corrected files, by ranges of the keys of which anything was retracted."""
     retracting = [part for part in parts if part.retractions]
     if not retracting:
         return []
@@ -152,7 +158,7 @@ def _tasks(
         keys = keys if keys.lower is not None else type(keys)(first, keys.upper)
         some = [Contributed(within(tables[key], keys), tuple(pairs)) for key, pairs in numbers.items()]
         made.append(
-            RetractedTask(
+            NotContributedTask(
                 state.collection,
                 tuple(entry.path for entry in entries),
                 tuple(table for table in some if table.parts),

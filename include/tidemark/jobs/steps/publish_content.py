@@ -109,7 +109,7 @@ class Planner:
         one_value, new = self.head.state.collection.kind.one_value, rows_of(*changed)
         adds = only_adds(*changed)
         way = by_copy(self.destination, one_value, adds, new, total)
-        # What was taken back may have come since as well: to find that out is cheaper than to write the table whole.
+        # What was retracted may have come since as well: to find that out is cheaper than to write the table whole.
         if not adds and way is Way.WHOLE and by_copy(self.destination, one_value, True, new, total) is Way.APPEND:
             return Way.APPEND if adds_alone(self.job.store, *changed) else Way.WHOLE
         return way

@@ -99,10 +99,10 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
 
 
 def _check_placed(state: Arrangement, request: IngestRequest, parts: Sequence[Part]) -> None:
-    """Raise InvalidUsage where facts would be said or taken back among history that is final: an interval that was read
+    """Raise InvalidUsage where facts would be said or retracted among history that is final: an interval that was read
     long before its time may report such facts."""
     first = min((part.first_event_time for part in parts), default=None)
-    if state.takes_facts_back and first is not None and first <= state.settled:
+    if state.retracts_facts and first is not None and first <= state.settled:
         raise InvalidUsage(
             f"what differs in the files of {request.interval} happened at {format_instant(first)}, and what happened "
             f"up to {format_instant(state.settled)} is final; {plan_of(state.collection.kind).correction}"

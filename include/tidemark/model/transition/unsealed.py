@@ -174,7 +174,7 @@ def released(state: Arrangement, change: Released) -> Outcome:
         return Stale(
             f"the seal {state.seal} has passed the batch's first time {batch.first_time}; ingest its files again"
         )
-    forgets_below = state.horizon + 1 if state.takes_facts_back else state.forgets_below
+    forgets_below = state.horizon + 1 if state.retracts_facts else state.forgets_below
     if batch.first_event_time < forgets_below:
         return Stale(
             f"the batch has facts of {batch.first_event_time}, but those below {forgets_below} are forgotten; "

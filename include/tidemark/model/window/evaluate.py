@@ -97,7 +97,7 @@ def _avg(one: Aggregate, points: Counter[Point]) -> Any:
 
 def _there(points: Counter[Point]) -> list[Point]:
     """The values that are there, as often as they are, in order of time and value. Raises InvalidUsage where one was
-    taken back that is not there: its place in an order is not known."""
+    retracted that is not there: its place in an order is not known."""
     if negative := next((point for point, count in points.items() if count < 0), None):
         raise InvalidUsage(f"{negative[1]!r} at {negative[0]} is there {points[negative]} times")
     return sorted(points.elements(), key=lambda point: (point[0], ordered(point[1])))

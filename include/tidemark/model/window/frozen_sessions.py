@@ -100,7 +100,7 @@ def _on_time(
 def _split_late_retractions(
     arriving: list[Happened], open_rows: list[Happened], gone: list[Happened]
 ) -> tuple[list[Happened], list[Happened]]:
-    """The rows that arrive without those that take back what no open session holds, but frozen ones do, or what was
+    """The rows that arrive without those that retract what no open session holds, but frozen ones do, or what was
     late; and these."""
     still_open, elsewhere, back = consolidated(open_rows), consolidated(gone), Counter[tuple[object, int]]()
     for of, diff in consolidated(arriving).items():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 Key = Hashable
 Value = Hashable
 Contents = Mapping[tuple[Value, int], int]
-"""What a window holds: how often each value at each instant; never empty, no zeros. Negative where a row was taken back
+"""What a window holds: how often each value at each instant; never empty, no zeros. Negative where a row was retracted
 at an instant at which it was not there."""
 
 

@@ -36,7 +36,7 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class Lateness:
-    """The three numbers. Rows that were taken back count as those that came."""
+    """The three numbers. Rows that were retracted count as those that came."""
 
     rows_late_for_all: int = 0
     rows_late_for_some: int = 0

@@ -5,7 +5,7 @@
     stored    an update the collection has, forwarded to u - 1       -
 
 What is equal cancels in one aggregation, which spills and collects nothing; what is left is written. A stored row that
-was not yet due at the frontier before is taken back at its own time: so no reader finds it between the frontiers.
+was not yet due at the frontier before is retracted at its own time: so no reader finds it between the frontiers.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def repeated(frame: DataFrame, name: str, key: Sequence[str] | None, count: str)
         F.lit(" "),
         F.col(count).cast("string"),
         F.lit(" times; a definition sees rows that are there: correct the input"),
-        F.lit(", where a row is taken back at the event time it has" if happened else ""),
+        F.lit(", where a row is retracted at the event time it has" if happened else ""),
     )
     times = F.when(F.col(count) < 0, F.raise_error(message).cast("int")).otherwise(F.col(count).cast("int"))
     shown = [F.col(f"`{name}`") for name in frame.columns if name != count]

@@ -28,7 +28,7 @@ Update = tuple[str, int, int, int]
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Rule, list[Update]]:
-    """A rule, and rows, some of which are taken back later. Many happened about where a band begins, and came about
+    """A rule, and rows, some of which are retracted later. Many happened about where a band begins, and came about
     then."""
     kind = draw(st.builds(Sliding, st.integers(0, 25), st.booleans()))
     rule = Rule(kind, draw(st.integers(0, 4)), Late.REEMIT, draw(st.integers(0, 25)))

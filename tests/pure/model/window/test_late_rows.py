@@ -296,7 +296,7 @@ def test_a_retraction_of_a_row_that_was_late_is_late_whatever_session_has_come_m
     assert [one.row for one in judge(rule, [late_one, fresh, back]) if one.late] == [late_one, back]
 
 
-def test_rows_taken_back_are_taken_from_open_sessions_first():
+def test_rows_retracted_are_taken_from_open_sessions_first():
     """One stands in a frozen session, one in an open one, and both go at once."""
     rule = Rule(Session(10), late=Late.DISCARD)
     first, bridge, again = Happened("k", "a", 0, 0), Happened("k", "b", 8, 12), Happened("k", "a", 0, 13)
@@ -315,10 +315,10 @@ with_retractions = st.lists(
 ).map(
     lambda drawn: [
         row
-        for value, at, when, taken_back, after in drawn
+        for value, at, when, retracted, after in drawn
         for row in [
             Happened("k", value, at, when),
-            *([Happened("k", value, at, when + after, -1)] if taken_back else []),
+            *([Happened("k", value, at, when + after, -1)] if retracted else []),
         ]
     ]
 )

@@ -29,8 +29,8 @@ def windows(kind: WindowKind, rows: Iterable[Happened]) -> dict[tuple[int, int],
     return {tuple(window): values for (_, window), values in aggregated(kind, rows).items()}
 
 
-def test_a_row_taken_back_leaves_the_day_it_was_in_and_no_other():
-    """Value 5 on day 3, 10:00; since moved to day 9; taken back on day 12: the windows go by when it happened."""
+def test_a_row_retracted_leaves_the_day_it_was_in_and_no_other():
+    """Value 5 on day 3, 10:00; since moved to day 9; retracted on day 12: the windows go by when it happened."""
     insert = Happened("k", 5, 3 * DAY + 10 * HOUR, 3 * DAY + 11 * HOUR)
     other = Happened("k", 7, 9 * DAY + HOUR, 9 * DAY + HOUR)
     before = aggregated(Tumbling(DAY), [insert, other])

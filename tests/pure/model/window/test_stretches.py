@@ -26,7 +26,7 @@ def rules(kind: WindowKind, unit: int) -> list[Rule]:
 
 
 def drawn(chance: random.Random, unit: int, count: int) -> list[Happened]:
-    """Rows that came in several days, some of which were taken back."""
+    """Rows that came in several days, some of which were retracted."""
     rows = []
     for number in range(count):
         at = chance.randrange(-20, 160) * unit

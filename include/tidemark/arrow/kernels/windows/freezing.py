@@ -157,7 +157,7 @@ class _Course:
         self._refuse(updates, opened, closed, frozen)
 
     def _stay(self, updates: Ints, bounds: Ints, row: Ints, net: Ints) -> Ints:
-        """Of each row how many are not taken back, as a frozen session holds them, or they were late."""
+        """Of each row how many are not retracted, as a frozen session holds them, or they were late."""
         back = np.maximum(0, np.minimum(-(self.counts[row] + net), self.gone[row]))
         for at in np.flatnonzero(back).tolist():
             left = int(back[at])

@@ -43,14 +43,14 @@ def learned(judging: Judging, times: pa.Array) -> pa.Array:
 
 def counting(updates: pa.RecordBatch, rule: WindowAssignment, judging: Judging) -> pa.RecordBatch:
     """The updates once for each window that they count in, with START and END. Raises as `placed`; Overflowed also for
-    a row that is taken back where it might have moved to another window."""
+    a row that is retracted where it might have moved to another window."""
     if rule.frozen_after is None:
         return placed(updates, rule)
     if rule.grace_of_next is None:
         inside = placed(updates, rule)
         return inside.filter(pa.array(~_frozen(inside, rule, judging)))
     if updates.num_rows and int(integers(updates, DIFF).min()) < 0:
-        raise Overflowed("a row is taken back, which may have counted in the next window")
+        raise Overflowed("a row is retracted, which may have counted in the next window")
     inside, came = _late_of_each(updates, rule, judging)
     own = inside.filter(pa.array(~came.frozen)).drop_columns([_NUMBER])
     moved = updates.take(pa.array(np.flatnonzero(came.for_all)))

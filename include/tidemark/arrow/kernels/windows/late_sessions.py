@@ -160,7 +160,7 @@ def _learned(time: Ints, ends: tuple[int, ...]) -> Ints:
 
 
 def _same(batches: Sequence[pa.RecordBatch], given: Bools, updates: _Updates, names: Sequence[str]) -> Ints:
-    """Numbers that are equal for updates of equal rows; looked at only where something is taken back: where rows only
+    """Numbers that are equal for updates of equal rows; looked at only where something is retracted: where rows only
     come, one is as good as another."""
     instant = updates.instant
     back = np.zeros(int(instant[-1]) + 1, bool)

@@ -52,7 +52,7 @@ class Kind(ABC):
     @property
     @abstractmethod
     def most_windows(self) -> int | None:
-        """How many windows a row can change at most: so many rows of windows it takes back, so many it adds. None where
+        """How many windows a row can change at most: so many rows of windows it retracts, so many it adds. None where
         that depends on other rows."""
 
     @property

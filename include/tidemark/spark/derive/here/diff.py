@@ -217,12 +217,12 @@ def diff(collection: Collection, previous: int, at: int, found: pa.Table, own: p
     both = [batch for table in (found, own) for batch in table.combine_chunks().to_batches()]
     rows = summed([at_rest(batch, collection, schema) for batch in both], order, resort=True) if both else []
     names = [column.name for column in stored(collection)]
-    return [_taken_back(some, own, due, at, names) for some in rows if some.num_rows]
+    return [_retracted(some, own, due, at, names) for some in rows if some.num_rows]
 
 
-def _taken_back(diff: pa.RecordBatch, own: pa.Table, due: Ints, at: int, names: Sequence[str]) -> pa.RecordBatch:
+def _retracted(diff: pa.RecordBatch, own: pa.Table, due: Ints, at: int, names: Sequence[str]) -> pa.RecordBatch:
     """What is left of a computation at `at`. What the collection had stored and became `due` since the frontier before
-    is taken back when it did, as in `differing`: no reader is to find it between the frontiers."""
+    is retracted when it did, as in `differing`: no reader is to find it between the frontiers."""
     times = integers(diff, TIME)
     back = (integers(diff, DIFF) < 0) & (times == at)
     if not back.any() or not (due < at).any():

@@ -139,9 +139,9 @@ def _numbers() -> list[T.StructField]:
 
 
 def _added(rule: WindowedRows, key: Sequence[Column]) -> SparkColumn:
-    """How often a row was added, which is refused where it was taken back."""
+    """How often a row was added, which is refused where it was retracted."""
     message = F.concat(
-        F.lit(f"collection {rule.input} takes back a row of key "),
+        F.lit(f"collection {rule.input} retracts a row of key "),
         F.to_json(F.struct(*(F.col(f"`{column.name}`") for column in key))),
         F.lit(", which late: next_window may have counted in another window; write late: discard, or reemit"),
     )

@@ -1,4 +1,4 @@
-"""Owners' expectations are about what is said: of facts that are taken back none is asked."""
+"""Owners' expectations are about what is said: of facts that are retracted none is asked."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tidemark.storage.stores.memory import MemoryStore
 pytestmark = pytest.mark.quality
 
 
-def test_rows_that_are_taken_back_are_no_rows_to_judge() -> None:
+def test_rows_that_are_retracted_are_no_rows_to_judge() -> None:
     store = MemoryStore()
     said, gone = (
-        write(store, KEYED, of_facts(KEYED, [Fact((k,), (v, 0.5), 1, 1, (None, "f", k))]), facts=True, taken_back=back)
+        write(store, KEYED, of_facts(KEYED, [Fact((k,), (v, 0.5), 1, 1, (None, "f", k))]), facts=True, retracted=back)
         for k, v, back in ((1, "said", False), (2, "gone", True))
     )
     frame = pandas_rows(store, (*gone, *said), KEYED)
