@@ -95,7 +95,7 @@ def settled(name: str) -> bool:
         return False
     status = opened(name).status()
     follows = status.follows
-    return follows is not None and not follows.due and all(one.stands == "all" for one in follows.inputs)
+    return follows is not None and not follows.due and all(one.status == "all" for one in follows.inputs)
 
 
 def opened(name: str) -> tidemark.OpenCollection:
@@ -159,7 +159,7 @@ def learned(name: str, after: int) -> Counter[tuple[tuple[Any, ...], int]]:
 def followed(
     before: independent.Known, after: independent.Known, known_before: dict[str, int]
 ) -> Iterator[tuple[str, int, int, int, int]]:
-    """How each followed the mended file: its name, the rows it took back and added, how many changes there should be,
+    """How each followed the mended file: its name, the rows it retracted and added, how many changes there should be,
     and how many of them differ."""
     was, now = independent.as_of(before), independent.as_of(after)
     for name in DERIVED:

@@ -37,7 +37,7 @@ def test_a_range_is_brought_through_all_steps_and_each_day_reported(events: Shel
         None,
     )
     days = {day["lower"][:10]: day for day in report["intervals"]}
-    assert [day["standing"] for day in days.values()] == ["complete"] * 7
+    assert [day["status"] for day in days.values()] == ["complete"] * 7
     assert (days["2024-01-05"]["files"], days["2024-01-05"]["rows"], days["2024-01-05"]["dead"]) == (2, 2, 1)
     assert (days["2024-01-03"]["files"], days["2024-01-03"]["rows"]) == (0, 0)
     assert len(rows(events, "events")) == 6
@@ -84,8 +84,8 @@ def test_a_bad_day_stops_no_other_and_a_retry_reads_only_it(events: Shell) -> No
     status = events.json("status", "events")
     assert status["complete_below_text"] == "2024-01-03T00:00:00Z"
     report = json.loads(events("backfill", "events", *RANGE, "--json").out)
-    standing = [day["standing"] for day in report["done"]]
-    assert standing == ["complete"] * 2 + ["ingested"] + ["missing"] + ["waiting"] * 3
+    statuses = [day["status"] for day in report["done"]]
+    assert statuses == ["complete"] * 2 + ["ingested"] + ["missing"] + ["waiting"] * 3
     assert report["done"][3]["refused"] == 1
 
     before = events.json("status", "events")["version"]
@@ -110,7 +110,7 @@ def test_days_behind_a_hole_are_ingested_and_wait(events: Shell) -> None:
     ten_days(events)
     report = events.json("backfill", "events", "--from", "2024-01-04", "--to", "2024-01-07")
     assert report["waits_for"] == "[2024-01-01T00:00:00Z, 2024-01-04T00:00:00Z)"
-    assert [day["standing"] for day in report["intervals"]] == ["waiting"] * 4
+    assert [day["status"] for day in report["intervals"]] == ["waiting"] * 4
     report = events.json("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-05")
     assert report["complete_below_text"] == "2024-01-08T00:00:00Z", "what waited is sealed, too"
 

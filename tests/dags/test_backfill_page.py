@@ -202,7 +202,7 @@ def test_the_report_counts_each_day_and_is_a_file_too(client: Any, orders: Path)
     file = client.get(f"/collections/orders/report.csv{DAYS}")
     assert file.headers["content-type"].startswith("text/csv")
     assert file.text.splitlines()[:2] == [
-        "lower,upper,standing,files,rows,late,dead,refused,corrected,written",
+        "lower,upper,status,files,rows,late,dead,refused,corrected,written",
         "2024-01-01T00:00:00Z,2024-01-02T00:00:00Z,ingested,1,1,0,0,0,0,0",
     ]
     assert client.get("/collections/orders/report").status_code == 422

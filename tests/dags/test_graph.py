@@ -129,7 +129,7 @@ def test_who_may_not_read_an_input_sees_its_name_and_what_was_consumed_of_it_alo
     entries = overview(str(graph.root), lambda name: name != "carriers").entries
     delays = next(entry for entry in entries if entry["collection"] == "delays")
     (hidden,) = [one for one in delays["follows"]["inputs"] if one["name"] == "carriers"]
-    assert (hidden["stands"], hidden["readable"], hidden["complete_below"]) == ("hidden", 0, 0)
+    assert (hidden["status"], hidden["readable"], hidden["complete_below"]) == ("hidden", 0, 0)
     assert delays["follows"]["why"] == ""
     (picture,) = drawing(entries)
     assert "not on this page" in picture
@@ -155,7 +155,7 @@ def test_names_and_times_that_are_long_are_cut_and_none_is_markup() -> None:
         **{"complete_below_text": HOSTILE, "seal_text": "2024-01-01T00:00:00.000001Z"},
         "follows": {
             **{"waits_for": HOSTILE, "why": HOSTILE, "last": HOSTILE},
-            "inputs": [{"name": "n" * 200, "stands": "lags", "consumed_text": HOSTILE}],
+            "inputs": [{"name": "n" * 200, "status": "lags", "consumed_text": HOSTILE}],
         },
     }
     (picture,) = drawing([entry])

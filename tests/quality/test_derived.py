@@ -38,7 +38,7 @@ def test_what_was_computed_passes_and_what_was_not_is_stopped(tmp_path: Path, se
         sea.run("d", lambda job: gate(job, Gate.UNSEALED))
     assert "correct d --check" in str(said.value)
     report = sea.run("d", verify_definition)
-    assert [(one.desired, one.held) for one in report.frontiers[0].differing] == [(1, 0)]
+    assert [(one.desired, one.stored) for one in report.frontiers[0].differing] == [(1, 0)]
     assert not report.sound
 
 
@@ -49,7 +49,7 @@ def test_a_batch_that_holds_other_rows_than_its_commit_says_is_stopped(tmp_path:
     sea.ingest("tides", 0, ("a", ROWS))
     sea.correct("d")
     write_by_hand(sea, "d", {max(sea.rows_as_of("d", 100)): -1}, reported_retractions=2)
-    with pytest.raises(GateFailed, match=r"rows taken back as recorded.*takes back 1 rows, 2 were recorded"):
+    with pytest.raises(GateFailed, match=r"rows retracted as recorded.*retracts 1 rows, 2 were recorded"):
         sea.run("d", lambda job: gate(job, Gate.UNSEALED))
 
 

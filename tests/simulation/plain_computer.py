@@ -79,11 +79,11 @@ class PlainComputer:
     def compare(self, computation: Computation, *, keys: Any, most: int) -> tuple[Differing, ...]:
         names = [column.name for column in computation.collection.columns]
         there = there_at(computation.upper, computation.definition, computation.validity, self._whole(computation))
-        there = [row for row in there if not self._stands(computation, row)]
+        there = [row for row in there if not self._stays(computation, row)]
         desired = Counter(tuple(row[name] for name in names) for row in there)
         stored: Counter[tuple[Any, ...]] = Counter()
         for (row, time, _), diff in read_updates(self.store, plan_updates(computation.state)).items():
-            if not self._stands(computation, dict(zip(names, row, strict=True))):
+            if not self._stays(computation, dict(zip(names, row, strict=True))):
                 stored[row] += diff if time < computation.upper else 0
         width = len(computation.collection.key)
         asked = None if keys is None else {tuple(map(plain_scalar, key)) for key in keys}
@@ -109,7 +109,7 @@ class PlainComputer:
             made = self._whole(computation, touched, plain)
             wanted = Counter()
             for row in made:
-                if self._stands(computation, row):
+                if self._stays(computation, row):
                     continue
                 when = max(at, plain.due(row))
                 wanted[tuple(row[name] for name in names), when, when] += 1
@@ -118,7 +118,7 @@ class PlainComputer:
         for (row, time, event_time), diff in own.items():
             if touched is not None and tuple(row[names.index(name)] for name in plain.group_columns) not in touched:
                 continue
-            if self._stands(computation, dict(zip(names, row, strict=True))):
+            if self._stays(computation, dict(zip(names, row, strict=True))):
                 continue
             now = max(time, at)
             wanted[row, now, max(event_time, since) if computation.rows_keep_times else now] -= diff
@@ -173,7 +173,7 @@ class PlainComputer:
             for (row, time, _), diff in read_updates(store, plan_updates(given.state, given.upper - 1)).items()
         ]
 
-    def _stands(self, computation: Computation, row: Mapping[str, Any]) -> bool:
+    def _stays(self, computation: Computation, row: Mapping[str, Any]) -> bool:
         """Whether the row of a window stays as it is stored."""
         windows = computation.definition.windows
         if windows is None or not _for_a_while(computation):
@@ -208,12 +208,12 @@ class PlainComputer:
     def _slid(self, computation: Computation, windows: Windows, kind: Sliding, rows: Sequence[Row]) -> list[Judged]:
         """Rows judged by the windows that there are: those that stay as stored, and those that are computed."""
         names = [column.name for column in computation.collection.columns]
-        there = [row for row in self._whole(computation) if not self._stands(computation, row)]
+        there = [row for row in self._whole(computation) if not self._stays(computation, row)]
         own: Counter[tuple[Any, ...]] = Counter()
         for (row, _, _), diff in read_updates(self.store, plan_updates(computation.state)).items():
             own[row] += diff
         stored = [dict(zip(names, row, strict=True)) for row, many in own.items() if many]
-        there += [row for row in stored if self._stands(computation, row)]
+        there += [row for row in stored if self._stays(computation, row)]
         starts: dict[Any, list[Window]] = defaultdict(list)
         for row in there:
             starts[tuple(row[by] for by in windows.by)].append(Window(row[WINDOW_START], row[WINDOW_END]))

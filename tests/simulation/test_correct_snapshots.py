@@ -151,7 +151,7 @@ def test_the_newest_is_corrected_and_what_comes_next_counts_from_there(world: Wo
     assert sound(world)
 
 
-def test_one_that_is_not_drained_yet_is_corrected_where_it_stands(world: World) -> None:
+def test_one_that_is_not_drained_yet_is_corrected_in_place(world: World) -> None:
     days(world, "x")
     first = run(world, 1, "xy")["batch"]
     second = run(world, 1, "yz")["batch"]

@@ -359,7 +359,7 @@ class TestChecks:
         assert sea.rows_as_of("d", 100) == was
         assert sea.correct("d", check=True)["repaired"] == 0
 
-    def test_rows_that_are_not_due_yet_are_taken_back_at_their_time(self, sea: Sea) -> None:
+    def test_rows_that_are_not_due_yet_are_retracted_at_their_time(self, sea: Sea) -> None:
         sea.add(derived("d", COUNTS))
         sea.ingest("tides", 0, ("a", FIRST))
         sea.correct("d")
@@ -454,7 +454,7 @@ class TestInputsThatGetWider:
         job = wide.joined(wide.worlds["d"].job())
         assert explain(job)["next"] | {"mode": "whole", "why": "it is kept in other columns"} == explain(job)["next"]
         (frontier,) = verify_definition(wide.joined(wide.worlds["d"].job())).frontiers
-        assert frontier.untold.startswith("columns of its inputs changed")
+        assert frontier.not_compared.startswith("columns of its inputs changed")
         report = wide.correct("d")
         assert (report["mode"], report["why"]) == ("whole", "it is kept in other columns")
         after = wide.worlds["d"].state.collection

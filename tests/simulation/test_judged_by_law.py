@@ -130,7 +130,7 @@ def test_windows_that_take_late_rows_for_a_while_are_judged_at_each_frontier(
         alone.setattr(PlainComputer, "compare", lambda *_, **__: pytest.fail("compared by what computes"))
         for name in made:
             frontiers = sea.run(name, lambda job: verify_definition(job, every=True)).frontiers
-            judged = [one for one in frontiers if not one.untold]
+            judged = [one for one in frontiers if not one.not_compared]
             assert all((one.sound, one.judged_by, one.left) == (True, Judge.LAW, "") for one in judged), name
             assert judged
             assert judged[0].windows

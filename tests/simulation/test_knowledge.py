@@ -233,7 +233,7 @@ def test_what_a_day_beyond_a_missing_one_brought_late_waits_for_that(tmp_path: P
     assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in updates] == [(3, 30, 4), (9, 35, 35)]
 
 
-def test_a_row_that_stands_at_the_seal_is_not_known_before_its_day_is_complete(tmp_path: Path):
+def test_a_row_of_the_seal_is_not_known_before_its_day_is_complete(tmp_path: Path):
     world = made(tmp_path, end=None, grace=2)
     assert frontiers(world) == (18, 18, 18)
     world.land(1, "more", [row(5, "e", 18)])

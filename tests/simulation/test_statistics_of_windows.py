@@ -117,9 +117,9 @@ def test_of_windows_that_take_late_rows_for_a_while_they_are_judged_as_the_windo
         right = {tuple(row.values()) for row in computer._whole(asked)}
         names = [column.name for column in state.collection.columns]
         current = [dict(zip(names, row, strict=True)) for row in sea.rows_as_of("w", time)]
-        standing = [row for row in current if computer._stands(asked, row)]
-        assert {tuple(row.values()) for row in current if row not in standing} <= right, time
-        return len(standing)
+        frozen = [row for row in current if computer._stays(asked, row)]
+        assert {tuple(row.values()) for row in current if row not in frozen} <= right, time
+        return len(frozen)
 
     for time in (D - 1, 2 * D - 1, 2 * D + HOUR, 3 * D - 1, state.seal - 1):
         assert check(time) == 0, "nothing is merged yet"

@@ -180,7 +180,7 @@ def test_all_kinds_of_windows_are_judged_without_what_computes_them(
         falsified(one, row, total=row["total"] + 1)
         with nothing_computes(monkeypatch):
             (frontier,) = verify_definition(one.job()).frontiers
-            assert [(of.desired, of.held) for of in frontier.differing] == [(1, 0), (0, 1)], name
+            assert [(of.desired, of.stored) for of in frontier.differing] == [(1, 0), (0, 1)], name
             assert [dict(of.row)["total"] for of in frontier.differing] == [str(row["total"]), str(row["total"] + 1)]
             assert frontier.judged_by is Judge.LAW
             with pytest.raises(GateFailed, match=r"of 1 recomputed keys 2 rows are not what the definition says"):
@@ -196,7 +196,7 @@ def test_what_is_kept_behind_sums_is_judged_too(spark: Any, events: Made, monkey
     falsified(one, row, **{hidden: row[hidden] + 1})
     with nothing_computes(monkeypatch):
         (frontier,) = verify_definition(one.job()).frontiers
-    assert [(dict(of.row)[hidden], of.held) for of in frontier.differing] == [
+    assert [(dict(of.row)[hidden], of.stored) for of in frontier.differing] == [
         (str(row[hidden] + at), at) for at in (0, 1)
     ]
 
@@ -215,7 +215,7 @@ def test_expressions_that_only_spark_evaluates_are_of_single_rows(
         falsified(one, row, roots=0.5)
         with nothing_computes(monkeypatch, *ASKING):
             (frontier,) = verify_definition(one.job()).frontiers
-        assert [(dict(of.row)["roots"], of.held) for of in frontier.differing] == [(str(row["roots"]), 0), ("0.5", 1)]
+        assert [(dict(of.row)["roots"], of.stored) for of in frontier.differing] == [(str(row["roots"]), 0), ("0.5", 1)]
 
 
 def test_what_the_law_says_nothing_of_is_compared_by_spark(spark: Any, events: Made) -> None:

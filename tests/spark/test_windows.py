@@ -265,7 +265,7 @@ def followed(spark: Any, events: Made, declared: dict[str, Windows], *, here: bo
             if here:
                 aligned = isinstance(windows.kind, AlignedKind)
                 assert (report["way"]["place"] == "here") is aligned, (name, report["way"])
-            assert standing(made[name], START + day * DAY) == law(windows, rows, START + day * DAY), (name, day)
+            assert stored_rows(made[name], START + day * DAY) == law(windows, rows, START + day * DAY), (name, day)
             was, now = (lateness(judge(Rule.of(windows), happened(windows, some))) for some in (known, rows))
             assert report["late"] == asdict(now - was), (name, day)
             assert any(report["late"].values()) == (day == 2)
@@ -304,7 +304,7 @@ def test_queries_compute_the_same_where_rows_are_too_many_for_this_process(
 
 
 def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, events: Made) -> None:
-    """As long as none is taken back: of an input whose files may be read again that is refused before anything is read,
+    """As long as none is retracted: of an input whose files may be read again that is refused before anything is read,
     and of one where that has been, when the row is met."""
     made = followed(spark, events, MOVING)
     check_all_reported(made, MOVING)
@@ -316,7 +316,7 @@ def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, e
     pyarrow.parquet.write_table(pyarrow.parquet.read_table(file).slice(0, 10), file)
     for text, refused in (
         (again, "when a file is read again; remove reprocess_for from its file, or write"),
-        (events.text, r"events takes back a row of key .*, which late: next_window may have counted in another window"),
+        (events.text, r"events retracts a row of key .*, which late: next_window may have counted in another window"),
     ):
         events.file.write_text(text)
         events.moved(3)
@@ -361,7 +361,7 @@ def at_rest(job: Job) -> list[dict[str, Any]]:
     return [row for task in tasks for rows in updates_of(job.store, task, names) for row in rows.to_pylist()]
 
 
-def standing(one: Deriving, close: int) -> Counter[tuple[Any, ...]]:
+def stored_rows(one: Deriving, close: int) -> Counter[tuple[Any, ...]]:
     """What a collection holds before a time, also what is not sealed."""
     found: Counter[tuple[Any, ...]] = Counter()
     for row in at_rest(one.job()):

@@ -12,7 +12,7 @@ import tidemark
 from tests.oracles.law.missed import missed
 from tests.spark.support import DAY, Made
 from tests.spark.test_derived import Deriving
-from tests.support.standing import standing
+from tests.support.presence import presence
 from tidemark.arrow.read import changes_of
 from tidemark.model.instant import from_datetime
 from tidemark.model.window.close import frozen_from
@@ -101,7 +101,7 @@ def counted(windows: Windows, events: Made, seen: Input) -> dict[tuple[Any, ...]
         for one in rows:
             assert isinstance(one.value, Cells)
             changes[one.value, one.at][one.value.time] += one.diff
-        there = {row: state for row, state in ((row, standing(of)) for row, of in changes.items()) if state[0]}
+        there = {row: state for row, state in ((row, presence(of)) for row, of in changes.items()) if state[0]}
         size = sum(_bytes(cell) for row, _ in there for _, cell in row)
         keys = {tuple(dict(row)[name] for name in key) for row, _ in there}
         at = [at for _, at in there]

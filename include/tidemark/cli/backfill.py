@@ -146,8 +146,8 @@ def _show_report(
     call.done.extend(one.as_dict() for one in reports)
     names = ("files", "rows", "late", "dead", "refused", "corrected", "written")
     table = output.table(
-        ("interval", "standing", *names),
-        [(str(one.interval), one.standing, *(getattr(one, name) for name in names)) for one in reports],
+        ("interval", "status", *names),
+        [(str(one.interval), one.status, *(getattr(one, name) for name in names)) for one in reports],
     )
     if failed is not None:
         if not call.settings.as_json:

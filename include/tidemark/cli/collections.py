@@ -168,7 +168,7 @@ def _follows(seen: Status) -> list[tuple[str, str]]:
     lines = [
         (
             "follows" if at == 0 else "",
-            f"{one.name} to {format_instant(one.consumed) if one.consumed else 'nothing yet'} ({phrases[one.stands]})",
+            f"{one.name} to {format_instant(one.consumed) if one.consumed else 'nothing yet'} ({phrases[one.status]})",
         )
         for at, one in enumerate(seen.follows.inputs)
     ]

@@ -166,15 +166,16 @@ def verify_definition(call: Call, job: Job, name: str) -> None:
         output.note(f"error: {rows} shown that differ; `tidemark correct {name} --check` puts them right")
         raise typer.Exit(1)
     if not report.checked:
-        output.note(f"error: {report.frontiers[0].untold}; `tidemark correct {name}` records a frontier that can be")
+        why = report.frontiers[0].not_compared
+        output.note(f"error: {why}; `tidemark correct {name}` records a frontier that can be")
         raise typer.Exit(1)
 
 
 def _compared(report: DefinitionReport) -> Iterable[Any]:
-    rows = [(format_instant(one.upper - 1), one.untold or _found(one)) for one in report.frontiers]
+    rows = [(format_instant(one.upper - 1), one.not_compared or _found(one)) for one in report.frontiers]
     yield output.table(("as known at", ""), rows)
     wrong = [
-        (format_instant(one.upper - 1), ", ".join(f"{name}={value}" for name, value in row.row), row.desired, row.held)
+        (format_instant(one.upper - 1), ", ".join(f"{key}={value}" for key, value in row.row), row.desired, row.stored)
         for one in report.frontiers
         for row in one.differing
     ]

@@ -112,7 +112,7 @@ class Computation:
 
 @dataclass(frozen=True)
 class Written:
-    """What one task wrote: its parts, and how many rows, with their multiplicities, it added and took back."""
+    """What one task wrote: its parts, and how many rows, with their multiplicities, it added and retracted."""
 
     parts: tuple[Part, ...]
     added: int
@@ -121,7 +121,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Computed:
-    """What a computation came to: the parts written (none: nothing differs), how many rows were added and taken back,
+    """What a computation came to: the parts written (none: nothing differs), how many rows were added and retracted,
     with their multiplicities, and the rows and bytes at rest that were read for it. Of windows, how many of the rows
     that were looked at (what changed, or all) are in none, because what these are on is null; and of what is new
     how much came late, where that is not counted for ever. `way` says how it was computed (None: nothing was)."""
@@ -152,4 +152,4 @@ class Differing:
 
     row: tuple[tuple[str, str], ...]
     desired: int
-    held: int
+    stored: int

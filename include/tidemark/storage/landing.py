@@ -187,7 +187,7 @@ def token_of(path: str) -> str | None:
 
 
 def place_for(pattern: str, stem: str) -> tuple[str, str]:
-    """The folder and the name of a new file that the pattern matches, `stem` standing for the `*` of its name.
+    """The folder and the name of a new file that the pattern matches, `stem` in place of the `*` of its name.
 
     Raises InvalidUsage for a pattern that leaves more open than that.
     """

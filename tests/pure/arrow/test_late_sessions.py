@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.standing import standing
+from tests.support.presence import presence
 from tidemark.arrow.kernels.windows.gaps import Gaps
 from tidemark.arrow.kernels.windows.late_sessions import (
     AT,
@@ -42,7 +42,7 @@ Update = tuple[str, int, str | None, int, int]
 
 
 def history_of(chance: random.Random, many: int) -> list[Update]:
-    """Rows that come, and such that are taken back, of which the input never holds fewer than none; dense enough that
+    """Rows that come, and such that are retracted, of which the input never holds fewer than none; dense enough that
     sessions freeze, are joined, parted and emptied."""
     found: list[Update] = []
     there: list[tuple[str, int, str | None]] = []
@@ -161,7 +161,7 @@ def dated(history: list[Update]) -> list[Happened]:
 def test_since_when_rows_stand_in_a_session_does_not_hang_on_the_order_of_updates(
     history: list[Update], kind: Session, grace: int, lateness_: int, dice: random.Random
 ) -> None:
-    """Which of two that are taken back in one interval stays in a frozen session is left open, and changes nothing."""
+    """Which of two that are retracted in one interval stays in a frozen session is left open, and changes nothing."""
     rule = Rule(kind, grace, Late.REEMIT, lateness_)
     gaps = Gaps(("key",), kind.gap, kind.exact_gap_merges, kind.max_length)
     lasting = Lasting(gaps, closes_at(kind, 0, grace) + lateness_, ENDS, ("key", "value"))
@@ -176,7 +176,7 @@ def test_since_when_rows_stand_in_a_session_does_not_hang_on_the_order_of_update
         if row[START] is not None:
             of = row["key"], row[START], row[END], str(row["value"]), row[AT]
             found[of][row[TIME]] += row[DIFF]
-    right, there = ({of: standing(one) for of, one in some.items() if one.total()} for some in (expected, found))
+    right, there = ({of: presence(one) for of, one in some.items() if one.total()} for some in (expected, found))
     assert there == right
 
 

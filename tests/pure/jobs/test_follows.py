@@ -34,7 +34,7 @@ def stands(graph: Graph, name: str) -> dict[str, tuple[str | None, str]]:
     follows = opened(str(graph.root), name).status().follows
     assert follows is not None
     days = {one.name: None if one.consumed is None else format_instant(one.consumed)[:10] for one in follows.inputs}
-    return {one.name: (days[one.name], one.stands) for one in follows.inputs}
+    return {one.name: (days[one.name], one.status) for one in follows.inputs}
 
 
 def test_one_that_has_followed_all_of_them_waits_for_nobody(graph: Graph) -> None:
@@ -98,7 +98,7 @@ def test_one_that_has_more_to_follow_says_so(graph: Graph) -> None:
     graph.land("flights", 2)
     follows = opened(str(graph.root), "delays").status().follows
     assert follows is not None
-    assert (follows.due, follows.waits_for, follows.inputs[0].stands) == (True, None, "behind")
+    assert (follows.due, follows.waits_for, follows.inputs[0].status) == (True, None, "behind")
 
 
 def test_the_next_step_goes_from_its_first_run_to_its_end(graph: Graph) -> None:
@@ -153,7 +153,7 @@ def test_the_json_of_a_status_is_json(graph: Graph) -> None:
             "readable_text": "2024-01-02T00:00:00Z",
             "complete_below": START + DAY,
             "complete_below_text": "2024-01-02T00:00:00Z",
-            "stands": "all",
+            "status": "all",
         }
     ]
     assert opened(str(graph.root), "flights").status().as_dict()["follows"] is None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tidemark.airflow.collection_files import collection_named
 from tidemark.airflow.documentation import facts_of, facts_of_derived
 from tidemark.airflow.web.markup import Markup, tag, with_commands
-from tidemark.airflow.web.page import Page, document, table, where_it_stands
+from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.airflow.web.sample import first_rows
 from tidemark.api.opened import OpenCollection
 from tidemark.config.collection_file import parse
@@ -24,7 +24,7 @@ def about_page(opened: OpenCollection, *, rows: bool) -> Page:
     of = opened.state.collection
     content = [
         tag("h1", opened.name, " ", tag("span", "what it is", class_="quiet")),
-        where_it_stands(opened.name),
+        way_to_status(opened.name),
         tag("section", tag("h2", "Columns"), _columns(of, descriptions_of(opened.name))),
         tag("section", tag("h2", "Definition"), *_definition(of)),
     ]
@@ -48,7 +48,7 @@ def descriptions_of(name: str) -> Mapping[str, str]:
 def _columns(of: Collection, described: Mapping[str, str]) -> Markup:
     lines = list(_lines(of, described))
     more = [tag("p", f"and {len(lines) - MOST_COLUMNS:,} more", class_="quiet")] if len(lines) > MOST_COLUMNS else []
-    header = ("column", "type", "of the", "", "description") if described else ("column", "type", "of the", "")
+    header = ("column", "type", "role", "", "description") if described else ("column", "type", "role", "")
     shown = [line[: len(header)] for line in lines[:MOST_COLUMNS]]
     return tag("div", table(header, shown), *more)
 

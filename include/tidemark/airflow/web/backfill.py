@@ -19,7 +19,7 @@ from tidemark.airflow import settings
 from tidemark.airflow.timetable import moment
 from tidemark.airflow.web.calendar import bounds_in_words
 from tidemark.airflow.web.markup import Markup, joined, tag
-from tidemark.airflow.web.page import Page, document, table, where_it_stands
+from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.airflow.web.permissions import Ask
 from tidemark.airflow.web.range import Range, range_form
 from tidemark.api.pinned import Pinned, find
@@ -91,10 +91,10 @@ def report_page(pinned: Pinned, chosen: Range, now: int, may_read: Ask) -> Page:
     name = pinned.name
     content = [
         tag("h1", name, " ", tag("span", f"from {chosen.first} to {chosen.last}", class_="quiet")),
-        where_it_stands(name, _CALENDAR),
+        way_to_status(name, _CALENDAR),
     ]
     reports = _reports(pinned, chosen, now)
-    done = sum(one.standing == "complete" for one in reports)
+    done = sum(one.status == "complete" for one in reports)
     said = f"{done:,} of {counted(len(reports), 'interval')} complete"
     content.append(tag("section", tag("h2", said), *_totals(reports), *_followers(pinned, may_read)))
     lines = [_line(one) for one in reports[:MOST_LINES]]
@@ -115,7 +115,7 @@ def _heading(of: Subject, chosen: Range | None) -> tuple[str, list[Markup]]:
     title = f"Backfill {of.name}"
     content = [
         tag("h1", title),
-        where_it_stands(of.name, *([_CALENDAR] if of.there else [])),
+        way_to_status(of.name, *([_CALENDAR] if of.there else [])),
         tag("section", range_form("backfill", chosen, "Look at it first")),
     ]
     return title, content
@@ -124,17 +124,17 @@ def _heading(of: Subject, chosen: Range | None) -> tuple[str, list[Markup]]:
 def nothing_yet_page(name: str) -> Page:
     """The report of a collection that its file declares and no run has created yet."""
     said = tag("p", "No run of it has begun yet. This page reloads by itself.", class_="quiet")
-    return document(f"{name}, report", tag("h1", name), said, where_it_stands(name), refresh=True, linked=True)
+    return document(f"{name}, report", tag("h1", name), said, way_to_status(name), refresh=True, linked=True)
 
 
 def report_file(pinned: Pinned, chosen: Range, now: int) -> str:
     """The same as CSV: a line for each interval."""
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
-    out.writerow(("lower", "upper", "standing", *HEADINGS))
+    out.writerow(("lower", "upper", "status", *HEADINGS))
     for one in _reports(pinned, chosen, now):
         bounds = (format_instant(one.interval.lower), format_instant(one.interval.upper))
-        out.writerow((*bounds, one.standing, *_figures(one)))
+        out.writerow((*bounds, one.status, *_figures(one)))
     return text.getvalue()
 
 
@@ -146,7 +146,7 @@ def _figures(one: IntervalReport) -> tuple[int, ...]:
 
 
 def _line(one: IntervalReport) -> tuple[object, ...]:
-    return tag("a", bounds_in_words(one.interval), href=f"intervals/{one.interval.lower}"), one.standing, *_figures(one)
+    return tag("a", bounds_in_words(one.interval), href=f"intervals/{one.interval.lower}"), one.status, *_figures(one)
 
 
 def _reports(pinned: Pinned, chosen: Range, now: int) -> list[IntervalReport]:

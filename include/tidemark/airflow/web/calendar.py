@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from tidemark.airflow.timetable import moment
 from tidemark.airflow.web.markup import Markup, joined, tag, with_commands
-from tidemark.airflow.web.page import Page, document, table, where_it_stands
+from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.airflow.web.range import Range
 from tidemark.config.schedule import Schedule
 from tidemark.jobs.questions.derived_days import DayReport
@@ -87,7 +87,7 @@ def cell_of_day(one: DayReport) -> Cell:
 
 def calendar_page(name: str, shown: Shown, cells: Sequence[Cell], legend: Mapping[str, str]) -> Page:
     """The page of some intervals, with a cell for each; the `legend` says what their classes mean."""
-    ways = where_it_stands(name, tag("a", "backfill", href="backfill"), *_ways(shown))
+    ways = way_to_status(name, tag("a", "backfill", href="backfill"), *_ways(shown))
     rows = [part for label, cells in _rows(cells) for part in (tag("span", label, class_="quiet"), cells)]
     nothing = tag("p", "No interval of it is over yet.")
     body = tag("div", *rows, class_="calendar") if rows else nothing
@@ -120,7 +120,7 @@ def _link(one: Cell, label: str) -> Markup:
 
 
 def _marks(one: IntervalReport) -> Iterator[str]:
-    yield "refused" if one.refused else one.standing
+    yield "refused" if one.refused else one.status
     if one.late or one.dead:
         yield "late"
     if one.corrected:
@@ -129,7 +129,7 @@ def _marks(one: IntervalReport) -> Iterator[str]:
 
 def in_words(one: IntervalReport) -> str:
     """The state of an interval, in one line."""
-    said = [_SAYS[one.standing]]
+    said = [_SAYS[one.status]]
     if one.files:
         said.append(f"{counted(one.rows, 'row')} of {counted(one.files, 'file')}")
     counts = {"late, applied": one.late, "late, kept as dead letters": one.dead}
@@ -260,19 +260,19 @@ def _to_do(name: str, one: IntervalReport, bounds: Sequence[str]) -> Iterator[st
     span = f"--lower {bounds[0]} --upper {bounds[1]}"
     if one.refused:
         yield f"Mend the files that were refused, then clear its run, or say `tidemark backfill {name} {span} --again`."
-    elif one.standing == "missing":
+    elif one.status == "missing":
         yield f"Backfill it: Trigger, Backfill in Airflow, or `tidemark backfill {name} {span}`."
-    if one.standing == "failed":
+    if one.status == "failed":
         yield (
             "The gate asks what to do, on the tab Required Actions of the DAG; where nobody answered, its run is red, "
             f"and the Details of that show the rows. `tidemark gate {name} unsealed` judges it again."
         )
-    if one.standing == "waiting":
+    if one.status == "waiting":
         yield (
             "An earlier interval is missing: backfill that, and its run seals this one, too. "
             f"`tidemark status {name}` names it."
         )
-    if one.standing == "ingested":
+    if one.status == "ingested":
         yield (
             "Its run seals it, once what comes before it is complete: clear the run if that is red. "
             f"`tidemark status {name}` says what it waits for."

@@ -40,7 +40,7 @@ def graph(entries: Sequence[Entry]) -> list[Markup]:
     names = {*shown, *(str(one["name"]) for entry in entries for one in _inputs(entry))}
     heights = {name: _height(shown.get(name)) for name in names}
     edges = {
-        Edge(str(one["name"]), name, _port(entry, at)): str(one["stands"])
+        Edge(str(one["name"]), name, _port(entry, at)): str(one["status"])
         for name, entry in shown.items()
         for at, one in enumerate(_inputs(entry))
     }
@@ -147,7 +147,7 @@ def _row(at: int, words: str, time: str, kind: str) -> Markup:
 
 
 def _input_row(at: int, one: Entry) -> Markup:
-    kind = {"lags": "bad", "behind": "late"}.get(one["stands"], "")
+    kind = {"lags": "bad", "behind": "late"}.get(one["status"], "")
     consumed = short(one["consumed_text"]) if one["consumed_text"] else "not yet"
     return _row(at, f"\u25b8 {_cut(one['name'], _SHORT)}", consumed, kind)
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from tidemark.airflow.web.calendar import bounds_in_words, shown
 from tidemark.airflow.web.chart import Bar, bars
 from tidemark.airflow.web.markup import Markup, tag
-from tidemark.airflow.web.page import Page, document, table, where_it_stands
+from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.api.pinned import Pinned
 from tidemark.jobs.questions.intervals import interval_reports
 from tidemark.model.change import Corrected, Sealed
@@ -32,7 +32,7 @@ def history_page(pinned: Pinned, now: int, upto: int | None) -> Page:
     records = list(islice(pinned.log.history(start), LOOKED_THROUGH if newest else LINES + 1))
     content = [
         tag("h1", name, " ", tag("span", "over time", class_="quiet")),
-        where_it_stands(name),
+        way_to_status(name),
     ]
     if newest and (pictures := [*_rows(pinned, now), *_changed(records), *_lags(records)]):
         content.append(tag("section", *pictures))
@@ -62,7 +62,7 @@ def _rows(pinned: Pinned, now: int) -> Iterator[Markup]:
     if state.collection.is_derived:
         return
     intervals = shown(state.collection.landed, now).intervals[-MOST_BARS:]
-    reports = [one for one in interval_reports(pinned.store, state, intervals) if one.standing != "missing"]
+    reports = [one for one in interval_reports(pinned.store, state, intervals) if one.status != "missing"]
     if not reports:
         return
     first, last = (bounds_in_words(one.interval) for one in (reports[0], reports[-1]))

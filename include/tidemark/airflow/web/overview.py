@@ -134,7 +134,7 @@ def _shown(follows: dict[str, Any], may_read: Callable[[str], bool]) -> dict[str
     """How a collection follows its inputs, without the state of those that are not to be read."""
     nothing = {"readable": 0, "readable_text": None, "complete_below": 0, "complete_below_text": None}
     hidden = {one["name"] for one in follows["inputs"] if not may_read(one["name"])}
-    inputs = [{**one, **nothing, "stands": "hidden"} if one["name"] in hidden else one for one in follows["inputs"]]
+    inputs = [{**one, **nothing, "status": "hidden"} if one["name"] in hidden else one for one in follows["inputs"]]
     return {**follows, "inputs": inputs, "why": "" if hidden else follows["why"]}
 
 

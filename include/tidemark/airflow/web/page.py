@@ -13,7 +13,7 @@ from tidemark.airflow.web.markup import Markup as Markup
 from tidemark.airflow.web.markup import joined as joined
 from tidemark.airflow.web.markup import tag as tag
 from tidemark.airflow.web.markup import with_commands as with_commands
-from tidemark.airflow.web.standings import standings
+from tidemark.airflow.web.status_table import status_table
 from tidemark.jobs.questions.status import frontiers_of
 from tidemark.model.instant import format_instant
 from tidemark.model.wording import counted
@@ -102,11 +102,11 @@ def overview_page(
     ] or [nothing]
     title = tag("h1", "Tidemark ", tag("span", f"collections in {root}", class_="quiet"))
     others = _other_pages(entries, after, more)
-    lines = standings(entries, now, _short_verdict, sort=sort, after=after)
+    lines = status_table(entries, now, _short_verdict, sort=sort, after=after)
     return document("Tidemark", title, *others, *lines, *drawing.graph(entries), *cards, *others, refresh=True)
 
 
-def where_it_stands(name: str, *more: Markup) -> Markup:
+def way_to_status(name: str, *more: Markup) -> Markup:
     """The line above a page of a collection: the way to its first page, and `more` ways beside it."""
     ways = [tag("a", f"{name}, status", href=f"../{name}"), *more]
     return tag("p", *(part for way in ways for part in (way, " ")), class_="quiet")
@@ -352,5 +352,5 @@ def _inputs(entry: Mapping[str, Any]) -> list[Markup]:
 
 
 def _state_of_input(one: Mapping[str, Any]) -> Markup:
-    says = {"all": "all of it", "behind": "has more", "lags": "waited for", "hidden": "not yours to see"}[one["stands"]]
-    return tag("span", says, class_={"lags": "bad", "all": "good"}.get(one["stands"], "quiet"))
+    says = {"all": "all of it", "behind": "has more", "lags": "waited for", "hidden": "not yours to see"}[one["status"]]
+    return tag("span", says, class_={"lags": "bad", "all": "good"}.get(one["status"], "quiet"))

@@ -53,7 +53,7 @@ class Frontier:
     complete_below: int
     consumed: dict[str, int]
     differing: tuple[Differing, ...] = ()
-    untold: str = ""
+    not_compared: str = ""
     judged_by: Judge | None = None
     windows: int | None = None
     left: str = ""
@@ -83,7 +83,7 @@ class DefinitionReport:
     @property
     def checked(self) -> int:
         """Frontiers at which rows were recomputed."""
-        return sum(not one.untold for one in self.frontiers)
+        return sum(not one.not_compared for one in self.frontiers)
 
     @property
     def whole(self) -> bool:
@@ -123,12 +123,12 @@ def verify_definition(job: Job, *, every: bool = False, most: int = MOST) -> Def
         consumed = {input_.input: input_.upper for input_ in consumption.inputs}
         frontier = Frontier(consumption.upper, consumption.complete_below, consumed)
         if reason := _why_not_comparable(state, consumption, recipe, inputs):
-            found.append(replace(frontier, untold=reason))
+            found.append(replace(frontier, not_compared=reason))
             continue
         try:
             read = consumed_inputs(job, consumption, inputs)
         except NotComparable as error:
-            found.append(replace(frontier, untold=str(error)))
+            found.append(replace(frontier, not_compared=str(error)))
             continue
         asked = computation(state, job.store.url, recipe, Mode.WHOLE, read, upper=consumption.upper)
         job.note(f"recomputing {state.collection.name} as of {format_instant(consumption.upper)}")

@@ -28,13 +28,13 @@ class FollowedInput:
     consumed: int | None
     readable: int
     complete_below: int
-    stands: Literal["all", "behind", "lags"]
+    status: Literal["all", "behind", "lags"]
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; times also as ISO 8601 under `<name>_text`, None where there is none."""
         times = {"consumed": self.consumed, "readable": self.readable, "complete_below": self.complete_below}
         texts = {f"{name}_text": format_instant(time) if time else None for name, time in times.items()}
-        return {"name": self.name, **times, **texts, "stands": self.stands}
+        return {"name": self.name, **times, **texts, "status": self.status}
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class IntervalReport:
     quarantine."""
 
     interval: Interval
-    standing: IntervalStatus
+    status: IntervalStatus
     files: int = 0
     rows: int = 0
     late: int = 0
@@ -70,7 +70,7 @@ def interval_reports(
         elif interval.upper <= readable:
             status = "complete"
         known = rows.get(interval) or IntervalReport(interval, status)
-        yield replace(known, standing=status, taken_out=taken_out[interval])
+        yield replace(known, status=status, taken_out=taken_out[interval])
 
 
 def entries_of(store: ObjectStore, state: Arrangement, interval: Interval) -> list[LedgerEntry]:

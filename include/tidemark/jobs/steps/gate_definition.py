@@ -73,7 +73,7 @@ def _compared(job: Job, state: Arrangement, parts: Sequence[Part], defined: Defi
     masked = state.collection.masked
     cells = rows[0].row if rows else ()
     first = ", ".join(f"{name} {MASKED if name in masked else cell}" for name, cell in cells)
-    wrong = f"{first}: {rows[0].desired} times, stored {rows[0].held} times" if rows else ""
+    wrong = f"{first}: {rows[0].desired} times, stored {rows[0].stored} times" if rows else ""
     return Defined(defined.consumptions, defined.added, defined.retracted, comparison.keys, len(rows), wrong)
 
 

@@ -92,8 +92,8 @@ def test_next_windows_that_are_open_are_known_from_a_while_before(
     all that is known, and new rows are in no other."""
     windows = Windows((), "k", kind, (), grace=grace, late=Late.NEXT_WINDOW)
     ends = tuple(range(0, 90, width))
-    standing = consumed // width * width
-    begins = judged_from(windows, standing)
+    frontier = consumed // width * width
+    begins = judged_from(windows, frontier)
     later = ends[max(0, bisect_right(ends, begins) - 1) :]
     judging = judging_of(later, since=0, merged=False, consumed=consumed, only_new=True, judged_from=begins)
     known = [(at, time) for at, time in came if time < consumed + more]
@@ -106,7 +106,7 @@ def test_next_windows_that_are_open_are_known_from_a_while_before(
         return -1000 if found is None else found
 
     def still_open(found: dict[Any, Any]) -> dict[Any, Any]:
-        return {of: rows for of, rows in found.items() if of[1].end + grace > standing}
+        return {of: rows for of, rows in found.items() if of[1].end + grace > frontier}
 
     assert still_open(contents_of(known, incremental)) == still_open(
         contents_of(known, lambda time: time // width * width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def standing(changes: Mapping[int, int]) -> tuple[int, int, int]:
+def presence(changes: Mapping[int, int]) -> tuple[int, int, int]:
     """How often a row is there, since when without a break, and since when not more rarely; by how much more often it
     was there from each time on."""
     there = arrived = grew = 0

@@ -11,7 +11,7 @@ import pytest
 from tests.dags.test_web import HOSTILE, anonymous, check_strict, client, manager, root  # noqa: F401 fixtures
 from tidemark.airflow.location import location_of
 from tidemark.airflow.web.markup import Markup
-from tidemark.airflow.web.standings import COLUMNS, standings
+from tidemark.airflow.web.status_table import COLUMNS, status_table
 from tidemark.model.instant import parse_instant
 
 
@@ -32,7 +32,7 @@ NOW = parse_instant("2024-01-04T06:30:00Z")
 
 def lines(sort: str = "", **more: Any) -> list[list[str]]:
     """The table's lines, without markup."""
-    (table,) = standings(ENTRIES, NOW, lambda _: Markup("<span>well</span>"), sort=sort, **more)
+    (table,) = status_table(ENTRIES, NOW, lambda _: Markup("<span>well</span>"), sort=sort, **more)
     rows = re.findall(r"<tr>(.*?)</tr>", table)
     return [[re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row)] for row in rows]
 
@@ -64,14 +64,14 @@ def test_it_is_sorted_by_a_column_and_what_cannot_be_read_comes_last(sort: str, 
 
 
 def test_headings_lead_to_the_other_orders_of_the_same_page() -> None:
-    (table,) = standings(ENTRIES, NOW, lambda _: Markup(""), sort="late", after="Z&")
+    (table,) = status_table(ENTRIES, NOW, lambda _: Markup(""), sort="late", after="Z&")
     assert 'href="?after=Z%26&amp;sort=rows"' in table
     assert 'href="?after=Z%26"' in table
     assert "sort=late" not in table, "it is chosen"
 
 
 def test_one_collection_needs_no_table() -> None:
-    assert standings(ENTRIES[:1], NOW, lambda _: Markup("")) == []
+    assert status_table(ENTRIES[:1], NOW, lambda _: Markup("")) == []
 
 
 def test_the_page_shows_it(client: Any, root: Path, collections: Path) -> None:  # noqa: F811

@@ -1,4 +1,4 @@
-"""The table of collections: the state of each, in one line, by whichever column one looks for."""
+"""The table of collections: the status of each, in one line, by whichever column one looks for."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ COLUMNS: Mapping[str, Column] = {
 """By what an address calls them."""
 
 
-def standings(
+def status_table(
     entries: Sequence[Entry], now: int, verdict: Callable[[Entry], Markup], *, sort: str = "", after: str = ""
 ) -> list[Markup]:
     """The table, by name or by the column `sort`; nothing of fewer than two collections. `now` is in µs, and `after`
