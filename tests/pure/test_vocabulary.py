@@ -49,7 +49,7 @@ def prose(text: str) -> str:
 
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "docs/how-to/*.md", "docs/reference/*.md", "spark_apps/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "spark_apps/*.md")
     for path in PROJECT.glob(pattern)
     if path.name != "CHANGELOG.md" and path != VOCABULARY
 )
