@@ -67,6 +67,24 @@ def test_what_is_not_sealed_has_no_rows(client: Any, orders: Path) -> None:  # n
     assert "No version" not in text_of(client.get("/collections/orders/history"))
 
 
+def test_changes_that_are_merged_are_said_to_be(client: Any, orders: Path) -> None:  # noqa: F811
+    file = orders.parent / "collections" / "orders.yaml"
+    file.write_text(file.read_text().replace("reprocess_for: 30d\n", "retention: full_merge\n"))
+    location_of(file).declare()
+    (orders / "orders" / "2024-01-02" / "a.csv").write_text(
+        "id,status,amount,happened_at\n2,open,20,2024-01-02T09:00:00Z\n"
+    )
+    for day in (1, 2):
+        read(orders, day, day)
+    said = text_of(client.get(f"{FIRST}/rows"))
+    brought, since = said.split("What was learned about it since")
+    assert "History begins at 2024-01-02T23:59:59.999999Z: older changes are merged." in brought
+    assert "History begins at 2024-01-02T23:59:59.999999Z: older changes are merged." in since
+    second = text_of(client.get(f"/collections/orders/intervals/{parse_instant('2024-01-02')}/rows"))
+    assert "|History begins at 2024-01-02T23:59:59.999999Z, with these rows:|" in second
+    assert "|2|open|20|" in second
+
+
 def test_rows_that_take_too_much_to_find_are_not_read(corrected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidemark.airflow.web.sample.MOST_BYTES", 1)
     said = text_of(corrected.get(f"{FIRST}/rows"))
@@ -189,6 +207,10 @@ def test_a_derived_collection_has_a_calendar_of_its_days(client: Any, hours: Win
     rows = text_of(client.get(f"/collections/hours/intervals/{found[1][0]}/rows"))
     assert "|-1|EWR|2024-01-01T00:00:00Z|2024-01-01T01:00:00Z|0|" in rows
     assert "|1|EWR|2024-01-01T00:00:00Z|2024-01-01T01:00:00Z|40|" in rows
+    first = text_of(client.get(f"/collections/hours/intervals/{found[0][0]}/rows"))
+    assert "|History begins at 2024-01-01T23:59:59.999999Z, with these rows:|" in first
+    assert "|EWR|2024-01-01T00:00:00Z|2024-01-01T01:00:00Z|0|" in first
+    assert "|insert|" not in first
     assert "Rows added and retracted by each run" in client.get("/collections/hours/history").text
     about = text_of(client.get("/collections/hours/about"))
     assert "|computed from|" in about
