@@ -3,7 +3,7 @@
 STYLE = """
 .calendar { display: grid; grid-template-columns: 4.6rem 1fr; gap: 3px .3rem; align-items: center }
 .calendar .cells { display: flex; flex-wrap: wrap; gap: 2px }
-.cell { min-width: 1.45rem; height: 1.4rem; line-height: 1.3rem; text-align: center; border-radius: 4px;
+.cell { min-width: 1.35rem; height: 1.4rem; line-height: 1.3rem; text-align: center; border-radius: 4px;
   font-size: 11px; text-decoration: none; color: var(--text); background: var(--soft); border: 1px solid var(--line) }
 .cell:focus-visible, .cell:hover { outline: 2px solid var(--trace) }
 .cell.complete { background: color-mix(in srgb, var(--good) 30%, transparent) }
