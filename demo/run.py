@@ -34,7 +34,7 @@ sys.path[:0] = [str(HOME)]
 import tidemark  # noqa: E402
 from demo import answers, derived, independent, layout  # noqa: E402
 from demo.airflow_api import AirflowApi  # noqa: E402
-from tidemark.jobs.questions.status import FRONTIERS  # noqa: E402
+from tidemark.jobs.queries.status import FRONTIERS  # noqa: E402
 from tidemark.model.instant import format_instant  # noqa: E402
 from tidemark.model.wording import counted  # noqa: E402
 

@@ -22,9 +22,9 @@ from tidemark.cli.command import Call, Settings
 from tidemark.cli.steps import line_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.in_process_runner import InProcess
-from tidemark.jobs.questions.rows import Rows
-from tidemark.jobs.questions.status import debt
-from tidemark.jobs.questions.verify import findings_of
+from tidemark.jobs.queries.rows import Rows
+from tidemark.jobs.queries.status import debt
+from tidemark.jobs.queries.verify import findings_of
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source

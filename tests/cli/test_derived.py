@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.conftest import Shell
 from tests.support.graph import KEY, VALUE, Graph
-from tidemark.jobs.questions import definition
-from tidemark.jobs.questions.definition import DefinitionReport, Frontier, Judge
+from tidemark.jobs.queries import definition
+from tidemark.jobs.queries.definition import DefinitionReport, Frontier, Judge
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Definition, Derived

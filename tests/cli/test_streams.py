@@ -55,7 +55,7 @@ def test_an_interrupted_command_says_so(events: Shell, monkeypatch: pytest.Monke
     def interrupt(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr("tidemark.jobs.questions.locate.check_root", interrupt)
+    monkeypatch.setattr("tidemark.jobs.queries.locate.check_root", interrupt)
     # A process that was started in the background of a script ignores the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

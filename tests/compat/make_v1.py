@@ -31,7 +31,7 @@ from tidemark.arrow.kernels import ingest as ingest_kernel
 from tidemark.arrow.parts import writer
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

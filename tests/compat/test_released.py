@@ -18,9 +18,9 @@ from tests.compat.make_v1 import ANSWERS, answers, files
 from tests.compat.second_reader import SecondReader
 from tests.support.reading import as_of
 from tidemark.errors import UpgradeRequired
-from tidemark.jobs.questions.late import late_rows
-from tidemark.jobs.questions.status import status
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.late import late_rows
+from tidemark.jobs.queries.status import status
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.retain import hold
 from tidemark.model.arrangement import Hold
 from tidemark.model.collection import Envelope

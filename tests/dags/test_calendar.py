@@ -17,7 +17,7 @@ from tidemark.errors import GateFailed
 from tidemark.jobs import app
 from tidemark.jobs.backfill import backfill
 from tidemark.jobs.in_process_runner import InProcess
-from tidemark.jobs.questions import intervals
+from tidemark.jobs.queries import intervals
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval

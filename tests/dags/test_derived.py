@@ -208,7 +208,7 @@ def test_what_explain_refuses_is_an_import_error_and_nobody_elses(upserts: Path,
 def test_it_is_the_line_that_explain_says(upserts: Path) -> None:
     from tidemark.airflow.location import location_of
     from tidemark.config.collection_file import parse
-    from tidemark.jobs.questions.explain import explain_declared
+    from tidemark.jobs.queries.explain import explain_declared
 
     location_of(upserts / "upserts.yaml").declare()
     (upserts / "unfit.yaml").write_text(UNFIT["windows"][0])

@@ -22,7 +22,7 @@ from tests.dags import how_to
 from tests.dags.support import parsed
 from tidemark.airflow import tidemark_dag
 from tidemark.airflow.location import location_of
-from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.queries.late import late_rows
 from tidemark.model.instant import parse_instant
 
 DAYS = {

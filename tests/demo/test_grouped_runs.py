@@ -11,7 +11,7 @@ from support.world import World
 from tests.support.reading import as_of, changes
 from tidemark.config.collection_file import load
 from tidemark.config.schedule import Schedule
-from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal

@@ -7,7 +7,7 @@ from typing import Any
 from tests.e2e.instance import Airflow
 from tests.support.reading import as_of
 from tidemark.jobs.job import Job, fresh_id
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.model.instant import format_instant
 
 ORDERS = """\

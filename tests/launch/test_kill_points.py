@@ -27,7 +27,7 @@ from tests.launch.support import context, eventually, is_dead
 from tests.spark.support import DAY, HOUR, START, UPSERT, Made, day_of
 from tests.support.killing import Killing
 from tests.support.reading import as_of, changes
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef
 from tidemark.model.instant import format_instant

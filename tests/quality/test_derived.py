@@ -12,7 +12,7 @@ from simulation.script import row
 from simulation.sea import Sea, write_by_hand
 from tidemark.definition.computation import Differing
 from tidemark.errors import GateFailed, InvalidUsage
-from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.gate import gate
 from tidemark.model.collection import Gate
 

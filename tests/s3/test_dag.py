@@ -19,7 +19,7 @@ from tests.dags.support import PROJECT
 from tests.dags.test_run import DAYS, head, resident, run
 from tests.support.reading import as_of
 from tidemark.airflow.location import location_of
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.model.collection import Gate
 from tidemark.quality.results import results_of
 

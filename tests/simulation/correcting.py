@@ -8,7 +8,7 @@ from typing import Any
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
 from tests.support.reading import as_of
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal

@@ -23,7 +23,7 @@ from simulation.oracle import Oracle
 from support.faulty import FaultyStore
 from support.world import DAY, World, collection, interval
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.model.change import Change, Drained, Ingested, Quarantined, Released

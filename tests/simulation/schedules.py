@@ -17,7 +17,7 @@ from support.relanded import relanded
 from support.world import DAY, World, collection, interval
 from tests.support.reading import as_of, changes
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest

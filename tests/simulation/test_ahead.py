@@ -16,8 +16,8 @@ from support.stores import Contents
 from support.world import DAY, World, certify, collection, interval
 from tests.support.reading import as_of, changes
 from tidemark.errors import Corruption, InvalidUsage
-from tidemark.jobs.questions.status import status
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.status import status
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.ahead import settle
 from tidemark.jobs.steps.collect import collect
 from tidemark.jobs.steps.compact import compact

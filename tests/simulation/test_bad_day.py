@@ -16,7 +16,7 @@ from support.world import DAY, World, certify, collection, interval
 from tests.support.reading import as_of
 from tidemark.errors import Uncertified
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine

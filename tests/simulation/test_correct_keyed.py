@@ -14,7 +14,7 @@ from support.faulty import Fault, FaultyStore
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

@@ -13,7 +13,7 @@ from simulation.correcting import corrections, day, made, redefined, row, rows_a
 from support.world import World
 from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
 from tidemark.model.change import CompactionAllowed, Redefined

@@ -17,7 +17,7 @@ from support.relanded import relanded
 from support.world import World, certify, collection, interval
 from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage, NotReady, Unavailable
-from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.ingest import ingest

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.world import World, certify, collection, interval
-from tidemark.jobs.questions.corrected import CorrectedRows, corrected_between
+from tidemark.jobs.queries.corrected import CorrectedRows, corrected_between
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release

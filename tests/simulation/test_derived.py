@@ -25,8 +25,8 @@ from simulation.script import row
 from simulation.sea import Sea, write_by_hand
 from support.faulty import Fault, FaultyStore, InterruptedStore, WrappedStore
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.definition import verify_definition
-from tidemark.jobs.questions.explain import explain
+from tidemark.jobs.queries.definition import verify_definition
+from tidemark.jobs.queries.explain import explain
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine

@@ -16,7 +16,7 @@ from support.world import interval
 from tidemark.airflow.web import overview
 from tidemark.airflow.web.page import collection_page
 from tidemark.errors import GateFailed, InvalidUsage
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay

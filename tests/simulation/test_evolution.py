@@ -23,7 +23,7 @@ from tests.support.reading import as_of, changes
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.rows.schema import plain_scalars, unsealed_schema, updates_schema
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest

@@ -13,7 +13,7 @@ import pytest
 from support.faulty import WrappedStore
 from support.world import DAY, World, collection, interval
 from tests.support.reading import as_of
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest

@@ -19,9 +19,9 @@ from support.world import DAY, World, certify, collection, interval
 from tests.support.reading import as_of
 from tidemark.errors import UpgradeRequired
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.history import history
-from tidemark.jobs.questions.late import late_rows
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.history import history
+from tidemark.jobs.queries.late import late_rows
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

@@ -18,8 +18,8 @@ from simulation.sea import Sea, write_by_hand
 from support.world import collection
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.errors import GateFailed
-from tidemark.jobs.questions import judged_by_law, law_rows
-from tidemark.jobs.questions.definition import Judge, compared_keys, verify_definition
+from tidemark.jobs.queries import judged_by_law, law_rows
+from tidemark.jobs.queries.definition import Judge, compared_keys, verify_definition
 from tidemark.jobs.steps.gate import gate
 from tidemark.model.collection import Column, ColumnType, Gate
 from tidemark.model.window.aggregate import Aggregate, Function

@@ -13,7 +13,7 @@ from support.faulty import Fault, FaultyStore, LostAckStore
 from support.world import World, certify, collection, interval
 from tests.support.reading import as_of, changes
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest

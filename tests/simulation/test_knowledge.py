@@ -17,9 +17,9 @@ from support.world import World, certify, collection, gated, interval
 from tests.compat.second_reader import SecondReader
 from tests.support.reading import as_of, changes
 from tidemark.errors import InvalidUsage, Uncertified
-from tidemark.jobs.questions.late import late_rows
-from tidemark.jobs.questions.status import next_step, status
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.late import late_rows
+from tidemark.jobs.queries.status import next_step, status
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest

@@ -23,7 +23,7 @@ from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import DAY, collection
 from tidemark.api.windowed import late_by
-from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Envelope

@@ -19,7 +19,7 @@ from support.world import World, collection, interval
 from tidemark.arrow.kernels import lateness, merge
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.replay import replay
 from tidemark.model.change import Redefined

@@ -22,7 +22,7 @@ from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import collection
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.change import CompactionAllowed, HoldDropped

@@ -32,7 +32,7 @@ from simulation.sea import Sea
 from support.budget import budget
 from support.relanded import relanded
 from support.world import DAY, World, collection, interval
-from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine

@@ -13,7 +13,7 @@ from tests.compat import make_v2
 from tests.compat.second_reader import SecondReader
 from tests.support.reading import as_of
 from tidemark.arrow.parts.writer import PartWriter
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.retain import hold
 from tidemark.model.batch import ObjectRef

@@ -14,7 +14,7 @@ from support.relanded import relanded
 from support.world import DAY, World, collection, interval
 from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.init import declare_collection

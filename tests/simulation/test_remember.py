@@ -12,7 +12,7 @@ from simulation.waiting import HoldingLog, Waiting
 from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import World, interval
-from tidemark.jobs.questions.status import status
+from tidemark.jobs.queries.status import status
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.model.change import Remembered

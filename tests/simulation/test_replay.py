@@ -20,8 +20,8 @@ from support.world import World, certify, collection, interval
 from tests.support.reading import as_of, changes
 from tidemark.errors import Contention, InvalidUsage, Uncertified
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.late import late_rows
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.late import late_rows
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.collect import SECOND, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

@@ -8,8 +8,8 @@ import pytest
 
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
-from tidemark.jobs.questions.reprocessing import _TABLES, reprocess_bytes
-from tidemark.jobs.questions.status import status
+from tidemark.jobs.queries.reprocessing import _TABLES, reprocess_bytes
+from tidemark.jobs.queries.status import status
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

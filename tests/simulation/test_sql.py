@@ -279,7 +279,7 @@ def test_no_collection_is_looked_into_that_is_not_named(sea: Sea, monkeypatch: p
     def looked_into(_: str) -> list[str]:
         raise AssertionError("all collections were looked into")
 
-    monkeypatch.setattr("tidemark.jobs.questions.locate.collections", looked_into)
+    monkeypatch.setattr("tidemark.jobs.queries.locate.collections", looked_into)
     assert rows(sea, "SELECT count(*) FROM tides") == [(3,)]
 
 

@@ -19,7 +19,7 @@ from support.world import DAY, collection
 from tidemark.definition.computation import Computation
 from tidemark.definition.windows.statistics import Statistics
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.window_statistics import consumption_of, statistics
+from tidemark.jobs.queries.window_statistics import consumption_of, statistics
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import CompactionAllowed

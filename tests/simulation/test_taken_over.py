@@ -10,7 +10,7 @@ import pytest
 from support.world import World, certify, collection, interval
 from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain

@@ -15,7 +15,7 @@ from tests.support.reading import as_of
 from tidemark.arrow.parts import writer
 from tidemark.arrow.parts.timelines import TimelinesSeen
 from tidemark.errors import Corruption
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.chunk.bounds import TimelineBounds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.world import World, collection, interval
 from tests.support.reading import as_of
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal

@@ -13,7 +13,7 @@ import pytest
 from simulation.script import row, steps, world
 from support.faulty import Fault, FaultyStore
 from support.world import World, collection, interval
-from tidemark.jobs.questions.verify import Report, verify
+from tidemark.jobs.queries.verify import Report, verify
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.model.batch import ObjectRef
 from tidemark.model.collection import Envelope

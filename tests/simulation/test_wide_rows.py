@@ -16,7 +16,7 @@ from support.memory import peak_bytes
 from support.world import DAY, World, collection, interval
 from tests.support import reading
 from tests.support.measured import Measure
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest

@@ -17,7 +17,7 @@ from simulation.rows_read import read_updates
 from simulation.script import row
 from simulation.sea import Sea
 from support.world import DAY, collection
-from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import CompactionAllowed

@@ -14,7 +14,7 @@ from simulation.sea import Sea
 from tests.support.kinds import SAMPLES, Sample, name
 from tidemark.cli.derived import _explained
 from tidemark.definition.windows.explained import explained_windows
-from tidemark.jobs.questions.explain import explain
+from tidemark.jobs.queries.explain import explain
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.happened import Happened

@@ -21,7 +21,7 @@ from simulation.test_windows_machine import WindowMachine
 from support.budget import budget
 from support.world import DAY, collection
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.change import CompactionAllowed, HoldDropped

@@ -10,7 +10,7 @@ import pytest
 
 from tests.spark.support import ALL, Made
 from tidemark.jobs import app
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.storage.sidecars import ledger, parts_table
 
 pytestmark = pytest.mark.spark

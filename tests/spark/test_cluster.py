@@ -25,7 +25,7 @@ from tests.spark.support import ALL, Made
 from tests.spark.test_submit import submitted, totals
 from tests.support.bare_python import bare_python
 from tests.support.standalone import Cluster
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.init import declare
 from tidemark.resident.client import Resident
 from tidemark.resident.server_folder import ServerFolder, Settings

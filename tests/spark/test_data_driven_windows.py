@@ -22,7 +22,7 @@ from tidemark.arrow.read import changes_of
 from tidemark.definition.windows.rows import AT, END
 from tidemark.definition.windows.rows import START as START_OF
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.definition import differing_keys, verify_definition
+from tidemark.jobs.queries.definition import differing_keys, verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.instant import from_datetime

@@ -19,7 +19,7 @@ from tests.spark.test_grouped_here import at_rest, refreshed
 from tests.spark.test_growth import no_spark
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
-from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function

@@ -27,8 +27,8 @@ from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.app import gated
 from tidemark.jobs.derived import Shape, opened, shaped
 from tidemark.jobs.job import Job, collection_store, fresh_id
-from tidemark.jobs.questions.definition import verify_definition
-from tidemark.jobs.questions.explain import explain
+from tidemark.jobs.queries.definition import verify_definition
+from tidemark.jobs.queries.explain import explain
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.drain import drain

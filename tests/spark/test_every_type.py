@@ -20,7 +20,7 @@ from tests.spark.test_derived import Deriving, select
 from tests.spark.ways import interpreted
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.queries.definition import verify_definition
 from tidemark.model.collection import ColumnType, ValueType
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function

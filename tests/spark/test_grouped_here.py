@@ -26,7 +26,7 @@ from tests.support.reading import as_of
 from tidemark.arrow.read import updates_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.app import NeedsSpark
-from tidemark.jobs.questions.definition import Judge, verify_definition
+from tidemark.jobs.queries.definition import Judge, verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived, Refresh
 from tidemark.model.window.aggregate import Aggregate, Function

@@ -24,7 +24,7 @@ from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.errors import GateFailed
 from tidemark.jobs.job import fresh_id
-from tidemark.jobs.questions.definition import Judge, verify_definition
+from tidemark.jobs.queries.definition import Judge, verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.gate import gate
 from tidemark.jobs.steps.ingest import unsealed_batch

@@ -22,7 +22,7 @@ from tests.spark.test_growth import into_the_trace
 from tests.spark.test_sessions import deriving
 from tests.spark.ways import by_executors
 from tests.support.budget import budget
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.window.aggregate import Aggregate, Function

@@ -14,8 +14,8 @@ import tidemark
 from tests.spark.support import APPEND, HOUR, Made
 from tests.spark.test_derived import Deriving, next_day, select
 from tests.spark.ways import by_queries, not_here
-from tidemark.jobs.questions.definition import verify_definition
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.definition import verify_definition
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.collection import Collection, Column, ColumnType, Layout
 from tidemark.model.derived import Definition, Derived

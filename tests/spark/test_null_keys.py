@@ -19,8 +19,8 @@ from tests.spark.ways import by_queries
 from tidemark.cli import app
 from tidemark.definition.analysed import analysed
 from tidemark.definition.recipe import CURRENT, DELTA, InputShape
-from tidemark.jobs.questions.definition import verify_definition
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.definition import verify_definition
+from tidemark.jobs.queries.verify import verify
 from tidemark.model.collection import Column, ColumnType
 from tidemark.spark.derive.under_names import called
 

@@ -15,7 +15,7 @@ from tests.spark.support import ALL, Made
 from tests.support.inprocess import InProcessRunner
 from tidemark.arrow.kernels.registry import kernel
 from tidemark.errors import Corruption, InvalidUsage, TidemarkError, Unavailable, Uncertified
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.model.batch import Part
 from tidemark.storage import ObjectStore
 from tidemark.storage.sidecars import parts_table

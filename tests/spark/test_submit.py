@@ -18,7 +18,7 @@ import tidemark
 from tests.spark.support import ALL, Made, day_of
 from tests.support.standalone import Cluster
 from tidemark import __version__
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.storage.sidecars import parts_table
 from tools.build_zip import build
 

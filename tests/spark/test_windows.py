@@ -22,7 +22,7 @@ from tests.support.world import certify
 from tidemark.arrow.read import updates_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.definition import verify_definition
+from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import CompactionAllowed

@@ -21,7 +21,7 @@ from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.steps import IngestOperator, StepOperator
 from tidemark.airflow.task_arguments import task_arguments
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.arrivals import Arrivals, open_interval, pause_of
+from tidemark.jobs.queries.arrivals import Arrivals, open_interval, pause_of
 from tidemark.jobs.steps.declared import step_of
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.collection import Collection, Gate

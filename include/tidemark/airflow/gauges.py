@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from tidemark.jobs.questions.status import debt
+from tidemark.jobs.queries.status import debt
 from tidemark.model.arrangement import Arrangement
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.airflow.location import Location
 from tidemark.errors import shortened
-from tidemark.jobs.questions.overdue import Overdue
+from tidemark.jobs.queries.overdue import Overdue
 from tidemark.model.instant import parse_instant
 from tidemark.model.wording import counted
 

@@ -21,7 +21,7 @@ from tidemark.airflow.parsing import collections_folder
 from tidemark.airflow.steps import with_step_defaults
 from tidemark.config.schedule import MOST_INTERVALS, Schedule
 from tidemark.errors import InvalidUsage, TidemarkError, listed
-from tidemark.jobs.questions.overdue import Overdue, overdue
+from tidemark.jobs.queries.overdue import Overdue, overdue
 from tidemark.model.collection import Collection
 from tidemark.model.interval import Interval
 

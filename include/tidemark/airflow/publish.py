@@ -20,8 +20,8 @@ from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_def
 from tidemark.airflow.timetable import moment
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError, listed
-from tidemark.jobs.questions.corrected import corrected_between
-from tidemark.jobs.questions.followed import followed_between
+from tidemark.jobs.queries.corrected import corrected_between
+from tidemark.jobs.queries.followed import followed_between
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection, Landed
 from tidemark.model.instant import format_instant, parse_instant

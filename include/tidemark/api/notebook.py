@@ -14,7 +14,7 @@ from tidemark.errors import shortened
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
-    from tidemark.jobs.questions.history import Entry
+    from tidemark.jobs.queries.history import Entry
     from tidemark.model.arrangement import Arrangement
 
 ROWS, COLUMNS, LETTERS = 10, 50, 100

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from tidemark.api.ranged import InRange
     from tidemark.api.reads import AsOf, Changes
     from tidemark.api.windowed import WindowRows
-    from tidemark.jobs.questions.history import Entry
-    from tidemark.jobs.questions.late import LateRows
-    from tidemark.jobs.questions.status import Status
+    from tidemark.jobs.queries.history import Entry
+    from tidemark.jobs.queries.late import LateRows
+    from tidemark.jobs.queries.status import Status
     from tidemark.model.arrangement import Arrangement
     from tidemark.storage.log.log import Head, StateLog
     from tidemark.storage.stores.store import ObjectStore
@@ -311,13 +311,13 @@ class OpenCollection:
     def status(self) -> Status:
         """Frontiers, what is unsealed, the trace by level, debt, late rows, what corrections cost, and the next step:
         all at this version. Of a derived collection also how it follows its inputs, as these are now."""
-        from tidemark.jobs.questions.whole_status import whole_status
+        from tidemark.jobs.queries.whole_status import whole_status
 
         return whole_status(self.store, self.log, self.pinned_head, lambda name: _head(self.root, name))
 
     def history(self, limit: int | None = None) -> list[Entry]:
         """The versions down from this one, newest first: what each changed, when, and who wrote it; at most `limit`."""
-        from tidemark.jobs.questions.history import history
+        from tidemark.jobs.queries.history import history
 
         most = None if limit is None else _count(limit)
         found = list(history(self.log, limit=most, upto=self.version))
@@ -327,7 +327,7 @@ class OpenCollection:
 
     def late(self, limit: int = 0, path: str | None = None) -> LateRows:
         """What came late: counts by source file, of those whose path holds `path`, and at most `limit` of the rows."""
-        from tidemark.jobs.questions.late import late_rows
+        from tidemark.jobs.queries.late import late_rows
 
         if not (path is None or isinstance(path, str)):
             raise InvalidUsage(f"path is {path!r} ({type(path).__name__}); write text that is in the files' paths")

@@ -8,7 +8,7 @@ from pathlib import Path
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import pinned
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions import locate
+from tidemark.jobs.queries import locate
 
 
 def open(root: str | os.PathLike[str], name: str | None = None, version: int | None = None) -> OpenCollection:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import collection_store, fresh_id, writer_name
-from tidemark.jobs.questions import locate
+from tidemark.jobs.queries import locate
 from tidemark.model.arrangement import Arrangement
 from tidemark.storage.cache import with_cache
 from tidemark.storage.log.log import Head, StateLog

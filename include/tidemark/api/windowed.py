@@ -146,7 +146,7 @@ class WindowStatistics(Answer):
     """The rows of `windows`, and of each window what the input has in it."""
 
     def __init__(self, windows: WindowRows, pinned: Pinned, spark: Any) -> None:
-        from tidemark.jobs.questions.window_statistics import statistics
+        from tidemark.jobs.queries.window_statistics import statistics
 
         self._windows, self._spark = windows, spark
         job = Job(pinned.store, pinned.log, _no_tasks, fresh_id())

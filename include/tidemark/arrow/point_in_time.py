@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.kernels.latest import Asked, Placed, gathered_keys, has_value, periods_of, plain_times, whole_keys
+from tidemark.arrow.kernels.latest import (
+    Asked,
+    LatestIndex,
+    gathered_keys,
+    has_value,
+    periods_of,
+    plain_times,
+    whole_keys,
+)
 from tidemark.arrow.kernels.merge import summed
 from tidemark.arrow.read import ordered_by, rounds_by
 from tidemark.arrow.rows.arrays import of_bools, of_numbers
@@ -275,15 +283,15 @@ class _Asking:
         group, groups = self._groups(rows, distinct.slice(low, high - low))
         asked = self._asked(np.repeat(groups, np.diff(probes.firsts[low : high + 1])), first, end)
         periods = periods_of(rows, self.names)
-        placed = Placed(periods, group, plain_times(rows.column(self.join.ask.timeline)), self._ranks(rows))
+        index = LatestIndex(periods, group, plain_times(rows.column(self.join.ask.timeline)), self._ranks(rows))
         are_asked = np.zeros(1 + max(int(group.max()), int(groups.max())), bool)
         are_asked[groups] = True
         periods = periods if are_asked.all() else periods.where(are_asked[group[periods.row]])
         chosen, below = dict[Target, Ints](), dict[Target, Ints]()
         for target in self.targets:
             some = periods if target is None else periods.where(has_value(rows, target)[periods.row])
-            chosen[target] = replace(placed, periods=some.where(some.sign > 0)).latest(asked)
-            below[target] = replace(placed, periods=some.where(some.sign < 0)).latest(asked)
+            chosen[target] = replace(index, periods=some.where(some.sign > 0)).latest(asked)
+            below[target] = replace(index, periods=some.where(some.sign < 0)).latest(asked)
         return first, end, chosen, below
 
     def _groups(self, rows: pa.RecordBatch, probed: pa.RecordBatch) -> tuple[Ints, Ints]:

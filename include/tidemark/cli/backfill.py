@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from tidemark.jobs.job import Job
-    from tidemark.jobs.questions.backfill_preview import Preview
+    from tidemark.jobs.queries.backfill_preview import Preview
 
 NOTHING = {"outcome": "nothing to do", "steps": 0, "waits_for": None}
 """What a backfill came to whose intervals were all complete before: `--again` reads those whose files changed."""
@@ -97,7 +97,7 @@ def _backfilled(call: Call, job: Job, some: list[Interval], most: int) -> dict[s
 
 
 def _show_preview(call: Call, job: Job, asked: list[Interval], some: list[Interval], most: int) -> None:
-    from tidemark.jobs.questions.backfill_preview import preview as question
+    from tidemark.jobs.queries.backfill_preview import preview as question
 
     with output.working(f"looking for the files of {call.collection}"):
         state = job.log.load().state
@@ -138,7 +138,7 @@ def _preview_lines(found: Preview, before: int) -> list[RenderableType]:
 def _show_report(
     call: Call, job: Job, asked: list[Interval], result: dict[str, Any], failed: TidemarkError | None
 ) -> None:
-    from tidemark.jobs.questions.intervals import interval_reports
+    from tidemark.jobs.queries.intervals import interval_reports
     from tidemark.model.instant import format_instant
 
     state = job.log.load().state

@@ -12,7 +12,7 @@ from tidemark.errors import TidemarkError
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
-    from tidemark.jobs.questions.status import Shelf, Status
+    from tidemark.jobs.queries.status import Shelf, Status
     from tidemark.plan.bounds import Bounds
 
 PANEL = "Collections"
@@ -40,7 +40,7 @@ def init(
     once and frozen: from the first delta file that has landed, or, of a derived collection, from its definition."""
     from tidemark.cli.declare import declared
     from tidemark.config.collection_file import parse
-    from tidemark.jobs.questions.status import status as compute
+    from tidemark.jobs.queries.status import status as compute
     from tidemark.jobs.steps.init import declare_collection
 
     parsed = parse(file)
@@ -134,7 +134,7 @@ def verify(
 ) -> None:
     """Check that storage still contains what the state promises. Exit code 1 if anything was found."""
     from tidemark.cli.derived import verify_definition
-    from tidemark.jobs.questions.verify import verify as check
+    from tidemark.jobs.queries.verify import verify as check
 
     job = call.job(collection, spark=spark, step="verify")
     if definition and data:
@@ -177,13 +177,13 @@ def _follows(seen: Status) -> list[tuple[str, str]]:
 
 
 def _frontiers(seen: Status) -> dict[str, Any]:
-    from tidemark.jobs.questions.status import FRONTIERS
+    from tidemark.jobs.queries.status import FRONTIERS
 
     return {key: value for key, value in seen.as_dict().items() if key.removesuffix("_text") in FRONTIERS}
 
 
 def _frontier_lines(seen: Status) -> list[tuple[str, str]]:
-    from tidemark.jobs.questions.status import frontiers_of
+    from tidemark.jobs.queries.status import frontiers_of
 
     promises = frontiers_of(derived=seen.derived)
     times = {name: format_instant(getattr(seen, name)) for name in promises}

@@ -104,7 +104,7 @@ class Call:
         Spark starts for more, for other questions, and for all data if the option --spark was given (`spark`)."""
         from tidemark.jobs.app import open_job
         from tidemark.jobs.computer import here_or_on_spark
-        from tidemark.jobs.questions.locate import check_root
+        from tidemark.jobs.queries.locate import check_root
 
         check_root(self.root)
         self.collection = collection
@@ -157,7 +157,7 @@ class Call:
 
     def collections(self) -> list[str]:
         """The collections below the root, by name. InvalidUsage if there are none."""
-        from tidemark.jobs.questions.locate import check_root, collections
+        from tidemark.jobs.queries.locate import check_root, collections
 
         check_root(self.root)
         if existing := collections(self.root):
@@ -165,7 +165,7 @@ class Call:
         raise InvalidUsage(self._absent(""))
 
     def _absent(self, collection: str) -> str:
-        from tidemark.jobs.questions.locate import absent, collections
+        from tidemark.jobs.queries.locate import absent, collections
 
         return absent(self.root, collection, collections(self.root))
 

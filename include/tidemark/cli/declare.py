@@ -52,7 +52,7 @@ def _derived(call: Call, job: Job, file: DerivedFile, sample: str | None) -> tup
 def check_inputs(call: Call, file: DerivedFile) -> None:
     """Raise InvalidUsage, with the nearest name, for an input that is not below the root."""
     from tidemark.config.nearest import nearest
-    from tidemark.jobs.questions.locate import collections
+    from tidemark.jobs.queries.locate import collections
 
     there = collections(call.root)
     for name in file.inputs:

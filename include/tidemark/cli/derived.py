@@ -14,7 +14,7 @@ from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
     from tidemark.jobs.job import Job
-    from tidemark.jobs.questions.definition import DefinitionReport, Frontier
+    from tidemark.jobs.queries.definition import DefinitionReport, Frontier
 
 PANEL = "Collections"
 _MODES = {
@@ -59,7 +59,7 @@ def _is_file(given: str) -> bool:
 
 
 def _of_collection(call: Call, name: str) -> dict[str, Any]:
-    from tidemark.jobs.questions.explain import explain as question
+    from tidemark.jobs.queries.explain import explain as question
 
     return question(call.job(name, step="explain"))
 
@@ -69,8 +69,8 @@ def _of_file(call: Call, path: str) -> dict[str, Any]:
     from tidemark.config.collection_file import parse
     from tidemark.config.derived_file import DerivedFile
     from tidemark.errors import InvalidUsage
-    from tidemark.jobs.questions.explain import explain as question
-    from tidemark.jobs.questions.explain import explain_declared
+    from tidemark.jobs.queries.explain import explain as question
+    from tidemark.jobs.queries.explain import explain_declared
 
     file = parse(path)
     if not isinstance(file, DerivedFile):
@@ -156,7 +156,7 @@ def _flat(queries: dict[str, Any], within: str = "") -> Iterable[tuple[str, str]
 
 def verify_definition(call: Call, job: Job, name: str) -> None:
     """Show whether a collection is what its definition says; exit code 1 if it is not, or if that is not known."""
-    from tidemark.jobs.questions.definition import verify_definition as question
+    from tidemark.jobs.queries.definition import verify_definition as question
 
     with output.working(f"recomputing {name}"):
         report = question(job, every=True)

@@ -27,7 +27,7 @@ def doctor(
     """Test the store below --root for the guarantees that commits rely on, first that of several creates of one key
     exactly one succeeds. Small objects are created and deleted. A store that breaks a guarantee is refused by its name.
     """
-    from tidemark.jobs.questions.promises import as_dict, promises_of_collection, promises_of_root
+    from tidemark.jobs.queries.promises import as_dict, promises_of_collection, promises_of_root
     from tidemark.storage.probe.probe import leftover
 
     said: list[str] = []

@@ -67,7 +67,7 @@ def list_(
     limit: Annotated[int, typer.Option("--limit", min=0, help="Most rows to list; 0 counts only.")] = 50,
 ) -> None:
     """List late source rows: why and by how much they were late, and what happened to them."""
-    from tidemark.jobs.questions.late import Happened, LateRows, check_named, late_rows
+    from tidemark.jobs.queries.late import Happened, LateRows, check_named, late_rows
 
     times = (happened_from, happened_before)
     happened = None if times == (None, None) else Happened(*times)
@@ -110,8 +110,8 @@ def replay(
     spark: SparkOption = None,
 ) -> None:
     """The step `replay`, reported in letters."""
-    from tidemark.jobs.questions.late import check_named
-    from tidemark.jobs.questions.status import next_step
+    from tidemark.jobs.queries.late import check_named
+    from tidemark.jobs.queries.status import next_step
     from tidemark.jobs.steps.replay import replay as step
 
     job = call.job(collection, spark=spark, step="replay")

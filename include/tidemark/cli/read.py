@@ -248,7 +248,7 @@ def show(
     of: str = "row",
 ) -> None:
     """The rows of an answer, in the shape asked for; `about` and `said` say which answer it is, `of` what rows are."""
-    from tidemark.jobs.questions.rows import Rows
+    from tidemark.jobs.queries.rows import Rows
 
     names = answer.schema.names
     as_json = call.settings.as_json or shape is Shape.JSON

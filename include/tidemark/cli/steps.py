@@ -118,7 +118,7 @@ def _ingest_of(state: Arrangement, batch: str) -> str | None:
 
 def _complete(state: Arrangement) -> Interval:
     """From the collection's start to the first interval that was not ingested."""
-    from tidemark.jobs.questions.status import next_ingest
+    from tidemark.jobs.queries.status import next_ingest
 
     if state.collection.is_derived:
         return _everything(state)
@@ -135,7 +135,7 @@ def _everything(state: Arrangement) -> Interval:
 
 
 def _next(job: Job) -> str:
-    from tidemark.jobs.questions.whole_status import next_step_among
+    from tidemark.jobs.queries.whole_status import next_step_among
 
     return next_step_among(job.log.load().state, lambda name: job.neighbour(name).log.load())
 
@@ -223,7 +223,7 @@ def _modes(modes: Mapping[str, int], why: str) -> str:
 
 def _word(value: Any) -> str:
     if isinstance(value, str) and _IDENTITY.fullmatch(value):
-        from tidemark.jobs.questions.history import SHORT_ID
+        from tidemark.jobs.queries.history import SHORT_ID
 
         return value[:SHORT_ID]
     if isinstance(value, int):

@@ -21,7 +21,7 @@ class DrainRequest:
     unsealed: UnsealedRequest
     still_to_come: tuple[UnsealedBatch, ...] = ()
 
-    def left_of(self, batch: UnsealedBatch, parts: PartsOf) -> tuple[Part, ...]:
+    def still_ahead(self, batch: UnsealedBatch, parts: PartsOf) -> tuple[Part, ...]:
         """The parts of a batch that may hold rows that are still to come."""
         return tuple(part for part in parts[batch.id] if part.last_time >= self.description.upper)
 

@@ -24,7 +24,7 @@ from tidemark.arrow.kernels import merge
 from tidemark.arrow.parts.reader import Fetched, OpenedPart
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.errors import Corruption, InvalidUsage
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.model.collection import Column, ColumnType, Envelope
 from tidemark.storage.cache import OF_PROCESS, Cache

@@ -17,8 +17,8 @@ import pytest
 import tidemark
 from support.world import interval
 from tests.pure.api.made import ROWS, Made
-from tidemark.jobs.questions.history import history
-from tidemark.jobs.questions.status import status
+from tidemark.jobs.queries.history import history
+from tidemark.jobs.queries.status import status
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal

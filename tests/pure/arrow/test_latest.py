@@ -16,7 +16,7 @@ from tests.pure.arrow.samples import laws, rows
 from tests.pure.arrow.test_read import arranged, frontiers
 from tidemark.arrow import one_key, runs
 from tidemark.arrow.kernels import merge
-from tidemark.arrow.kernels.latest import FOR_EVER, Asked, Periods, Placed, last_open, whole_keys
+from tidemark.arrow.kernels.latest import FOR_EVER, Asked, LatestIndex, Periods, last_open, whole_keys
 from tidemark.arrow.latest import latest_of
 from tidemark.arrow.winners import Latest, latest_schema
 from tidemark.errors import InvalidUsage
@@ -244,7 +244,7 @@ def test_each_probe_finds_its_row_at_any_distance_of_times(times: st.SearchStrat
         places = np.flatnonzero(contained)
         always = Periods(places, np.ones(len(places)), np.full(len(places), -1), np.full(len(places), FOR_EVER))
         probed, upto, lower = (np.array([one[at] for one in asked], np.int64) for at in range(3))
-        found = Placed(always, group, time, rank if ranked else None).latest(
+        found = LatestIndex(always, group, time, rank if ranked else None).latest(
             Asked(probed, upto, lower if bounded else None)
         )
         for at, (of, last, first) in enumerate(asked):

@@ -12,7 +12,7 @@ from benchmarks.measure import in_fresh_process
 from tests.pure.arrow.samples import KEY, collection
 from tests.support.measured import Measure
 from tests.support.memory import peak_bytes
-from tidemark.arrow.kernels.remember import Kept, left_of
+from tidemark.arrow.kernels.remember import KeptTally, remaining_facts
 from tidemark.arrow.kernels.restate import restatements
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.schema import facts_schema
@@ -45,8 +45,8 @@ def written(store: LocalStore, name: str, rows: int) -> tuple[Part, ...]:
 
 
 def remembering(store: LocalStore, parts: tuple[Part, ...]) -> None:
-    task, tally = RememberTask(OF, parts, KeyRange(), 0, "out"), Kept()
-    left = sum(rows.num_rows for rows in left_of(store, task, tally, buffered_rows=BUFFERED))
+    task, tally = RememberTask(OF, parts, KeyRange(), 0, "out"), KeptTally()
+    left = sum(rows.num_rows for rows in remaining_facts(store, task, tally, buffered_rows=BUFFERED))
     assert left == tally.rows == sum(part.rows for part in parts)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.drawn import unsealed_batch
 from tests.pure.arrow.samples import KEYED, laws
 from tests.pure.arrow.test_resolve_retracted import FIRST, LAST, Said, parts_of, sources
-from tidemark.arrow.kernels.remember import Kept, left_of, remember_range
+from tidemark.arrow.kernels.remember import KeptTally, remaining_facts, remember_range
 from tidemark.arrow.kernels.retracted import retracts
 from tidemark.arrow.parts.reader import read_groups
 from tidemark.errors import Corruption
@@ -74,7 +74,7 @@ def test_however_little_is_in_memory(lines: list[Said], buffered: int) -> None:
     store = MemoryStore()
     task = RememberTask(KEYED, parts_of(store, lines, 2), KeyRange(), FIRST, "merged")
     small, large = (
-        [row for rows in left_of(store, task, Kept(), buffered_rows=some) for row in rows.to_pylist()]
+        [row for rows in remaining_facts(store, task, KeptTally(), buffered_rows=some) for row in rows.to_pylist()]
         for some in (buffered, 1000)
     )
     assert small == large

@@ -11,7 +11,7 @@ from tests.pure.arrow.samples import SMALL, batch, laws, write
 from tests.support.rules import of_trace_rows
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.rows.schema import updates_schema
-from tidemark.jobs.questions.verify import findings_of
+from tidemark.jobs.queries.verify import findings_of
 from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.invariants import Invariant
 from tidemark.model.update import Update

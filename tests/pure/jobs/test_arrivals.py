@@ -13,7 +13,7 @@ import pytest
 from support.relanded import relanded
 from support.world import World, collection
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.arrivals import AGAIN, Arrivals, Due, open_interval, pause_of
+from tidemark.jobs.queries.arrivals import AGAIN, Arrivals, Due, open_interval, pause_of
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.model.batching.cutting import Batching, WatchRate
 from tidemark.model.batching.length import Adaptive, Fixed

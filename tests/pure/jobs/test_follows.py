@@ -10,8 +10,8 @@ import pytest
 from tests.support.graph import DAY, START, Graph
 from tidemark.api.opening import open as opened
 from tidemark.jobs.app import without_spark
-from tidemark.jobs.questions.followed import followed_between
-from tidemark.jobs.questions.status import status
+from tidemark.jobs.queries.followed import followed_between
+from tidemark.jobs.queries.status import status
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.batch import ObjectRef, UnsealedBatch
 from tidemark.model.change import CompactionAllowed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.world import collection
-from tidemark.jobs.questions.overdue import overdue
+from tidemark.jobs.queries.overdue import overdue
 from tidemark.model.collection import Collection
 from tidemark.model.instant import format_instant, parse_instant
 

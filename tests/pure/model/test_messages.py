@@ -28,7 +28,7 @@ from tidemark.errors import (
     shortened,
 )
 from tidemark.jobs.app import result_line
-from tidemark.jobs.questions.verify import Unsound
+from tidemark.jobs.queries.verify import Unsound
 from tidemark.storage.verify.collection import Finding
 
 pytestmark = pytest.mark.pure

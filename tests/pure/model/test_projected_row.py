@@ -17,7 +17,7 @@ from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.literals import LeftToSpark
 from tidemark.definition.parse import parsed
 from tidemark.definition.steps import Steps
-from tidemark.jobs.questions.law_rows import cells
+from tidemark.jobs.queries.law_rows import cells
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.expression import Projection
 from tidemark.model.projected_row import projected_row

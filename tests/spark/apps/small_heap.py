@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.schema import updates_schema
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.verify import verify
+from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Fence

@@ -24,8 +24,8 @@ from tidemark.airflow.web.permissions import Ask
 from tidemark.airflow.web.range import Range, range_form
 from tidemark.api.pinned import Pinned, find
 from tidemark.errors import TidemarkError
-from tidemark.jobs.questions.backfill_preview import Preview, preview
-from tidemark.jobs.questions.intervals import IntervalReport, interval_reports
+from tidemark.jobs.queries.backfill_preview import Preview, preview
+from tidemark.jobs.queries.intervals import IntervalReport, interval_reports
 from tidemark.model.collection import Landed, Origin
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval, IntervalSet

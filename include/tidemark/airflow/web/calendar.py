@@ -17,8 +17,8 @@ from tidemark.airflow.web.markup import Markup, joined, tag, with_commands
 from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.airflow.web.range import Range
 from tidemark.config.schedule import Schedule
-from tidemark.jobs.questions.derived_days import DayReport
-from tidemark.jobs.questions.intervals import IntervalReport
+from tidemark.jobs.queries.derived_days import DayReport
+from tidemark.jobs.queries.intervals import IntervalReport
 from tidemark.model.collection import Landed
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.model.interval import Interval

@@ -30,8 +30,8 @@ from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError
-from tidemark.jobs.questions.derived_days import DAYS, DayReport, day_reports
-from tidemark.jobs.questions.intervals import entries_of, interval_reports
+from tidemark.jobs.queries.derived_days import DAYS, DayReport, day_reports
+from tidemark.jobs.queries.intervals import entries_of, interval_reports
 from tidemark.model.change import Change, Corrected, Ingested, Quarantined, Released
 from tidemark.model.collection import Gate
 from tidemark.model.instant import MAX_TIME, format_instant, from_datetime

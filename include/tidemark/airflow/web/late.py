@@ -8,7 +8,7 @@ from typing import Any
 from tidemark.airflow.web.markup import Markup, tag, with_commands
 from tidemark.airflow.web.page import table
 from tidemark.errors import plain_line
-from tidemark.jobs.questions.late import late_rows
+from tidemark.jobs.queries.late import late_rows
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import MASKED
 from tidemark.model.instant import format_duration, format_instant

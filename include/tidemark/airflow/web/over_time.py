@@ -11,7 +11,7 @@ from tidemark.airflow.web.chart import Bar, bars
 from tidemark.airflow.web.markup import Markup, tag
 from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.api.pinned import Pinned
-from tidemark.jobs.questions.intervals import interval_reports
+from tidemark.jobs.queries.intervals import interval_reports
 from tidemark.model.change import Corrected, Sealed
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.wording import counted

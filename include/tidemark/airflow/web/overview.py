@@ -11,8 +11,8 @@ from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned, find
 from tidemark.definition.windows.explained import explained_windows
 from tidemark.errors import TidemarkError
-from tidemark.jobs.questions.history import Entry, history
-from tidemark.jobs.questions.whole_status import whole_status
+from tidemark.jobs.queries.history import Entry, history
+from tidemark.jobs.queries.whole_status import whole_status
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.change import Attempted, Change, HoldPlaced

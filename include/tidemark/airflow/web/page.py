@@ -14,7 +14,7 @@ from tidemark.airflow.web.markup import joined as joined
 from tidemark.airflow.web.markup import tag as tag
 from tidemark.airflow.web.markup import with_commands as with_commands
 from tidemark.airflow.web.status_table import status_table
-from tidemark.jobs.questions.status import frontiers_of
+from tidemark.jobs.queries.status import frontiers_of
 from tidemark.model.instant import format_instant
 from tidemark.model.wording import counted
 

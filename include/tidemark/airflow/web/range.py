@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from tidemark.airflow.web.markup import Markup, tag
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.questions.derived_days import DAYS
+from tidemark.jobs.queries.derived_days import DAYS
 from tidemark.model.collection import Landed, Origin
 from tidemark.model.instant import MAX_TIME, from_datetime
 from tidemark.model.interval import Interval

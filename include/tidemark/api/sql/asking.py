@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.api.opening import address_of
 from tidemark.errors import InvalidUsage, require
-from tidemark.jobs.questions import locate
+from tidemark.jobs.queries import locate
 from tidemark.model.byte_count import byte_count
 
 if TYPE_CHECKING:

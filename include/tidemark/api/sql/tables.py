@@ -14,7 +14,7 @@ from tidemark.api.sql.statement import Source, Statement, arguments
 from tidemark.api.times import micros
 from tidemark.api.windowed import WindowRows
 from tidemark.errors import InvalidUsage, TidemarkError, listed
-from tidemark.jobs.questions import locate
+from tidemark.jobs.queries import locate
 from tidemark.model.condition.tree import Condition
 from tidemark.model.nearest import nearest
 

@@ -165,7 +165,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Placed:
+class LatestIndex:
     """Rows of several keys in the order in which they win, to be asked by many probes at once."""
 
     periods: Periods

@@ -25,7 +25,7 @@ LONG_AGO = 0
 
 
 @dataclass
-class Kept(Tally):
+class KeptTally(Tally):
     """Also the sum of what stays."""
 
     kept: int = 0
@@ -40,13 +40,13 @@ def remember_range(store: ObjectStore, task: RememberTask) -> WriteAnswer:
 
     Raises Corruption if a part is not what was recorded.
     """
-    tally = Kept()
-    parts = write_signed(store, task.collection, task.prefix, left_of(store, task, tally))
+    tally = KeptTally()
+    parts = write_signed(store, task.collection, task.prefix, remaining_facts(store, task, tally))
     return WriteAnswer(parts, tally.rows, tally.digest, tally.fetched.bytes, tally.kept)
 
 
-def left_of(
-    store: ObjectStore, task: RememberTask, tally: Kept, *, buffered_rows: int = BUFFERED_ROWS
+def remaining_facts(
+    store: ObjectStore, task: RememberTask, tally: KeptTally, *, buffered_rows: int = BUFFERED_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """The facts that stay, in order, each with a `_diff` of 1 or -1."""
     order = sort_columns(task.collection, facts=True)
@@ -61,7 +61,7 @@ def left_of(
 
 
 def _pieces(
-    store: ObjectStore, chain: Sequence[Part], task: RememberTask, tally: Kept, capacity: int
+    store: ObjectStore, chain: Sequence[Part], task: RememberTask, tally: KeptTally, capacity: int
 ) -> Iterator[Piece]:
     schema, with_sign = facts_schema(task.collection), signed_schema(task.collection)
 

@@ -29,7 +29,7 @@ def set_ahead(
         return (), ()
     left = list(request.still_to_come)
     for batch in request.unsealed.batches:
-        kept = request.left_of(batch, parts)
+        kept = request.still_ahead(batch, parts)
         if kept and len(kept) < batch.part_count:
             left.append(replace(_batch_of(job, batch.id, batch.interval, kept), trimmed=True, level=batch.level))
         elif kept and batch not in state.ahead:

@@ -223,7 +223,7 @@ _STEPS = (
     ),
     Step(
         "audit",
-        job="tidemark.jobs.questions.verify:audit",
+        job="tidemark.jobs.queries.verify:audit",
         intervals=Intervals.NONE,
         help="Check every object and every row of every part against what was recorded.",
         docs="Reads every row of every part and every object of late rows, and fails if anything is not what was "

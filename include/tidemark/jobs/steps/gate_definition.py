@@ -8,7 +8,7 @@ from itertools import islice
 
 from tidemark.jobs.derived import NotComparable, opened, recipe_of
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.definition import compared_keys
+from tidemark.jobs.queries.definition import compared_keys
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.collection import MASKED

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidemark.errors import Corruption
 from tidemark.jobs.job import Job, Proposal
-from tidemark.jobs.questions.late import late_files
+from tidemark.jobs.queries.late import late_files
 from tidemark.jobs.steps.ingest import recorded_run, sources_of, unsealed_batch
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef, PartsTable

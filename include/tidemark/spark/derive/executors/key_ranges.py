@@ -79,7 +79,7 @@ def written_by_ranges(views: Views, ranged: Ranged) -> list[Written] | None:
         for batch in batches:
             for at in batch.column(0).to_pylist():
                 found = made(rows_as_of(store, decode(encoded[at], ReadTask, name="read task"), columns))
-                yield from found if stored is None else stored.left_of(at, found)
+                yield from found if stored is None else stored.diff(at, found)
 
     numbers = views.spark.range(0, len(encoded), 1, len(encoded))
     return written_in_order(numbers.toDF("task"), views.computation, kernel)

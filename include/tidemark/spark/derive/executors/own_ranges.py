@@ -46,7 +46,7 @@ class OwnRanges:
         tasks = tuple(encode(task) for task in views.own_tasks(ranges))
         return cls(computation.url, tasks, computation.collection, computation.previous, computation.upper - 1)
 
-    def left_of(self, number: int, made: Batches) -> Batches:
+    def diff(self, number: int, made: Batches) -> Batches:
         """By what the collection differs, in the ranges of a number, from updates that are made, which are in order of
         its key."""
         columns = [column.name for column in stored(self.collection)]

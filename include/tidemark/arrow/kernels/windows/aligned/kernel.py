@@ -19,7 +19,7 @@ _BEYOND = "a window near {} µs has a bound beyond 64 bits; leave such rows out 
 KindT = TypeVar("KindT", bound=AlignedKind)
 
 
-class Placed(NamedTuple):
+class AssignedWindows(NamedTuple):
     """Windows of some instants, in order of these and of start and end: `of` which instant each is, by its number, and
     its bounds. Without `of` each instant has one window."""
 
@@ -36,7 +36,7 @@ class AlignedKernel(ABC, Generic[KindT]):
         self.kind = kind
 
     @abstractmethod
-    def windows_at(self, at: Ints) -> Placed:
+    def windows_at(self, at: Ints) -> AssignedWindows:
         """The windows that hold each instant (the kind's `windows_at`). Raises Overflowed also where these are too many
         for one batch."""
 
@@ -53,8 +53,8 @@ class AlignedKernel(ABC, Generic[KindT]):
 class SideBySideKernel(AlignedKernel[KindT]):
     """The windows of a kind of which each instant is in exactly one: the first that ends after it."""
 
-    def windows_at(self, at: Ints) -> Placed:
-        return Placed(None, *self.earliest_after(at))
+    def windows_at(self, at: Ints) -> AssignedWindows:
+        return AssignedWindows(None, *self.earliest_after(at))
 
 
 def repeated(many: Ints) -> tuple[Ints, Ints]:

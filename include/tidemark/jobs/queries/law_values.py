@@ -18,7 +18,7 @@ from tidemark.arrow.rows.schema import DIFF, TIME
 from tidemark.definition.computation import Computation, Input
 from tidemark.definition.windows.by_law import NUMBER, Lawful, beyond_the_law
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.law_rows import NAN, Group, Grouped, cells
+from tidemark.jobs.queries.law_rows import NAN, Group, Grouped, cells
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.projected_row import projected_row
 from tidemark.model.window.happened import Happened

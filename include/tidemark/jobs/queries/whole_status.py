@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tidemark.jobs.questions.follows import follows, follows_of, inputs_as_they_are
-from tidemark.jobs.questions.reprocessing import reprocess_bytes
-from tidemark.jobs.questions.status import Status, next_step, status
+from tidemark.jobs.queries.follows import follows, follows_of, inputs_as_they_are
+from tidemark.jobs.queries.reprocessing import reprocess_bytes
+from tidemark.jobs.queries.status import Status, next_step, status
 from tidemark.model.arrangement import Arrangement
 from tidemark.plan.consume import Usable, usable
 from tidemark.storage.log.log import Head, StateLog

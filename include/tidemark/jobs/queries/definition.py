@@ -169,8 +169,8 @@ def _compared(job: Job, asked: Computation, keys: Sequence[Key] | None, most: in
     """Windows by their law; what it says nothing of by Spark."""
     asked = judged(job, asked)
     if asked.definition.windows is not None:
-        from tidemark.jobs.questions.judged_by_law import judge
-        from tidemark.jobs.questions.law_values import BeyondTheLaw
+        from tidemark.jobs.queries.judged_by_law import judge
+        from tidemark.jobs.queries.law_values import BeyondTheLaw
 
         try:
             found = judge(job, asked, keys, most)

@@ -17,7 +17,7 @@ from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.rows.schema import DIFF, arrow_type
 from tidemark.definition.computation import Differing
-from tidemark.jobs.questions.law_rows import Group, Grouped, cells, micros
+from tidemark.jobs.queries.law_rows import Group, Grouped, cells, micros
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kinds import AlignedKind, Window

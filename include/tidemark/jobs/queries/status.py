@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tidemark.jobs.questions.follows import Follows
+from tidemark.jobs.queries.follows import Follows
 from tidemark.model.acceptance import Acceptance
 from tidemark.model.arrangement import Arrangement, Certificate, Hold
 from tidemark.model.batch import TraceBatch, UnsealedBatch
@@ -79,11 +79,11 @@ class Status:
     no current certificate covers. `waiting_for` is the oldest interval that is missing below one that was ingested or
     asked for. `readable` says which times compaction leaves readable. `next_step` is a command. Intervals that begin at
     `correctable_from` or later can be run again and corrected, which keeps `reprocess_bytes` that nothing else needs;
-    both None where no file may be corrected, the bytes also where nobody counted them (questions/reprocessing.py).
+    both None where no file may be corrected, the bytes also where nobody counted them (queries/reprocessing.py).
     `published` are the tables that it is published to.
     `accepted` are the batches that people accepted although expectations failed, oldest first.
     `derived` says that it is computed from others; `follows` how it follows these, where somebody looked at them
-    (questions/follows.py).
+    (queries/follows.py).
     """
 
     collection: str

@@ -6,7 +6,7 @@ from typing import Any
 
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job, fresh_id
-from tidemark.jobs.questions.locate import check_root, is_absent
+from tidemark.jobs.queries.locate import check_root, is_absent
 from tidemark.model.instant import format_instant
 from tidemark.storage import open_store
 from tidemark.storage.probe.certificate import certified, kept

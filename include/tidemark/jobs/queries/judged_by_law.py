@@ -28,7 +28,7 @@ from tidemark.definition.computation import Computation, Differing, Input
 from tidemark.definition.windows.by_law import Lawful, lawful
 from tidemark.definition.windows.checked import checked
 from tidemark.jobs.job import Job
-from tidemark.jobs.questions.law_rows import (
+from tidemark.jobs.queries.law_rows import (
     SCANNED,
     Group,
     Grouped,
@@ -43,8 +43,8 @@ from tidemark.jobs.questions.law_rows import (
     own_rows,
     within,
 )
-from tidemark.jobs.questions.law_values import BeyondTheLaw, Seen, value_of
-from tidemark.jobs.questions.law_windows import Shown, differing
+from tidemark.jobs.queries.law_values import BeyondTheLaw, Seen, value_of
+from tidemark.jobs.queries.law_windows import Shown, differing
 from tidemark.model.key import Key
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.close import closes_at, frozen_from
