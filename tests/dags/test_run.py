@@ -193,7 +193,7 @@ def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> N
         "2024-01-04T00:00:00Z",
     )
     (warning,) = returned("orders", "gate_unsealed")["warnings"]
-    assert (warning["rule"], warning["message"][:22]) == ("corrected share, usual", "retracts 1 of 2 rows")
+    assert (warning["rule"], warning["message"][:20]) == ("corrected share, usual", "retracts 1 of 2 rows")
     rows = tidemark.open(os.environ["TIDEMARK_ROOT"], "orders").as_of(where="id IN (1, 9)").to_arrow().to_pylist()
     assert sorted((row["id"], row["status"], row["amount"]) for row in rows) == [
         (1, "open", 11),
