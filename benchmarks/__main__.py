@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
     *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue", "windows"),
-    *("chunk_index", "timelines", "layouts", "publishing", "sql", "shipped", "conditions"),
+    *("chunk_index", "timelines", "layouts", "publishing", "sql", "shipped", "conditions", "verified"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -43,7 +43,7 @@ def main(
         bool,
         typer.Option(
             help="commits, longevity, peers, contention, corrections, derived, undue, windows, timelines, "
-            "layouts, publishing, sql, shipped, conditions at full size"
+            "layouts, publishing, sql, shipped, conditions, verified at full size"
         ),
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
@@ -112,6 +112,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "sql": lambda: _sql(full),
         "shipped": lambda: _shipped(full),
         "conditions": lambda: _conditions(full),
+        "verified": lambda: _verified(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -155,6 +156,12 @@ def _conditions(full: bool) -> dict[str, Any]:
     from benchmarks.conditions import conditions
 
     return conditions(full, say)
+
+
+def _verified(full: bool) -> dict[str, Any]:
+    from benchmarks.verified import verified
+
+    return verified(full, say)
 
 
 def _fixed_cost(launchers: list[str]) -> dict[str, Any]:

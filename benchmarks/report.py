@@ -21,6 +21,7 @@ from benchmarks import (
     sql,
     timelines,
     undue,
+    verified,
 )
 from benchmarks.figures import MIB, Figures, as_markdown, spread
 from benchmarks.targets import targets
@@ -118,6 +119,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield shipped.figures(found)
     elif name == "conditions":
         yield conditions.figures(found)
+    elif name == "verified":
+        yield verified.figures(found)
     elif name == "sql":
         yield sql.figures(found)
     else:

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from benchmarks import conditions, publishing, report_corrections, report_derived, report_windows, shipped, sql, undue
+from benchmarks import (
+    conditions,
+    publishing,
+    report_corrections,
+    report_derived,
+    report_windows,
+    shipped,
+    sql,
+    undue,
+    verified,
+)
 from benchmarks.figures import Figures
 from benchmarks.report_age import name_of
 
@@ -28,6 +38,7 @@ def targets(results: dict[str, Any]) -> Figures | None:
         *sql.targets(results.get("sql")),
         *shipped.targets(results.get("shipped")),
         *conditions.targets(results.get("conditions")),
+        *verified.targets(results.get("verified")),
     ]
     if not lines:
         return None

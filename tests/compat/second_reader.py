@@ -8,12 +8,15 @@ It reads whole files and computes in plain Python, so it is for small collection
 from __future__ import annotations
 
 import base64
+import io
 import json
 import re
+import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -329,6 +332,7 @@ class SecondReader:
                 retracted = {"_retracted": part.get("retractions", 0) > 0}
                 table = pq.read_table(self.folder / part["file"]["key"])
                 check_bounds(self.folder / part["file"]["key"], part)
+                check_tail((self.folder / part["file"]["key"]).read_bytes(), part.get("tail"))
                 ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in table.schema]
                 absent = {column["id"]: None for column in (*self.key, *self.value)}
                 names = [
@@ -451,6 +455,22 @@ def check_bounds(path: Path, part: dict[str, Any]) -> None:
                 given = [time for time, cell in zip(times, cells, strict=True) if cell is not None]
                 first, last, _ = spanned(given)
                 assert present[group] == (None if len(given) == len(cells) else [first, last, len(given)])
+
+
+def check_tail(data: bytes, tail: dict[str, int] | None) -> None:
+    """The end of a part is as recorded, and every column chunk has the bytes that its checksums say."""
+    if tail is None:
+        return
+    end = data[-tail["bytes"] :]
+    assert zlib.crc32(end) == tail["crc32"]
+    footer = int.from_bytes(end[-8:-4], "little") + 8
+    checksums = dict(struct.iter_unpack("<QI", end[:-footer]))
+    assert all(zlib.crc32(data[:offset]) == crc32 for offset, crc32 in checksums.items())
+    metadata = pq.read_metadata(io.BytesIO(data))
+    for group, column in product(range(metadata.num_row_groups), range(metadata.num_columns)):
+        chunk = metadata.row_group(group).column(column)
+        first = chunk.dictionary_page_offset or chunk.data_page_offset
+        assert {first, first + chunk.total_compressed_size} <= checksums.keys()
 
 
 def check_hull(hull: dict[str, Any], parts: list[dict[str, Any]]) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PANEL = "Collections"
 SHOWN_ACCEPTED = 5
 """Acceptances that `status` lists for people."""
+UNVERIFIED = "{}, written before 0.6.0, without checksums that reads verify; their next merge writes them"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -150,6 +151,8 @@ def verify(
         read = f", {parts} and {output.counted(report.rows_read, 'row')} read again"
     objects = f"{output.counted(report.batches, 'batch')} of {output.counted(report.objects, 'object')}"
     looked = f"version {report.version}: {objects}{read}"
+    if report.unverified_parts:
+        looked += f"; {UNVERIFIED.format(output.counted(report.unverified_parts, 'part'))}"
     if report.sound:
         call.emit(report.as_dict(), f"sound; {looked}")
         return
@@ -223,6 +226,11 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
         ("quarantined", ", ".join(batch[:12] for batch in seen.quarantined) or "nothing"),
         *_accepted(seen),
         *(("published to" if at == 0 else "", one.words) for at, one in enumerate(seen.published)),
+        *(
+            [("unverified", UNVERIFIED.format(output.counted(seen.unverified_parts, "part")))]
+            if seen.unverified_parts
+            else []
+        ),
         ("next", seen.next_step),
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tidemark.model.chunk.bounds import Bounds, TimelineBounds, timeline_bounds
@@ -24,6 +24,22 @@ class ObjectRef:
 
 
 @dataclass(frozen=True)
+class Tail:
+    """The end of a part's file: the checksums of its bytes, and Parquet's footer (arrow/parts/checksums.py).
+
+    Attributes:
+        bytes: Its size.
+        crc32: Its CRC-32, as zlib has it.
+    """
+
+    bytes: int
+    crc32: int
+
+    def __str__(self) -> str:
+        return f"{self.bytes} bytes with the CRC-32 {self.crc32:08x}"
+
+
+@dataclass(frozen=True)
 class Part:
     """One Parquet file of a batch, sorted by key.
 
@@ -33,7 +49,8 @@ class Part:
     knows whether the columns are today's. `consolidated` is known of parts that an ingest wrote: of its updates no two
     are equal but for their diffs, and no diff is 0. `cancels` is known of parts of the trace that a compaction wrote
     separately: the diffs of every (key, value) in it add up to 0, so who sums over all its times may leave it out.
-    `timelines` has the bounds of each column that was a timeline when the part was written, and of no other.
+    `timelines` has the bounds of each column that was a timeline when the part was written, and of no other. `tail`
+    makes the file's bytes verifiable; a part of a release before 0.6.0 has none, and damage to it may go unseen.
     """
 
     file: ObjectRef
@@ -50,6 +67,7 @@ class Part:
     consolidated: bool = False
     cancels: bool = False
     timelines: tuple[TimelineBounds, ...] = ()
+    tail: Tail | None = None
 
     @property
     def first_key(self) -> Key:
@@ -58,6 +76,11 @@ class Part:
     def bounds_of(self, column_id: int) -> Bounds | None:
         """The bounds of a timeline among the part's rows, by the id of its column; None if they are not known."""
         return timeline_bounds(self.timelines, column_id)
+
+
+def verified(parts: Iterable[Part]) -> int:
+    """How many parts have bytes that every read verifies."""
+    return sum(part.tail is not None for part in parts)
 
 
 PartsTable = ObjectRef | tuple[Part, ...]
@@ -116,6 +139,7 @@ class UnsealedBatch:
     the times its facts were learned, and the `level`, how often they were merged; of what an ingest committed it is 0.
     So has what is ahead (plan/undue.py): what a drain left of a batch keeps its id, and has level 0; what was sorted
     by time buckets has level 1, and the interval of the youngest batch it came with.
+    `verified_parts` is how many of the parts have a `tail`.
     """
 
     id: str
@@ -133,6 +157,7 @@ class UnsealedBatch:
     trimmed: bool = False
     learned_at: int | None = None
     level: int = 0
+    verified_parts: int = 0
 
     def __post_init__(self) -> None:
         check(self.violations())
@@ -152,7 +177,7 @@ class UnsealedBatch:
 @dataclass(frozen=True)
 class TraceBatch:
     """Consolidated updates of `[lower, upper)`, sorted by (key, value, time, event_time); of parts that cancel each by
-    itself. May be empty (no parts)."""
+    itself. May be empty (no parts). `verified_parts` is how many of the parts have a `tail`."""
 
     id: str
     description: Description
@@ -163,6 +188,7 @@ class TraceBatch:
     parts: PartsTable | None = None
     part_count: int = 0
     retractions: int = 0
+    verified_parts: int = 0
 
     def __post_init__(self) -> None:
         check(self.violations())

@@ -186,7 +186,10 @@ class IcebergTable:
             path = places.new_data_location(f"{uuid4()}.parquet")
             output, rows = table.io.new_output(path), 0
             written.append(path)
-            with output.create() as sink, pq.ParquetWriter(sink, arrow, compression="zstd") as writer:
+            with (
+                output.create() as sink,
+                pq.ParquetWriter(sink, arrow, compression="zstd", write_page_checksum=True) as writer,
+            ):
                 group: list[pa.RecordBatch] = []
                 while batch is not None and rows < FILE_ROWS:
                     group.append(batch)

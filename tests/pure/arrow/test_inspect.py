@@ -136,7 +136,9 @@ def test_a_swapped_file_of_the_same_size_is_detected_by_its_checksum() -> None:
     (two,) = write(store, SMALL, batch(updates_schema(SMALL), [(1, "b", 0, 0, 1)]))
     assert one.file.bytes == two.file.bytes
     store.objects[one.file.key] = store.objects[two.file.key]
-    answer = found(store, SMALL, one)
+    with pytest.raises(Corruption, match="has a footer"):
+        found(store, SMALL, one)
+    answer = found(store, SMALL, replace(one, tail=None))  # as an older release recorded it
     assert answer.sha256 == two.file.sha256 == hashlib.sha256(store.objects[one.file.key]).hexdigest()
     assert answer.digest == two.digest != one.digest
 

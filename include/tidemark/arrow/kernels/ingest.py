@@ -18,7 +18,8 @@ from tidemark.arrow.decode.content import BadFile, Content, check_as_listed, fet
 from tidemark.arrow.decode.source import decode
 from tidemark.arrow.kernels.ahead import cut_by_buckets, cut_of, split_ahead
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
-from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, HashingSink, PartWriter
+from tidemark.arrow.parts.hashing import HashingSink
+from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.memory import Gathered
 from tidemark.arrow.rows.schema import key_at_rest, sort_columns, unsealed_schema
@@ -235,7 +236,7 @@ class LateObject:
         if self._open is None:
             key = f"{self.prefix.rstrip('/')}/late-{uuid4().hex}.parquet"
             sink = HashingSink(self._stack.enter_context(self.store.open_output(key)))
-            self._open = key, sink, pq.ParquetWriter(sink, late.schema, compression="zstd")
+            self._open = key, sink, pq.ParquetWriter(sink, late.schema, compression="zstd", write_page_checksum=True)
         self._open[2].write_batch(late)
 
     def close(self) -> ObjectRef | None:

@@ -1,4 +1,5 @@
-"""Reading a part back, row group by row group: what is read is checked against the part's record (`Part`)."""
+"""Reading a part back, row group by row group: every byte that is read is checked against the part's record (`Part`)
+and the checksums that this makes trustworthy (checksums.py)."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemark.arrow.parts.checksums import Checksums
 from tidemark.arrow.parts.remembered import Footer, RememberedColumns
 from tidemark.arrow.parts.timelines import bounds_among, plain_ints
 from tidemark.arrow.rows.columns import one_batch
@@ -72,7 +74,7 @@ class OpenedPart:
         self.part = part
         self._store, self._fetched, self._dictionaries = store, fetched or Fetched(), dictionaries
         self._stack = ExitStack()
-        self._source: tuple[pa.PythonFile, bool] | None = None
+        self._native: pa.NativeFile | None = None
         self._file: pq.ParquetFile | None = None
         self._remembered = RememberedColumns.of(store, part, encoded=dictionaries)
         self._asked: list[tuple[pa.Schema, FieldPairs]] = []
@@ -146,30 +148,40 @@ class OpenedPart:
         return self._remembered.columns(groups, names, self._decoded)
 
     def _read_footer(self) -> Footer:
-        source, by_request = self._opened()
-        # One request for neighbouring columns pays where each has to be asked for; a mapped file is there.
-        file = pq.ParquetFile(source, pre_buffer=by_request)
-        if not (self._dictionaries and _in_dictionaries(file.metadata)):
-            self._file = file
-        return Footer(self.part, file)
+        watched = WatchedInput(self._opened(), _store_failed, self._count)
+        if self.part.tail is None:
+            return Footer(self.part, pq.read_metadata(pa.PythonFile(watched, mode="r")), None)
+        watched.seek(self.part.file.bytes - self.part.tail.bytes)
+        checksums = Checksums(self.part, watched.read_buffer(self.part.tail.bytes))
+        return Footer(self.part, checksums.metadata, checksums)
 
     def _parquet(self) -> pq.ParquetFile:
         if self._file is None:
-            source, by_request = self._opened()
+            native = self._opened()
+            source = pa.PythonFile(WatchedInput(native, _store_failed, self._count_verified), mode="r")
             texts = _in_dictionaries(self.metadata) if self._dictionaries else []
+            # One request for neighbouring columns pays where each has to be asked for; a mapped file is there.
+            by_request = isinstance(native, pa.PythonFile)
             self._file = pq.ParquetFile(source, metadata=self.metadata, read_dictionary=texts, pre_buffer=by_request)
         return self._file
 
-    def _opened(self) -> tuple[pa.PythonFile, bool]:
-        """The open file, of the size that was recorded, and whether a store has to be asked for each of its bytes."""
-        if self._source is None:
+    def _opened(self) -> pa.NativeFile:
+        """The open file, of the size that was recorded."""
+        if self._native is None:
             key, recorded = self.part.file.key, self.part.file.bytes
             native = self._stack.enter_context(self._store.open_input(key))
             if native.size() != recorded:
                 raise Corruption(f"{key} has {native.size()} bytes, recorded were {recorded}")
-            watched = WatchedInput(native, _store_failed, self._fetched.add)
-            self._source = pa.PythonFile(watched, mode="r"), isinstance(native, pa.PythonFile)
-        return self._source
+            self._native = native
+        return self._native
+
+    def _count(self, _offset: int, data: pa.Buffer) -> None:
+        self._fetched.add(data.size)
+
+    def _count_verified(self, offset: int, data: pa.Buffer) -> None:
+        self._fetched.add(data.size)
+        if self._footer.checksums is not None:
+            self._footer.checksums.verify(offset, data)
 
     def _decoded(self, groups: Sequence[int], names: list[str] | None) -> pa.Table:
         """All rows of the groups: damage in a page's header can make the reader end early and say nothing."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.arrow.parts import footer
+from tidemark.arrow.parts.checksums import Checksums
 from tidemark.arrow.rows.columns import contiguous
 from tidemark.model.batch import Part
 from tidemark.model.chunk.footer import TimelineChunks
@@ -27,12 +28,14 @@ Decode = Callable[[Sequence[int], list[str]], pa.Table]
 
 
 class Footer:
-    """The footer of a part: Parquet's metadata, with statistics, and what our entry in it says."""
+    """The footer of a part: Parquet's metadata, with statistics, and what our entry in it says; and the checksums of
+    its chunks, None of a part that has none."""
 
-    def __init__(self, part: Part, file: pq.ParquetFile) -> None:
+    def __init__(self, part: Part, metadata: pq.FileMetaData, checksums: Checksums | None) -> None:
         self._key = part.file.key
-        self.metadata: pq.FileMetaData = file.metadata
-        self.schema: pa.Schema = file.schema_arrow
+        self.metadata = metadata
+        self.checksums = checksums
+        self.schema: pa.Schema = metadata.schema.to_arrow_schema()
         self.rows = [self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)]
         """Of each row group."""
 
@@ -44,7 +47,8 @@ class Footer:
 
     def size(self) -> int:
         """The bytes that it takes."""
-        return int(self.metadata.serialized_size) * FOOTER_TIMES
+        checksums = self.checksums.nbytes if self.checksums else 0
+        return int(self.metadata.serialized_size) * FOOTER_TIMES + checksums
 
 
 class RememberedColumns:

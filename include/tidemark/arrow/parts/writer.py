@@ -1,17 +1,17 @@
 """Writing a batch's parts: its Parquet files, each with its record.
 
 The record (`Part`) is made while the file is written, from the same rows and bytes: counts, digest, bounds of the times
-and timelines, the first key of every row group, size and SHA-256. Readers check against it (reader.py).
+and timelines, the first key of every row group, size, SHA-256 and the CRC-32 of its tail (checksums.py). Readers check
+against it (reader.py).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.arrow.parts import footer
+from tidemark.arrow.parts.checksums import PartSink
 from tidemark.arrow.parts.cuts import first_cut
 from tidemark.arrow.parts.timelines import TimelinesSeen
 from tidemark.arrow.rows.columns import integers, one_batch, rows_within
@@ -224,8 +225,11 @@ class _OpenPart:
         self._timelines = TimelinesSeen(schema, key_width)
         self.rows = self.size = 0
         self._stack = ExitStack()
-        self._sink = HashingSink(self._stack.enter_context(store.open_output(key)))
-        self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, key_width))
+        self._sink = PartSink(self._stack.enter_context(store.open_output(key)))
+        self._metadata: list[pq.FileMetaData] = []
+        self._writer = pq.ParquetWriter(
+            self._sink, schema, metadata_collector=self._metadata, **_parquet_options(schema, key_width)
+        )
         self._schema_number = int((schema.metadata or {}).get(SCHEMA, 0))
 
     def append(self, batch: pa.RecordBatch, first_key: Key, last_key: Key, *, each_of_its_own: bool) -> None:
@@ -256,7 +260,9 @@ class _OpenPart:
         try:
             if entry := footer.encoded(self._timelines.chunks()):
                 self._writer.add_key_value_metadata(entry)
+            self._sink.hold_back()
             self._writer.close()
+            tail = self._sink.finish(self._metadata[0])
         except BaseException as error:
             self.abandon(error)
             raise
@@ -276,6 +282,7 @@ class _OpenPart:
             consolidated=self._consolidated,
             cancels=self._cancels,
             timelines=self._timelines.bounds(),
+            tail=tail,
         )
 
     def abandon(self, error: BaseException | None) -> None:
@@ -288,29 +295,6 @@ def is_consolidated(updates: pa.RecordBatch) -> bool:
     """Whether no two updates, in order, are equal but for their diffs, and no diff is 0."""
     names = [name for name in without_source(updates.schema.names) if name != DIFF]
     return bool(np.all(integers(updates, DIFF) != 0)) and bool(starts(updates, names).all())
-
-
-class HashingSink:
-    """Passes bytes on to an output, counting and hashing them on the way."""
-
-    closed = False
-
-    def __init__(self, inner: BinaryIO) -> None:
-        self._inner = inner
-        self.bytes = 0
-        self.sha256 = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        self.sha256.update(data)
-        self.bytes += len(data)
-        self._inner.write(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self.bytes
-
-    def flush(self) -> None:
-        """Nothing: the output is durable when it is closed."""
 
 
 def _parquet_options(schema: pa.Schema, key_width: int) -> dict[str, Any]:
@@ -329,6 +313,7 @@ def _parquet_options(schema: pa.Schema, key_width: int) -> dict[str, Any]:
         "sorting_columns": [pq.SortingColumn(schema.get_field_index(n), nulls_first=True) for n in sorted_by],
         "write_statistics": True,
         "write_page_index": True,
+        "write_page_checksum": True,
         "store_schema": False,
     }
 

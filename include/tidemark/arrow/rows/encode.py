@@ -25,7 +25,7 @@ def encode(rows: pa.Table, columns: tuple[Column, ...], file_format: Format) -> 
     match file_format:
         case Format.PARQUET:
             sink = pa.BufferOutputStream()
-            pq.write_table(rows, sink, compression="zstd", compression_level=1)
+            pq.write_table(rows, sink, compression="zstd", compression_level=1, write_page_checksum=True)
             return bytes(sink.getvalue())
         case Format.JSONL:
             return _json_lines(rows, columns)

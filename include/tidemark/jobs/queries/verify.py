@@ -9,7 +9,7 @@ from typing import Any
 from tidemark.errors import Corruption
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
+from tidemark.model.batch import Part, TraceBatch, UnsealedBatch, verified
 from tidemark.model.instant import format_instant
 from tidemark.model.invariants import Invariant
 from tidemark.plan.tasks import ChecksumTask, InspectAnswer, InspectTask
@@ -34,7 +34,8 @@ LATE_AT_ONCE = 100
 @dataclass(frozen=True)
 class Report:
     """What was looked at and every broken promise that was found. `objects` are those the state names; with data,
-    `parts_read` of the `parts` were read in full: one that was not is a finding."""
+    `parts_read` of the `parts` were read in full: one that was not is a finding. `unverified_parts` have no checksums
+    that reads verify: a release before 0.6.0 wrote them."""
 
     collection: str
     version: int
@@ -44,6 +45,7 @@ class Report:
     parts_read: int
     rows_read: int
     findings: tuple[Finding, ...]
+    unverified_parts: int = 0
 
     @property
     def sound(self) -> bool:
@@ -84,6 +86,7 @@ def verify(job: Job, *, data: bool = False, progress: Progress = silent) -> Repo
         len(answers),
         sum(answer.rows for answer in answers),
         tuple(findings),
+        len(found.parts) - verified(part for _, part in found.parts),
     )
 
 

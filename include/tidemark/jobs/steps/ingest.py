@@ -13,7 +13,7 @@ from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, No
 from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.steps.reread import Corrections, contributing, corrected
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
-from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch
+from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch, verified
 from tidemark.model.batching.cutting import SETTLE, Batching, Cutter, Open, Seen
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.change import CUT, NOTHING_CHANGED, Ingested, Refused
@@ -378,4 +378,5 @@ def unsealed_batch(
         min(part.first_event_time for part in parts),
         max(part.last_event_time for part in parts),
         learned_at=learned_at,
+        verified_parts=verified(parts),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tidemark.errors import Corruption
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch
+from tidemark.model.batch import DIGEST_MODULUS, Part, UnsealedBatch, verified
 from tidemark.model.change import Trimmed
 from tidemark.model.interval import Interval
 from tidemark.plan.tasks import WriteAnswer
@@ -76,6 +76,7 @@ def _trimmed(job: Job, batch: UnsealedBatch, parts: Sequence[Part]) -> UnsealedB
         trimmed=True,
         parts=parts_table.save(job.store, f"data/{batch.id}/parts-{job.new_id()}.json", parts),
         part_count=len(parts),
+        verified_parts=verified(parts),
         rows=sum(part.rows for part in parts),
         bytes=sum(part.file.bytes for part in parts),
         digest=sum(part.digest for part in parts) % DIGEST_MODULUS,

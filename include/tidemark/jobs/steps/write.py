@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidemark.jobs.job import Job
-from tidemark.model.batch import DIGEST_MODULUS, Description, Part, TraceBatch
+from tidemark.model.batch import DIGEST_MODULUS, Description, Part, TraceBatch, verified
 from tidemark.storage.sidecars import parts_table
 
 
@@ -23,4 +23,5 @@ def trace_batch(job: Job, batch: str, description: Description, level: int, part
         parts_table.save(job.store, f"data/{batch}/parts-{job.new_id()}.json", parts),
         len(parts),
         sum(part.retractions for part in parts),
+        verified(parts),
     )

@@ -16,7 +16,7 @@ class WatchedInput:
         self,
         native: pa.NativeFile,
         failure: Callable[[OSError], Exception],
-        seen: Callable[[int], None] = lambda _: None,
+        seen: Callable[[int, pa.Buffer], None] = lambda _offset, _data: None,
     ) -> None:
         self._native, self._failure, self._seen = native, failure, seen
 
@@ -32,10 +32,11 @@ class WatchedInput:
     def read_buffer(self, size: int | None = None) -> Any:
         """The next bytes as Arrow has them, without a copy."""
         try:
+            offset = self.tell()
             data = self._native.read_buffer(size)
         except OSError as error:
             raise self._failure(error) from error
-        self._seen(data.size)
+        self._seen(offset, data)
         return data
 
     def seek(self, offset: int, whence: int = 0) -> int:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, PartsTable, TraceBatch, UnsealedBatch
+from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, PartsTable, TraceBatch, UnsealedBatch, verified
 from tidemark.model.invariants import Invariant
 from tidemark.model.ledger import LedgerEntry
 from tidemark.model.publication import Pin, pin_of
@@ -256,11 +256,18 @@ def _of_batch(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
 def _totals(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
     found = {
         "part count": len(parts),
+        "verified parts": verified(parts),
         "rows": sum(part.rows for part in parts),
         "bytes": sum(part.file.bytes for part in parts),
         "sum": sum(part.digest for part in parts) % DIGEST_MODULUS,
     }
-    recorded = {"part count": batch.part_count, "rows": batch.rows, "bytes": batch.bytes, "sum": batch.digest}
+    recorded = {
+        "part count": batch.part_count,
+        "verified parts": batch.verified_parts,
+        "rows": batch.rows,
+        "bytes": batch.bytes,
+        "sum": batch.digest,
+    }
     for rule, value in recorded.items():
         if found[rule] != value:
             yield Finding(rule, f"recorded {value}, its parts give {found[rule]}", batch.id)
