@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import tidemark
+from pyspark_tidemark import DefaultSource
 from simulation.script import row
 from support.budget import budget
 from support.world import World, collection, interval
@@ -100,7 +102,22 @@ def readers(root: str) -> dict[str, Callable[[], Any]]:
     def asked(question: Callable[[OpenCollection], Any]) -> Callable[[], list[str]]:
         return lambda: in_order(question(tidemark.open(root, "tides")).to_pylist())
 
+    def by_spark() -> list[str]:
+        """As executors read, in this process."""
+        source = DefaultSource({"path": f"{root}/tides"})
+        reader = source.reader(source.schema())
+        return in_order(row for task in reader.partitions() for batch in reader.read(task) for row in batch.to_pylist())
+
+    def streamed() -> list[str]:
+        source = DefaultSource({"path": f"{root}/tides", "starting": "beginning"})
+        reader = source.streamReader(source.schema())
+        first = reader.initialOffset()
+        tasks = reader.partitions(first, reader.latestOffset(first, ReadAllAvailable()))
+        return in_order(row for task in tasks for batch in reader.read(task) for row in batch.to_pylist())
+
     return {
+        "Spark": by_spark,
+        "stream": streamed,
         "as_of": asked(lambda tides: tides.as_of().to_arrow()),
         "one key": asked(lambda tides: tides.as_of(where={"k": 40}).to_arrow()),
         "range": asked(lambda tides: tides.range("at", 30, 60).to_arrow()),
