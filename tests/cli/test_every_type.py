@@ -47,6 +47,8 @@ def test_what_is_shown_in_a_shell(tmp_path: Path, case: Typed) -> None:
             assert value == as_answered(case.row(number)[name], case.of)
         if value is not None and not (case.of is ColumnType.STRING and not value):
             text = str(value).lower() if isinstance(value, bool) else str(value)
+            if case.of in (ColumnType.STRING, ColumnType.JSON):
+                text = "'" + text.replace("'", "''") + "'"
             found = document(world, "as-of", "tides", "--time", "9", "--where", f"{name}={text}")["rows"]
             assert [one[name] for one in found] == [value]
 

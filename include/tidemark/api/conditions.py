@@ -18,12 +18,12 @@ from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage, listed, plain_line
 from tidemark.model.collection import Collection, Column, ColumnType, ValueType
 from tidemark.model.condition.bounds import ValueRange, bounds
-from tidemark.model.condition.text import parse
-from tidemark.model.condition.tree import And, Compare, Condition, In, IsNull, Literal, Or, bound, check_types, columns
+from tidemark.model.condition.text import ColumnValue, read_where
+from tidemark.model.condition.tree import And, Compare, Condition, In, IsNull, Literal, Or, bound, columns
 
 Where = str | Mapping[str, Any]
-"""A condition as text, or what each of some columns is equal to: a value, None for null, or a
-list of these for any of them. So an array of JSON is written as text, or as a list within the list."""
+"""A condition as text, COLUMN=VALUE (model/condition/text.py), or what each of some columns is equal to: a value, None
+for null, or a list of these for any of them. So an array of JSON is text, or a list within the list."""
 
 
 LEARNED: Mapping[str, ValueType] = {
@@ -105,12 +105,12 @@ def check_columns(collection: Collection, named: Sequence[str], argument: str, b
 
 
 def _condition(collection: Collection, text: str, beside: Mapping[str, ValueType]) -> Condition:
-    condition = parse(text, "where")
-    check_columns(collection, columns(condition), "where", beside)
     types = _types(collection, beside)
-    type_of = types.__getitem__
-    check_types(condition, type_of, "where")
-    typed = bound(condition, type_of)
+    condition = read_where(text, types)
+    if isinstance(condition, ColumnValue):
+        return _equality(collection, *condition, beside)
+    check_columns(collection, columns(condition), "where", beside)
+    typed = bound(condition, types.__getitem__)
     try:  # what no value can be compared with is refused now, not when the first row is read
         holds(typed, no_rows(pa.schema([(name, arrow_type(of)) for name, of in types.items()])))
     except (ValueError, ArithmeticError, pa.ArrowInvalid) as error:

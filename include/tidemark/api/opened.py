@@ -104,10 +104,10 @@ class OpenCollection:
 
         The rows have the columns of key and value and `_multiplicity`, how often the row is in it (never 0). With
         `columns` only these are read, in this order, and rows that are equal in them are one, multiplicities added up.
-        `where` is a condition, such as `"delay_min > 30 AND carrier IN ('UA', 'AA')"`, or a dict of values by column
-        (None is null, a list is any of them); several are all to hold. Conditions on the first key columns are looked
-        up; those on columns of whole numbers, dates and times leave out the row groups that can hold no such row;
-        others are filtered as the rows are read.
+        `where` is a condition, such as `"delay_min > 30 AND carrier IN ('UA', 'AA')"`, or `"carrier=UA"`, or a dict of
+        values by column (None is null, a list is any of them); several are all to hold. Conditions on the first key
+        columns are looked up; those on columns of whole numbers, dates and times leave out the row groups that can hold
+        no such row; others are filtered as the rows are read.
 
         Raises InvalidUsage for a time that cannot be read yet or any longer, with the nearest readable ones, and for
         columns, conditions and times that are none.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidemark.cli.command import Call, CollectionArgument, register
-from tidemark.cli.read import PANEL, HappenedOption, KnownOption, WhereOption, conditions
+from tidemark.cli.read import PANEL, HappenedOption, KnownOption, WhereOption
 
 
 def add_to(app: typer.Typer) -> None:
@@ -46,7 +46,7 @@ def export(
         time=time,
         event_time=event_time,
         columns=columns,
-        where=conditions(opened.state, where),
+        where=where,
         format=format,
         partition_by=partition_by,
         replace=replace,

@@ -17,7 +17,6 @@ from tidemark.cli.read import (
     Shape,
     WhereOption,
     check_shape,
-    conditions,
     show,
     show_explanation,
 )
@@ -94,7 +93,7 @@ def latest_at(
     answer: Any = opened.latest_at(
         on,
         at,
-        conditions(opened.state, where),
+        where,
         int(within) if within is not None and within.isdecimal() else within,
         each=each,
         ties=ties or (),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from enum import StrEnum
 from itertools import chain, islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
@@ -14,17 +13,12 @@ import typer
 from tidemark.cli import output
 from tidemark.cli.command import Call, CollectionArgument, UsageError, register
 from tidemark.cli.options import instant
-from tidemark.errors import InvalidUsage
-from tidemark.model.collection import COLUMN_NAME, ColumnType, ValueType
-from tidemark.model.condition.text import parse
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidemark.api.answer import Answer
-    from tidemark.api.conditions import Where
-    from tidemark.model.arrangement import Arrangement
 
 PANEL = "Answers"
 SHOWN_ROWS = 50
@@ -85,7 +79,7 @@ def as_of(
     """
     check_shape(call, shape)
     opened = call.opened(collection)
-    answer = opened.as_of(time, event_time, where=conditions(opened.state, where))
+    answer = opened.as_of(time, event_time, where=where)
     if explain:
         return show_explanation(call, answer)
     about = {
@@ -129,8 +123,7 @@ def in_range(
     """
     check_shape(call, shape)
     opened = call.opened(collection)
-    found = conditions(opened.state, where)
-    answer = opened.range(timeline, lower, upper, found, in_order=in_order, time=time, event_time=event_time)
+    answer = opened.range(timeline, lower, upper, where, in_order=in_order, time=time, event_time=event_time)
     if explain:
         return show_explanation(call, answer)
     about = {
@@ -172,11 +165,9 @@ def changes(
 
     Example: tidemark changes flights --after 2013-01-01T23:59:59.999999Z --upto 2013-01-02T23:59:59.999999Z
     """
-    from tidemark.api.conditions import LEARNED
-
     check_shape(call, shape)
     opened = call.opened(collection)
-    answer = opened.changes(after, upto, net, where=conditions(opened.state, where, {} if net else LEARNED))
+    answer = opened.changes(after, upto, net, where=where)
     if explain:
         return show_explanation(call, answer)
     about = {
@@ -191,29 +182,6 @@ def changes(
     since = "the beginning" if after is None else format_instant(after)
     said = f"learned after {since} up to {format_instant(answer.upto)}, version {opened.version}"
     show(call, answer, limit, shape, about, said)
-
-
-def conditions(
-    state: Arrangement, where: Sequence[str] | None, beside: Mapping[str, ValueType] = MappingProxyType({})
-) -> list[Where]:
-    """What is asked of rows: COLUMN=VALUE pairs, the value taken as it is (`null` is null, but in a text column), and
-    conditions as text. They may look at what the answer has `beside` the columns. UsageError for a column that is
-    neither, and for what is no condition."""
-    columns = {column.name: column.type for column in state.collection.columns} | dict(beside)
-    return [_condition(columns, one) for one in where or ()]
-
-
-def _condition(columns: Mapping[str, ValueType], text: str) -> Where:
-    name, separator, value = text.partition("=")
-    if separator and name in columns:
-        return {name: None if value == "null" and columns[name] is not ColumnType.STRING else value}
-    if separator and COLUMN_NAME.fullmatch(name):
-        raise UsageError(f"--where {text!r}: there is no column {name}; there are {', '.join(columns)}")
-    try:
-        parse(text, "where")
-    except InvalidUsage as error:
-        raise UsageError(f"--where {text!r}: write COLUMN=VALUE, or a condition ({error})") from None
-    return text
 
 
 def show_explanation(call: Call, answer: Answer) -> None:

@@ -17,7 +17,6 @@ from tidemark.cli.read import (
     Shape,
     WhereOption,
     check_shape,
-    conditions,
     show,
     show_explanation,
 )
@@ -72,7 +71,7 @@ def windows(
         raise UsageError("--plot draws all of them; leave --limit and --format out, and draw some by --where")
     check_shape(call, shape)
     opened = call.opened(collection)
-    answer = opened.windows(time, open_too, where=conditions(opened.state, where))
+    answer = opened.windows(time, open_too, where=where)
     if explain:
         if plot is not None or statistics:
             raise UsageError("--explain says what is opened of the windows; leave --plot and --statistics out")

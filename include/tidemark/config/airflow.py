@@ -95,7 +95,7 @@ class TaskSection(BaseModel):
     columns: list[ColumnName] | None = None
     """Only these columns."""
     where: str | None = None
-    """Only rows that meet this condition, `status = 'late'`."""
+    """Only rows that meet this condition, `status = 'late'`, or have this value, `status=late`."""
 
     @property
     def task_id(self) -> str:

@@ -9,19 +9,33 @@
 Column names are written plainly or in double quotes; keywords in any case. Dates and timestamps are compared with texts
 in ISO 8601, bytes with texts in base64, json with texts that are JSON (`doc = '{"a": 1}'`): equal or not. What it means
 is said by the tree (tree.py). Why it is read by hand, and not by sqlglot: docs/decisions/0051.
+
+A `where` may be COLUMN=VALUE instead, which `read_where` takes for a column equal to a value that is not quoted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 from tidemark.errors import InvalidUsage
 from tidemark.model import decimals
-from tidemark.model.condition.tree import And, Compare, Condition, In, IsNull, Literal, Not, Or
+from tidemark.model.column import ColumnType, ValueType
+from tidemark.model.condition.tree import (
+    And,
+    Compare,
+    Condition,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    check_types,
+    columns,
+)
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -34,6 +48,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_COLUMN_VALUE = re.compile(r"""\s*([A-Za-z_][A-Za-z0-9_]*)=((?!=)[^\s'"()\[\]{}<>!,]*)\s*""")
 _KEYWORDS = frozenset({"AND", "OR", "NOT", "IS", "IN", "NULL", "TRUE", "FALSE"})
 _NOT_HERE = frozenset({"ILIKE", "LIKE", "REGEXP", "RLIKE"})
 _CANONICAL = {"==": "=", "<>": "!="}
@@ -43,6 +58,10 @@ MAX_CHARACTERS = 2**16
 """Of a condition: a list of some ten thousand codes."""
 _MAX_DIGITS = 400
 """No double has more before its point."""
+_BOTH_SPELLINGS = (
+    "write COLUMN=VALUE, or a condition such as COLUMN = 'VALUE'; a value without quotes has no blanks, commas, "
+    "brackets or <>!"
+)
 _SHOWN = 100
 """Characters of a long condition that an error shows around the position it is about."""
 
@@ -54,6 +73,45 @@ def parse(text: str, of: str = "delete_when") -> Condition:
     if len(text) > MAX_CHARACTERS:
         raise InvalidUsage(f"{of} has {len(text)} characters; it may have {MAX_CHARACTERS}")
     return _Parser(text, of).whole()
+
+
+class ColumnValue(NamedTuple):
+    """That a column is equal to a value, which is text as answers write it; None: null."""
+
+    column: str
+    value: str | None
+
+
+def read_where(text: str, types: Mapping[str, ValueType]) -> Condition | ColumnValue:
+    """Read a `where`: what the grammar reads and the columns' types allow is a condition, other COLUMN=VALUE a value.
+
+    COLUMN=VALUE has no blanks, quotes, brackets or `<>!,` in its value, which does not begin with `=`. So `n=5` of a
+    number is the condition; `code=5` of a text, `carrier=UA` and `day=2013-01-01` are values, also where a column is
+    called UA. `v=null` is null, but in a text column the text.
+
+    Args:
+        types: The types of the columns that it may look at. Other columns are for the caller to refuse.
+
+    Raises:
+        InvalidUsage: For what is neither, with both spellings; for a condition that compares a column with a literal
+            of another type.
+    """
+    pair = _COLUMN_VALUE.fullmatch(text)
+    try:
+        condition = parse(text, "where")
+    except InvalidUsage as error:
+        if pair is None:
+            raise InvalidUsage(f"{error}; {_BOTH_SPELLINGS}") from None
+    else:
+        try:
+            if types.keys() >= set(columns(condition)):
+                check_types(condition, types.__getitem__, "where")
+            return condition
+        except InvalidUsage:
+            if pair is None:
+                raise
+    name, value = pair.groups()
+    return ColumnValue(name, None if value == "null" and types.get(name) is not ColumnType.STRING else value)
 
 
 class _Token(NamedTuple):
