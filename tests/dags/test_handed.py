@@ -97,6 +97,30 @@ def test_a_function_is_handed_what_its_run_sealed(orders: Path) -> None:
     assert (again["published"], again["changed"], seen) == ("skipped", "skipped", [])
 
 
+def test_what_retention_merged_in_the_same_run_is_handed_over_once(orders: Path) -> None:
+    """History begins within the span by the time it is handed over: it is read in the version that sealed it."""
+    orders.write_text(orders.read_text() + "retention: full_merge\n")
+    seen: list[Any] = []
+
+    def add(dag: DAG) -> None:
+        with dag:
+
+            @with_changes(orders.stem, columns=["id"])
+            def changed(changes: pa.Table) -> None:
+                seen.append([(row["id"], row["diff"]) for row in changes.to_pylist()])
+
+            @with_as_of(orders.stem)
+            def everything(rows: pa.Table) -> None:
+                seen.append(rows["id"].to_pylist())
+
+            dag.get_task("published") >> changed() >> everything()
+
+    for first, last in ((1, 1), (2, 3)):
+        assert set(run(orders, add, first, last).values()) == {"success"}
+    assert location_of(orders).job().log.load().state.since > parse_instant("2024-01-03")
+    assert seen == [[(1, 1)], [1], [(2, 1), (3, 1)], [1, 2, 3]]
+
+
 def test_a_function_that_fails_lets_its_hold_go(orders: Path) -> None:
     def add(dag: DAG) -> None:
         with dag:

@@ -55,12 +55,13 @@ def with_changes(
     **task_options: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A task of a function whose first argument is what the collection newly learned: `changes` of the span that is
-    sealed and readable now and was not before.
+    sealed and readable now and was not before (`OpenCollection.changes_within`).
 
     Behind `published` in the collection's DAG that span is what this run published, and in a DAG that the collection's
     asset triggers what its events say; of any other run it is `window_of`. Spans follow each other without gap or
-    overlap, and a task that is cleared is handed the same again. It is skipped where its run published nothing. While
-    the function runs a hold keeps what it reads; what retention merged before that is handed over as it is now.
+    overlap, and a task that is cleared is handed the same again, also where retention merged it meanwhile. The first
+    run of a derived collection is handed the rows with which its history begins as insertions, and then the changes.
+    The task is skipped where its run published nothing. While the function runs a hold keeps what it reads.
 
     `columns` and `where` are those of `changes`, `form` says what is handed over, `root` replaces the
     deployment's, `task_options` are those of `airflow.sdk.task`. InvalidUsage for a function without an argument, and
@@ -68,8 +69,7 @@ def with_changes(
     """
 
     def asked(flights: OpenCollection, span: Interval) -> Answer:
-        after = max(span.lower, flights.state.since) - 1
-        return flights.changes(after=after if after >= 0 else None, upto=span.upper - 1, columns=columns, where=where)
+        return flights.changes_within(span.lower, span.upper, columns, where)
 
     return _handing(collection, asked, form, root, task_options)
 
@@ -86,7 +86,8 @@ def with_as_of(
     """As `with_changes`; the function gets all rows of the collection at the end of the span."""
 
     def asked(flights: OpenCollection, span: Interval) -> Answer:
-        return flights.as_of(span.upper - 1, columns=columns, where=where)
+        time = span.upper - 1
+        return flights.readable_at(time).as_of(time, columns=columns, where=where)
 
     return _handing(collection, asked, form, root, task_options)
 
@@ -157,7 +158,7 @@ def span_published(context: Any, collection: str) -> Interval:
 
 @contextmanager
 def _under_hold(context: Any, collection: str, span: Interval, root: str) -> Iterator[OpenCollection]:
-    """The collection, opened under a hold of the span's beginning, or of what is left of it."""
+    """The collection, opened under a hold of the time before the span, or of where history begins by now."""
     from tidemark.api.opening import open as opened
     from tidemark.jobs.app import open_job
     from tidemark.jobs.steps.retain import drop_hold, hold, hold_name
@@ -165,8 +166,7 @@ def _under_hold(context: Any, collection: str, span: Interval, root: str) -> Ite
     job = open_job(root, collection, no_data)
     ti = context["ti"]
     name = hold_name(f"{context['dag'].dag_id}.{ti.task_id}.{context['run_id']}")
-    since = max(span.lower, job.log.load().state.since)
-    hold(job, name, since=since, for_=parse_duration(LASTS))
+    hold(job, name, since=max(0, span.lower - 1), or_later=True, for_=parse_duration(LASTS))
     try:
         yield opened(root, collection)
     finally:

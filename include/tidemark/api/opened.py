@@ -12,6 +12,7 @@ from tidemark.api.times import Duration, Time, lasting, micros
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job, fresh_id
 from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
 
 if TYPE_CHECKING:
     import os
@@ -91,6 +92,12 @@ class OpenCollection:
         from tidemark.arrow.read import as_of_schema
 
         return as_of_schema(self.state.collection).remove(len(self.state.collection.columns)).remove_metadata()
+
+    def readable_at(self, time: int) -> OpenCollection:
+        """The collection at a version that can be read as of `time`, microseconds, if one is kept (Tidemark's own)."""
+        from tidemark.api.within import rows_at
+
+        return OpenCollection(rows_at(self._pinned, time))
 
     def as_of(
         self,
@@ -231,6 +238,26 @@ class OpenCollection:
 
         _check_truth(net, "net")
         return Changes(self._pinned, _given(after, "after"), _given(upto, "upto"), net, columns, where)
+
+    def changes_within(
+        self,
+        lower: Time,
+        upper: Time,
+        columns: Sequence[str] | None = None,
+        where: Where | Sequence[Where] | None = None,
+    ) -> Changes:
+        """What the collection learned from `lower` on and before `upper`, each change once: spans that follow each
+        other without gap or overlap, such as the windows of asset events, give every change to exactly one of them.
+
+        Unlike `changes` it answers after retention has moved on: what was merged meanwhile is read in the version that
+        sealed the span, as long as it is kept. Where history begins within the span and nothing was learned before it
+        (the first build of a derived collection), the rows as of that time come as insertions, and then the changes.
+
+        Raises InvalidUsage as `changes`; and where what was learned before the span is merged with it.
+        """
+        from tidemark.api.within import changes_within
+
+        return changes_within(self._pinned, Interval(micros(lower, "lower"), micros(upper, "upper")), columns, where)
 
     def latest_at(
         self,

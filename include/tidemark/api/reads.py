@@ -177,17 +177,18 @@ class Changes(Read):
         net: bool = False,
         columns: Any = None,
         where: Any = None,
+        merged: bool = False,
         also: Condition = ALL,
     ) -> None:
         state = pinned.state
         chosen = selection(state.collection, columns, where, NOTHING if net else LEARNED, also)
-        self._given = (after, upto, net, columns, where)
-        if after is None and state.since and state.seal:
+        self._given = (after, upto, net, columns, where, merged)
+        if after is None and state.since and state.seal and not merged:
             raise InvalidUsage(
                 f"the beginning is outside the readable [since {format_instant(state.since)}, seal "
                 f"{format_instant(state.seal)}): what was learned before was merged; say after which time"
             )
-        request = plan_changes(state, -1 if after is None else after, upto, chosen.keys)
+        request = plan_changes(state, -1 if after is None else after, upto, chosen.keys, merged=merged)
         self.net = net
         schema = changes_schema(state.collection, net=net, columns=chosen.shown)
         super().__init__(pinned, chosen, replace(request, spans=chosen.key_spans), schema)

@@ -31,6 +31,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tidemark.api.pinned import Pinned, pinned
+from tidemark.api.within import oldest_sealed
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Sealed
@@ -87,17 +88,11 @@ class Seals:
                 self._check_time(state, time)
             upto = state.seal - 1 if time is None else time
             return Offset(upto, head.version, state.incarnation, upto)
-        first, last = max(1, self._log.oldest_version()), head.version
-        if (kept := self._log.load(first).state).seal - 1 > time:
-            self._check_time(kept, time)
-            return Offset(time, 0, state.incarnation, time)
-        while last - first > 1:
-            middle = (first + last) // 2
-            if self._log.load(middle).state.seal - 1 <= time:
-                first = middle
-            else:
-                last = middle
-        return Offset(time, first, state.incarnation, time)
+        oldest = max(1, self._log.oldest_version())
+        beyond = oldest_sealed(self._log, time + 2, head.version)
+        if beyond == oldest:
+            self._check_time(self._log.load(oldest).state, time)
+        return Offset(time, 0 if beyond == oldest else beyond - 1, state.incarnation, time)
 
     def next(self, start: Offset, most: int | None, upto_version: int | None = None) -> Offset:
         """The offset `most` seals (None: all there are) after `start`, as far as there are so many up to a version

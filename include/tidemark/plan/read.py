@@ -31,6 +31,7 @@ from tidemark.model.chunk.law import Chunk, Miss, Span, Wanted, can_matter, miss
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.model.instant import MAX_TIME, format_instant
+from tidemark.model.interval import Interval
 from tidemark.plan.kinds import plan_of
 from tidemark.plan.ranges import bundled, groups_among, split_within, within
 from tidemark.plan.tasks import ALL_KEYS, AtRest, KeyRange, ReadTask
@@ -184,19 +185,27 @@ def plan_as_of(
     return replace(request, sums=True, newest=time is None and event_time is None)
 
 
-def plan_changes(state: Arrangement, after: int, upto: int | None = None, keys: KeyRange = ALL_KEYS) -> ReadRequest:
+def plan_changes(
+    state: Arrangement, after: int, upto: int | None = None, keys: KeyRange = ALL_KEYS, *, merged: bool = False
+) -> ReadRequest:
     """Read the updates with `after < time <= upto` (None: seal - 1). `after` = -1 reads from the beginning.
 
-    Raises InvalidUsage unless both are readable (as `plan_as_of`; from the beginning: while nothing was merged).
+    Raises InvalidUsage unless both are readable (as `plan_as_of`; from the beginning: while nothing was merged, or with
+    `merged`: then what was learned before history begins comes with the time at which it begins).
     """
     _check_sealed(state)
     upto = state.seal - 1 if upto is None else upto
-    if not (after == -1 and state.since == 0):
+    if not (after == -1 and (state.since == 0 or merged)):
         _check_readable(state, after)
     _check_readable(state, upto)
     if after > upto:
         raise InvalidUsage(f"changes after {_at(after)} up to {_at(upto)}: the first must not be later than the second")
     return _request(state, after, upto, MAX_TIME, keys)
+
+
+def history_begins(state: Arrangement, span: Interval) -> int | None:
+    """The time at which history begins, if that is within a span: what was learned by then is merged."""
+    return state.since if state.since and state.since in span else None
 
 
 def plan_updates(state: Arrangement, upto: int = MAX_TIME - 1, keys: KeyRange = ALL_KEYS) -> ReadRequest:

@@ -11,6 +11,7 @@ from tidemark.api.opened import OpenCollection
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+from tidemark.plan.read import history_begins
 
 
 def rows_page(opened: OpenCollection, interval: Interval, name: str) -> Page:
@@ -35,10 +36,11 @@ def _brought(opened: OpenCollection, interval: Interval) -> Markup:
     seal, since = opened.state.seal, opened.state.since
     if seal <= interval.lower:
         return tag("p", "It is not sealed yet: no answer has its rows.", class_="quiet")
-    after, upto = interval.lower - 1, min(interval.upper, seal) - 1
+    span = Interval(interval.lower, min(interval.upper, seal))
+    after, upto = span.lower - 1, span.upper - 1
     content = [_changes(opened, after, upto)] if upto > since or not since else []
-    if after < since <= upto:
-        content.insert(0, _rows_at(opened, since))
+    if (begins := history_begins(opened.state, span)) is not None:
+        content.insert(0, _rows_at(opened, begins))
     return joined(content) if content else _begins(since)
 
 

@@ -29,11 +29,14 @@ def retain(job: Job) -> CompactionAllowed | None:
     return job.commit_until_fit(change_for).change
 
 
-def hold(job: Job, name: str, *, since: int | None = None, for_: int | None = None) -> dict[str, Any]:
+def hold(
+    job: Job, name: str, *, since: int | None = None, or_later: bool = False, for_: int | None = None
+) -> dict[str, Any]:
     """Keep reads from `since` on (None: all that can be read now) exact, for `for_` microseconds or until dropped.
 
     A hold of that name is moved, to where reads are still exact. InvalidUsage for a name that is none, for no time at
-    all, and for history that is merged already, with the nearest readable times.
+    all, and for history that is merged already, with the nearest readable times; with `or_later` reads are kept from
+    where history begins instead.
     """
     if for_ is not None and for_ <= 0:
         raise InvalidUsage(
@@ -43,7 +46,7 @@ def hold(job: Job, name: str, *, since: int | None = None, for_: int | None = No
         raise InvalidUsage(f"hold name {name!r} must match {HOLD_NAME.pattern}")
 
     def change_for(head: Head) -> HoldPlaced | None:
-        at = head.state.since if since is None else since
+        at = head.state.since if since is None else max(since, head.state.since if or_later else 0)
         check_hold(head.state, at)
         placed = Hold(name, at, None if for_ is None else _now(job) + for_)
         return None if placed in head.state.holds else HoldPlaced(placed)
