@@ -211,6 +211,37 @@ def test_a_fork_of_a_warm_process_judges_even_if_a_thread_was_preparing() -> Non
     assert (done.stdout.splitlines(), done.returncode) == ([f"1 {warm}", "0"], 0), done.stderr
 
 
+SIBLINGS = """
+import os, signal, sys
+import tidemark.quality.warm
+from tidemark.resident.fork_server import shared_memory
+from tests.quality.test_suites import SOUND, failed
+
+print(shared_memory())
+if not os.fork():  # killed while it has every lock that a progress bar takes
+    from tqdm.auto import tqdm
+    tqdm.get_lock().acquire()
+    os.kill(os.getpid(), signal.SIGKILL)
+os.wait()
+if not os.fork():
+    signal.alarm(60)
+    for gate, figures in SOUND.items():
+        assert not failed(gate, figures)
+    print("tqdm has a lock:", hasattr(sys.modules["tqdm"].tqdm, "_lock"), flush=True)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_fork_that_is_killed_takes_no_lock_of_its_siblings_with_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SIBLINGS], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == ["[]", "tqdm has a lock: False", "0"], done.stderr
+    assert "Calculating Metrics" not in done.stderr
+
+
 def test_two_figures_that_are_missing_are_not_two_that_agree() -> None:
     unknown = {"lower": None, "upper_of_older": None}
     (result,) = failed(Gate.TRACE, SOUND[Gate.TRACE] | unknown)

@@ -100,15 +100,29 @@ def great_expectations(*, for_spark: bool = True) -> Any:
     itself. Where it is imported again for Spark, what was prepared before is prepared again."""
     package: Any = import_package(for_spark=for_spark)
     if not getattr(package, "_tidemark_registered", False):
-        import tqdm  # type: ignore[import-untyped]
+        from great_expectations.validator import validation_graph
 
         _KEPT.clear()
         _settled.cache_clear()
         with quiet():
             regexes.register()
-        tqdm.tqdm.monitor_interval = 0  # a thread of the process for bars that nobody sees, and that no fork would have
+        # Nobody sees the bars, and the lock that each takes is a semaphore that all forks of this process share: one that
+        # is killed while it has the lock would leave it locked for all.
+        validation_graph.tqdm = _NoBar
         package._tidemark_registered = True
     return package
+
+
+class _NoBar:
+    """What Great Expectations draws in place of a progress bar."""
+
+    def __init__(self, **_: Any) -> None: ...
+
+    def update(self, _: int) -> None: ...
+
+    def refresh(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def _runtime(result_format: Format) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The fork server: a pre-imported Python that forks, and does nothing else.
 
-It has one thread and no connection to the JVM, so that a fork of it inherits nothing that could be shared by mistake. A
+It has one thread, no connection to the JVM and no shared memory, so that a fork of it inherits nothing that could be
+shared by mistake: no lock that a thread has, and none that a killed sibling has. A
 second fork server grows out of the first to import what is slow, while the first one serves.
 """
 
@@ -125,10 +126,19 @@ def _serve(fd: int, modules: Sequence[str]) -> None:
     imported = [m for m in modules if _import(m)]
     if threading.active_count() > 1:  # a fork has but one, and would wait for ever for what the others hold
         print(f"fork server: an import has started threads: {threading.enumerate()}", file=sys.stderr, flush=True)
+    if shared := shared_memory():
+        print(f"fork server: an import has made memory that forks share: {shared}", file=sys.stderr, flush=True)
     gc.collect()
     gc.freeze()  # so that a child's collector does not touch, and thereby copy, every inherited page
     channel.send({"ready": imported})
     ForkServer(channel).serve()
+
+
+def shared_memory() -> list[str]:
+    """The memory that this process shares with its forks: a semaphore in it that one of them has when it is killed is
+    locked for all others, for ever."""
+    mappings = (line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines())
+    return [" ".join(fields[5:]) or "without a name" for fields in mappings if fields[1].startswith("rw-s")]
 
 
 def _import(module: str) -> bool:
