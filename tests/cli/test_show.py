@@ -56,10 +56,16 @@ def test_an_export_says_what_it_wrote(events: Shell) -> None:
     out = events.files / "out.csv"
     assert "2 rows of events at version" in events.ok("export", "events", "--to", str(out)).out
     assert out.read_text() == "id,amount\na,1\nb,5\n"
+    assert "is there; say replace" in events.refused("export", "events", "--to", str(out))
     folder = events.files / "parts"
     words = ("export", "events", "--to", str(folder), "--format", "jsonl", "--partition-by", "id")
     assert events.json(*words, "--where", "amount > 1", "--column", "amount", "--column", "id")["files"] == 1
     assert (folder / "id=b" / "rows.jsonl").read_text() == '{"amount": 5}\n'
     assert "say replace" in events.refused(*words)
     assert events.json(*words, "--replace")["files"] == 2
+    (folder / "notes.txt").touch()
+    assert "notes.txt is there, which no export wrote" in events.refused(*words, "--replace")
+    assert f"{events.root} is not replaced, as it has no _tidemark_export" in events.refused(
+        *words[:3], str(events.root), *words[4:], "--replace"
+    )
     assert "its ending says no format" in events.refused("export", "events", "--to", str(events.files / "x"))

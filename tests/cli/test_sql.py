@@ -87,7 +87,7 @@ def test_what_is_piped_in_is_the_statement(asked: Shell, monkeypatch: pytest.Mon
 def test_a_file_appears_whole(asked: Shell, ending: str) -> None:
     out = asked.files / f"found.{ending}"
     out.write_text("before")
-    document = asked.json("sql", "SELECT id, amount FROM events ORDER BY id, amount", "--out", str(out))
+    document = asked.json("sql", "SELECT id, amount FROM events ORDER BY id, amount", "--out", str(out), "--replace")
     assert (document["rows"], document["file"]) == (4, str(out))
     match ending:
         case "parquet":
@@ -105,9 +105,10 @@ def test_a_file_that_fails_leaves_what_was_there(asked: Shell) -> None:
     out = asked.files / "found.csv"
     out.write_text("before")
     refused = asked.refused(
-        "sql", "SELECT CASE WHEN amount = 2 THEN error('stop') ELSE id END FROM events", "--out", str(out)
+        "sql", "SELECT CASE WHEN amount = 2 THEN error('stop') ELSE id END FROM events", "--out", str(out), "--replace"
     )
     assert "stop" in refused
+    assert "is there; say replace" in asked.refused("sql", "SELECT 1", "--out", str(out))
     assert out.read_text() == "before"
     assert [path.name for path in asked.files.glob(".*")] == []
 
@@ -115,6 +116,7 @@ def test_a_file_that_fails_leaves_what_was_there(asked: Shell) -> None:
 def test_what_does_not_fit_together_is_refused(asked: Shell) -> None:
     out = str(asked.files / "x.csv")
     assert "its ending says no format" in asked.refused("sql", "SELECT 1", "--out", f"{out}.txt")
+    assert "--replace is for the file of --out" in asked.refused("sql", "SELECT 1", "--replace", code=2)
     assert "leave --limit and --format out" in asked.refused("sql", "SELECT 1", "--out", out, "--limit", "3", code=2)
     assert "did you mean 'events'" in asked.refused("sql", "SELECT * FROM event")
     assert "write at least 32MiB" in asked.refused("sql", "SELECT 1", "--memory", "lots")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import shutil
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,6 +25,8 @@ import tidemark
 from simulation.sea import Sea
 from support.typed import CASES, Typed, TypedWorld
 from tidemark.api import export as exporting
+from tidemark.api import export_place
+from tidemark.api.export_place import MARKER
 from tidemark.api.opened import OpenCollection
 from tidemark.errors import InvalidUsage, Unwritable
 from tidemark.model.collection import Column, ColumnType, Envelope
@@ -66,7 +72,10 @@ def read(path: Path) -> Counter[Any]:
 def test_each_row_as_often_as_its_multiplicity_says(tides: OpenCollection, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"out.{ending}"
     path.write_text("before")
-    written = tides.export(path)
+    with pytest.raises(InvalidUsage, match="is there; say replace"):
+        tides.export(path)
+    assert path.read_text() == "before"
+    written = tides.export(path, replace=True)
     assert (written.rows, written.files, written.path) == (6, 1, path)
     assert read(path) == ROWS
     assert tides.as_of(columns=["k"]).export(tmp_path / f"counts.{ending}").rows == 5
@@ -80,11 +89,17 @@ def test_by_partitions_as_hive_names_them(tides: OpenCollection, tmp_path: Path,
     written = tides.export(folder, format=ending, partition_by="v")
     assert (written.rows, written.files) == (6, 5)
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["v=", "v=__HIVE_DEFAULT_PARTITION__", "v=a%2Fb%3Dc %C3%BC", "v=high", "v=low"]
+    marker = json.loads((folder / MARKER).read_text())
+    assert (marker["format"], marker["versions"]) == (1, {"tides": tides.version})
+    assert sorted(marker["files"]) == sorted(f"{name}/rows.{ending}" for name in names if name != MARKER)
+    assert names == [MARKER, "v=", "v=__HIVE_DEFAULT_PARTITION__", "v=a%2Fb%3Dc %C3%BC", "v=high", "v=low"]
     assert read(folder / "v=high" / f"rows.{ending}") == Counter({(2,): 2})
     if ending == "parquet":
         found = duckdb.sql(f"SELECT k, v FROM read_parquet('{folder}/**/*.parquet', hive_partitioning=true)").fetchall()
         assert Counter(found) == Counter({key: count for key, count in ROWS.items() if key[1] != ""} | {(5, ""): 1})
+        assert pa.dataset.dataset(folder, partitioning="hive").count_rows() == 6
+        lazy = polars.scan_parquet(folder, hive_partitioning=True, hidden_file_prefix="_")
+        assert lazy.select("k").collect().height == 6
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.envelope is Envelope.APPEND], ids=str)
@@ -138,7 +153,114 @@ def test_a_folder_is_replaced_only_if_that_is_said(tides: OpenCollection, tmp_pa
     with pytest.raises(InvalidUsage, match="is there and not empty; say replace"):
         tides.export(folder, format="csv", partition_by="v")
     tides.export(folder, format="csv", partition_by="v", replace=True)
-    assert all(path.name.startswith("v=") for path in folder.iterdir())
+    assert all(path.name.startswith("v=") for path in folder.iterdir() if path.name != MARKER)
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def _earlier(folder: Path) -> None:
+    """An export of a release that wrote no marker."""
+    (folder / "out" / MARKER).unlink()
+
+
+def _linked(folder: Path) -> None:
+    (folder / "out").rename(folder / "elsewhere")
+    (folder / "out").symlink_to(folder / "elsewhere")
+
+
+def _linked_inside(folder: Path) -> None:
+    (folder / "out" / "v=mine").symlink_to(folder / "root")
+
+
+NOT_REPLACED: list[tuple[str, Callable[[Path], object], str]] = [
+    ("root", lambda _: None, f"root is not replaced, as it has no {MARKER}"),
+    ("root/tides", lambda _: None, f"tides is not replaced, as it has no {MARKER}"),
+    ("out", _earlier, f"out is not replaced, as it has no {MARKER} .* remove the folder yourself"),
+    ("out", lambda folder: (folder / "out" / MARKER).write_text("{"), "out is not replaced"),
+    ("out", lambda folder: (folder / "out" / MARKER).write_text('{"format": 2, "files": []}'), "out is not replaced"),
+    ("out", lambda folder: (folder / "out" / "notes.txt").touch(), "out/notes.txt is there, which no export wrote"),
+    ("out", lambda folder: (folder / "out" / "v=low" / "b.csv").touch(), "v=low/b.csv is there, which no export wrote"),
+    ("out", lambda folder: (folder / "out" / ".git").mkdir(), "out/.git is there, which no export wrote"),
+    ("out", lambda folder: shutil.move(folder / "root", folder / "out"), "out/root is there, which no export wrote"),
+    ("out", _linked, "out is a link to .*elsewhere"),
+    ("out", _linked_inside, "out/v=mine is there, which no export wrote"),
+    ("/", lambda _: None, "/ has no name of its own"),
+    (".", lambda _: None, " has no name of its own"),
+    ("out/..", lambda _: None, "out/.. has no name of its own"),
+    ("~", lambda _: None, "is your home folder, the folder you are in, or above one"),
+    ("home", lambda _: None, "is your home folder, the folder you are in, or above one"),
+    ("~nobody-of-this-name/out", lambda _: None, "is no path: "),
+    ("out\0", lambda _: None, "is no path: it has a null byte"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "message"), NOT_REPLACED, ids=lambda each: str(each)[:40])
+def test_only_what_an_export_wrote_is_replaced(
+    tides: OpenCollection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    change: Callable[[Path], object],
+    message: str,
+) -> None:
+    (tmp_path / "home" / "here").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "home" / "here")
+    tides.export(tmp_path / "out", format="csv", partition_by="v")
+    change(tmp_path)
+    before = _files(tmp_path)
+    place = name if name[:1] in "/.~" else tmp_path / name
+    with pytest.raises(InvalidUsage, match=message) as refused:
+        exporting.export([], tides.schema, place, versions={}, format="csv", partition_by="v", replace=True)
+    assert "\n" not in str(refused.value)
+    assert _files(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["n" * 256 + ".csv", "n" * 250 + ".csv"])
+def test_a_name_that_is_too_long(tides: OpenCollection, tmp_path: Path, name: str) -> None:
+    if len(name) > 255:
+        with pytest.raises(Unwritable, match="cannot be written: File name too long"):
+            tides.export(tmp_path / name)
+    else:
+        assert tides.export(tmp_path / name).rows == 6
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []
+
+
+def test_a_value_that_is_too_long_for_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InvalidUsage, match="v has a value that is too long for the name of a folder, v=ooo"):
+        collection_of(tmp_path, [row(1, "o" * 300)]).export(tmp_path / "out", format="csv", partition_by="v")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_plain_file_is_not_replaced(tides: OpenCollection, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidUsage, match="pipe is no plain file; name another place"):
+        tides.export(tmp_path / "pipe", format="csv", replace=True)
+    (tmp_path / "link.csv").symlink_to("there.csv")
+    with pytest.raises(InvalidUsage, match=r"link.csv is a link to there.csv"):
+        tides.export(tmp_path / "link.csv", replace=True)
+
+
+def test_a_file_that_comes_while_an_export_runs_stays(tides: OpenCollection, tmp_path: Path) -> None:
+    folder, file = tmp_path / "out", tmp_path / "out.csv"
+    tides.export(folder, format="csv", partition_by="v")
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield from tides.dataset().to_batches()
+        (folder / "notes.txt").write_text("mine")
+        file.write_text("mine")
+
+    given: dict[str, Any] = {"versions": {}, "format": "csv"}
+    with pytest.raises(InvalidUsage, match=r"out/notes.txt is there, which no export wrote"):
+        exporting.export(rows(), tides.schema, folder, partition_by="k", replace=True, **given)
+    assert {name[:2] for name in _files(folder)} == {"_t", "no", "v="}
+    file.unlink()
+    with pytest.raises(InvalidUsage, match=r"out.csv is there; say replace"):
+        exporting.export(rows(), tides.schema, file, **given)
+    assert file.read_text() == "mine"
     assert sorted(path.name for path in tmp_path.glob(".*")) == []
 
 
@@ -153,6 +275,7 @@ def test_a_reader_finds_one_export_or_the_other_and_never_half(tides: OpenCollec
     def look() -> None:
         while not done.is_set():
             names = [path.name for path in folder.iterdir()]
+            names = [name for name in names if name != MARKER]
             listed.add(frozenset(name[:2] for name in names))
             for name in names:
                 with suppress(FileNotFoundError):
@@ -191,10 +314,11 @@ def test_an_export_that_fails_leaves_what_was_there(
 def test_folders_are_exchanged_in_two_steps_where_the_system_has_no_other_way(
     tides: OpenCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting.ctypes, "CDLL", lambda *_, **__: object())
+    monkeypatch.setattr(export_place.ctypes, "CDLL", lambda *_, **__: object())
     for by in ("k", "v"):
         tides.export(tmp_path / "out", format="csv", partition_by=by, replace=True)
-    assert all(path.name.startswith("v=") for path in (tmp_path / "out").iterdir())
+    assert {path.name[:2] for path in (tmp_path / "out").iterdir()} == {"_t", "v="}
+    assert tides.export(tmp_path / "new.csv").rows == 6
     assert sorted(path.name for path in tmp_path.glob(".*")) == []
 
 

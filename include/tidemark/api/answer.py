@@ -48,6 +48,11 @@ class Answer(Tabular):
         """The version of the collection that answers."""
         return self._pinned.version
 
+    @property
+    def versions(self) -> dict[str, int]:
+        """The collection, with the version that answers."""
+        return {self.collection: self.version}
+
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, as they are read."""
         try:

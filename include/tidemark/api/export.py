@@ -1,24 +1,23 @@
 """Rows in files of others' formats, which appear whole: Parquet, CSV and JSON lines, in one file or by partitions.
 
-All is written beside the place it is meant for and moved there at once, so a reader finds what was there before, or all
-of the new, and nothing unfinished. Who reads a folder while it is replaced may find that a file of the old one is gone.
-Of a process that is killed a hidden `.NAME.<pid>.part` is left, which nobody reads.
+All is written beside the place it is meant for and moved there at once (export_place.py), so a reader finds what was
+there before, or all of the new, and nothing unfinished. Who reads a folder while it is replaced may find that a file of
+the old one is gone.
 
     flights.parquet                            one file
     flights/carrier=UA/rows.parquet            by partitions, in folders as Hive names them: the column is in the name
+    flights/_tidemark_export                   lists the files, so that another export may replace them
 
 CSV and JSON are written as the command line writes them: exactly, and so that a collection file can read them again.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import json
 import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,11 +27,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemark.api.export_place import in_its_place, mark, place_of
 from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.csv_text import csv_line
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.arrow.rows.shown import as_shown
-from tidemark.errors import InvalidUsage, Unwritable, listed
+from tidemark.errors import NAME_LENGTH, InvalidUsage, Unwritable, listed, shortened
 from tidemark.model.nearest import nearest
 from tidemark.storage.stores.local import sync_path
 
@@ -96,20 +96,24 @@ def export(
     schema: pa.Schema,
     path: str | os.PathLike[str],
     *,
+    versions: Mapping[str, int],
     format: str | None = None,
     partition_by: str | None = None,
     replace: bool = False,
 ) -> Exported:
     """Write rows to a file, or with `partition_by` into a folder with a file for each value of that column.
 
-    The `format` is parquet, csv or jsonl; a file's ending says it, too. A folder that is there is only replaced with
-    `replace`, and a file always.
+    Args:
+        versions: The collections that the rows are from, by name.
+        format: parquet, csv or jsonl. Default: what the file's ending says.
+        replace: Replace a file that is there, or a folder that an export made.
 
-    Raises InvalidUsage for a format, a column and a place that cannot be; Unwritable where it cannot be written.
+    Raises:
+        InvalidUsage: The format, the column or the place is none, or something there may not be replaced.
+        Contention: Another export to the same place is running.
+        Unwritable: The place cannot be written.
     """
-    if "://" in str(path):
-        raise InvalidUsage(f"{path}: an export goes to a folder of this machine; copy it from there")
-    place = Path(path).expanduser()
+    place = place_of(path)
     ending = _format(place, format)
     writer = FORMATS[ending]
     if partition_by is not None and partition_by not in schema.names:
@@ -118,12 +122,14 @@ def export(
         raise InvalidUsage(f"partition_by: there is no column {partition_by!r}{near}")
     if partition_by is not None and len(schema) == 1:
         raise InvalidUsage(f"partition_by: {partition_by} is the only column; a file needs another one")
-    _check_place(place, folder=partition_by is not None, replace=replace)
     try:
-        with _in_its_place(place) as beside:
+        with in_its_place(place, folder=partition_by is not None, replace=replace) as beside:
             if partition_by is not None:
                 beside.mkdir()
-                return Exported(place, *_partitioned(batches, schema, beside, partition_by, writer, ending))
+                rows, names = _partitioned(batches, schema, beside, partition_by, writer, ending)
+                mark(beside, versions, names)
+                sync_path(beside)
+                return Exported(place, rows, len(names))
             rows = _one(batches, writer(beside, schema))
             sync_path(beside)
             return Exported(place, rows, 1)
@@ -138,16 +144,6 @@ def _format(place: Path, given: str | None) -> str:
     if found not in FORMATS:
         raise InvalidUsage(f"format is {found!r}; write {', '.join(FORMATS)}")
     return found
-
-
-def _check_place(place: Path, *, folder: bool, replace: bool) -> None:
-    if not place.parent.is_dir():
-        raise InvalidUsage(f"{place}: there is no folder {place.parent}")
-    if folder and place.is_dir() and any(place.iterdir()) and not replace:
-        raise InvalidUsage(f"{place} is there and not empty; say replace, or name another folder")
-    if place.exists() and place.is_dir() != folder:
-        kind = "a folder" if place.is_dir() else "a file"
-        raise InvalidUsage(f"{place} is {kind}; name another place")
 
 
 def _one(batches: Iterable[pa.RecordBatch], writer: _Writer) -> int:
@@ -168,8 +164,8 @@ def _partitioned(
     column: str,
     open_writer: Callable[[Path, pa.Schema], _Writer],
     ending: str,
-) -> tuple[int, int]:
-    """The rows and the files written."""
+) -> tuple[int, list[str]]:
+    """Write the files of a folder; return the number of rows, and the names of the files."""
     at = schema.get_field_index(column)
     inner = schema.remove(at)
     writers: dict[str, _Writer] = {}
@@ -183,7 +179,7 @@ def _partitioned(
                         raise InvalidUsage(
                             f"partition_by: {column} has more than {MOST_PARTITIONS:,} values; take a column of fewer"
                         )
-                    (folder / name).mkdir()
+                    _make(folder / name, column)
                     writers[name] = open_writer(folder / name / f"rows.{ending}", inner)
                     stack.callback(writers[name].close)
                 writers[name].write(pa.RecordBatch.from_arrays(some.remove_column(at).columns, schema=inner))
@@ -191,8 +187,20 @@ def _partitioned(
     for name in writers:
         sync_path(folder / name / f"rows.{ending}")
         sync_path(folder / name)
-    sync_path(folder)
-    return rows, len(writers)
+    return rows, [f"{name}/rows.{ending}" for name in writers]
+
+
+def _make(folder: Path, column: str) -> None:
+    """Make the folder of a value."""
+    try:
+        folder.mkdir()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise InvalidUsage(
+            f"partition_by: {column} has a value that is too long for the name of a folder, "
+            f"{shortened(folder.name, NAME_LENGTH)}; take another column"
+        ) from None
 
 
 def _by_value(batch: pa.RecordBatch, at: int) -> Iterator[tuple[str | None, pa.RecordBatch]]:
@@ -207,41 +215,3 @@ def _by_value(batch: pa.RecordBatch, at: int) -> Iterator[tuple[str | None, pa.R
 
 def _as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-@contextmanager
-def _in_its_place(place: Path) -> Iterator[Path]:
-    """A name beside a place; what is there at the end is moved to the place."""
-    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
-    _remove(beside)
-    try:
-        yield beside
-        if place.is_dir():
-            _exchange(beside, place)
-        else:
-            beside.replace(place)
-        sync_path(place.parent)
-    finally:
-        _remove(beside)
-
-
-def _exchange(one: Path, other: Path) -> None:
-    """Each of two folders gets the name of the other, at once where the system can (renameat2 of Linux)."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    if hasattr(libc, "renameat2"):
-        if libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0:
-            return
-        if (number := ctypes.get_errno()) not in (errno.ENOSYS, errno.EINVAL):
-            raise OSError(number, os.strerror(number), str(other))
-    before = one.with_name(f"{one.name}.before")
-    other.rename(before)
-    one.rename(other)
-    before.rename(one)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

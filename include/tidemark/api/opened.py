@@ -164,18 +164,20 @@ class OpenCollection:
         """Write the rows of the collection to a file (.parquet, .csv, .jsonl), or with `partition_by` into a
         folder with a file for each value of that column; each row repeated by its multiplicity, in no order.
 
-        It appears whole: a reader finds what was there before, or all of it. A file that is there is replaced, a folder
-        with `replace` only. `time`, `event_time`, `columns` and `where` are as in `as_of`.
+        It appears whole: a reader finds what was there before, or all of it. With `replace` a file that is there is
+        replaced, and a folder that contains only what an export wrote (its file `_tidemark_export` lists that).
+        `time`, `event_time`, `columns` and `where` are as in `as_of`.
 
-        Raises InvalidUsage as `dataset`, and for a format, a column and a place that cannot be; Unwritable where it
-        cannot be written.
+        Raises InvalidUsage as `dataset`, and for a format, a column and a place that cannot be; Contention while
+        another export to that place is running; Unwritable where it cannot be written.
         """
         from tidemark.api.conditions import ALL
         from tidemark.api.export import export
 
         rows = self.dataset(time, event_time, columns, where).rows
         found = rows.in_columns(rows.schema, ALL)
-        return export(found, rows.schema, path, format=format, partition_by=partition_by, replace=replace)
+        options: dict[str, Any] = {"format": format, "partition_by": partition_by, "replace": replace}
+        return export(found, rows.schema, path, versions={self.name: self.version}, **options)
 
     def range(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
@@ -69,14 +69,17 @@ class Tabular(ABC):
         replace: bool = False,
     ) -> Exported:
         """Write all rows to a file (.parquet, .csv, .jsonl), or with `partition_by` into a folder with a file for each
-        value of that column. It appears whole: a reader finds what was there before, or all of it. A folder that is
-        there is only replaced with `replace`.
+        value of that column. It appears whole: a reader finds what was there before, or all of it.
 
-        Raises InvalidUsage for a format, a column and a place that cannot be; Unwritable where it cannot be written.
+        With `replace` a file that is there is replaced, and a folder that contains only what an export wrote.
+
+        Raises InvalidUsage for a format, a column and a place that cannot be; Contention while another export to that
+        place is running; Unwritable where it cannot be written.
         """
         from tidemark.api.export import export
 
-        return export(self, self.schema, path, format=format, partition_by=partition_by, replace=replace)
+        options: dict[str, Any] = {"format": format, "partition_by": partition_by, "replace": replace}
+        return export(self, self.schema, path, versions=self.versions, **options)
 
     def to_pandas(self) -> pandas.DataFrame:
         """All rows as a pandas data frame. Integers and truths have pandas' nullable types, so that no null turns a
@@ -112,6 +115,11 @@ class Tabular(ABC):
     @abstractmethod
     def dataset(self) -> pyarrow.dataset.Dataset:
         """The rows as a dataset of Arrow, which reads when it is scanned, and only what is asked for."""
+
+    @property
+    @abstractmethod
+    def versions(self) -> dict[str, int]:
+        """The collections that are read, each with the version at which it is read."""
 
     @property
     @abstractmethod

@@ -10,6 +10,10 @@ import typer
 from tidemark.cli.command import Call, CollectionArgument, register
 from tidemark.cli.read import PANEL, HappenedOption, KnownOption, WhereOption
 
+ReplaceOption = Annotated[
+    bool, typer.Option("--replace", help="Replace a file that is there, or a folder with nothing but an export in it.")
+]
+
 
 def add_to(app: typer.Typer) -> None:
     """Make the command of `app`."""
@@ -34,7 +38,7 @@ def export(
     time: KnownOption = None,
     event_time: HappenedOption = None,
     where: WhereOption = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a folder that is there.")] = False,
+    replace: ReplaceOption = False,
 ) -> None:
     """Write the rows of a collection to Parquet, CSV or JSON lines. The result appears whole or not at all.
 

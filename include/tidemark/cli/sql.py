@@ -36,6 +36,7 @@ def sql(
         Path | None,
         typer.Option("--out", metavar="FILE", help="Write all rows into this file instead: .parquet, .csv or .jsonl."),
     ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a file of --out that is there.")] = False,
     memory: MemoryOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what the reads open and why not more, instead of the rows.")
@@ -46,6 +47,8 @@ def sql(
     Example: tidemark sql "SELECT carrier, count(*) FROM flights FOR TIMESTAMP AS OF '2013-01-03' GROUP BY carrier"
     """
     check_shape(call, shape)
+    if replace and out is None:
+        raise UsageError("--replace is for the file of --out; give both")
     if statement is None and sys.stdin.isatty():
         if out is not None or call.settings.as_json or explain:
             raise UsageError("a prompt writes no file and no JSON, and explains nothing; give a statement")
@@ -61,6 +64,6 @@ def sql(
         return shown(call, answer, limit, shape)
     if limit is not None or shape is not Shape.TABLE:
         raise UsageError("--out has all rows in the format of its ending; leave --limit and --format out")
-    written = answer.export(out)
+    written = answer.export(out, replace=replace)
     document = {"file": str(out), "rows": written.rows, **about(answer)}
     call.emit(document, f"{written.rows:,} rows in {out}; {described(answer)}")
