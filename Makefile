@@ -73,7 +73,7 @@ VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 s3-server: build/versitygw ## Build versitygw into build/, which test-s3 takes then instead of moto (needs Go; minutes)
 
-build/versitygw:
+build/versitygw: | setup
 	@command -v go >/dev/null || { echo "no Go toolchain on PATH: install Go 1.25 or newer (https://go.dev/dl); without it test-s3 takes moto" >&2; exit 1; }
 	@mkdir -p build
 	GOBIN=$(CURDIR)/build/go/bin GOPATH=$(CURDIR)/build/go GOMODCACHE=$(CURDIR)/build/go/mod GOCACHE=$(CURDIR)/build/go/cache \

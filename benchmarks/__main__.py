@@ -53,6 +53,8 @@ def main(
     cases, chosen = [_size(text) for text in sizes.split(",")], only.split(",")
     if unknown := sorted(set(chosen) - {*NAMES, "profile", "tables"}):
         raise typer.BadParameter(f"there is no benchmark {unknown[0]!r}; write some of {', '.join(NAMES)}, or profile")
+    if out is not None and out.exists():
+        raise typer.BadParameter(f"{out} is there; name another file for --out")
     if "profile" in chosen:
         from benchmarks.profile import profile
 

@@ -218,12 +218,23 @@ def _parquet(table: pa.Table) -> pa.Buffer:
 
 def _write(path: Path, content: pa.Buffer) -> bool:
     """Whether the file had to be written. A reader sees all of it or none."""
-    if path.exists() and path.read_bytes() == content.to_pybytes():
+    new, before = content.to_pybytes(), path.read_bytes() if path.exists() else None
+    if before == new:
         return False
+    if before is not None and _columns(before) not in (None, _columns(new)):
+        raise SystemExit(f"{path} is there, and is no file of the demo; set TIDEMARK_LANDING to another folder")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_bytes(content)
+    unfinished.write_bytes(new)
     unfinished.replace(path)
     return True
+
+
+def _columns(content: bytes) -> object:
+    """The columns of a Parquet file (None: it is damaged), or the first line of a text: what the demo's files have."""
+    try:
+        return pyarrow.parquet.read_schema(pa.BufferReader(content))
+    except pa.ArrowInvalid:
+        return None if content.startswith(b"PAR1") else content.partition(b"\n")[0]
 
 
 def _progress(text: str) -> None:

@@ -75,6 +75,8 @@ def _write(landing: Path, day: date, sales: Iterator[Sale]) -> None:
     """The file of a day, whole or not at all."""
     file = _file(landing, day)
     file.parent.mkdir(parents=True, exist_ok=True)
+    if file.exists() and not file.read_bytes().startswith(",".join(COLUMNS).encode()):
+        raise SystemExit(f"{file} is there, and is no file of sales; set TIDEMARK_LANDING to another folder")
     partial = file.with_suffix(".partial")
     with partial.open("w", newline="") as out:
         csv.writer(out).writerows([COLUMNS, *sales])

@@ -15,7 +15,6 @@ import fcntl
 import json
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -88,8 +87,9 @@ def up() -> None:
 
     if not DATABASE.data.exists():
         raise Refused("the Airflow home is not made yet: make setup")
-    shutil.rmtree(LOGS, ignore_errors=True)
-    LOGS.mkdir(parents=True)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for name in ("supervisor", *COMPONENTS):
+        log_of(name).unlink(missing_ok=True)
     supervisor.ACCOUNT.unlink(missing_ok=True)
     began = time.time()
     environment = os.environ | {INSTANCE: f"{HOME}#{secrets.token_hex(8)}", "SPT_NOENV": "1"}  # see supervisor.marked()

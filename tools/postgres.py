@@ -182,8 +182,11 @@ class Postgres:
         raise PostgresFailed(f"still running: {', '.join(str(process.pid) for process in self.processes())}")
 
     def remove_sockets(self) -> None:
-        """Leave nothing where the socket was."""
-        shutil.rmtree(self.sockets, ignore_errors=True)
+        """Remove the socket, and its folder if that is empty: a user may have chosen one with other files in it."""
+        for name in (SOCKET, f"{SOCKET}.lock"):
+            (self.sockets / name).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.sockets.rmdir()
 
     @contextmanager
     def serving(self, log: Path) -> Iterator[None]:

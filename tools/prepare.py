@@ -39,6 +39,7 @@ TOOK = PROJECT / "build" / "setup.seconds"
 """How long the last set-up took; the demo tells it with its own parts."""
 CLASS_ARCHIVE = PROJECT / "build" / "spark-classes.jsa"
 UV_FILES = PROJECT / "build" / "uv"
+MADE = VENV / "made-by-setup.txt"
 
 # Written last, so that an interrupted set-up is simply done again.
 INSTALLED = VENV / "installed-requirements.txt"
@@ -127,15 +128,27 @@ def pins() -> str:
     return "\n".join([f"# Python {sys.version}", f"# {VENV}", *texts])
 
 
+def check_links() -> None:
+    """Raise SetupFailed where a folder, in which files are removed, is a link to another one."""
+    for folder in (PROJECT / "build", VENV):
+        if folder.is_symlink():
+            raise SetupFailed(
+                f"{folder} is a link to {folder.readlink()}, and files in it are removed and replaced; remove the link"
+            )
+
+
 def prepare_packages() -> None:
     """A virtual environment with exactly the pinned packages, made again if its Python is gone or another."""
     if PYTHON.exists() and INSTALLED.exists() and INSTALLED.read_text() == pins():
         return
+    if VENV.exists() and any(VENV.iterdir()) and not (MADE.exists() or INSTALLED.exists()):
+        raise SetupFailed(f"{VENV} was not made by `make setup`, which would empty it; move it away, or remove it")
     LOG.unlink(missing_ok=True)
     INSTALLED.unlink(missing_ok=True)
     COMPILED.unlink(missing_ok=True)
     KEPT_FOR.unlink(missing_ok=True)  # an archive is of the very files whose classes it keeps
     run("making .venv", [sys.executable, "-m", "venv", "--clear", VENV])
+    MADE.write_text("what is here may be removed by `make setup`\n")
     try:
         install_by_uv()
     except SetupFailed as error:
@@ -240,6 +253,7 @@ def prepare_airflow() -> None:
 def main() -> int:
     began = time.monotonic()
     try:
+        check_links()
         with only_one():
             prepare_packages()
             prepare_entry_points()

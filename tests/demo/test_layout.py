@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from demo import layout
+from demo import layout, sales
 
 FIRST, LAST = date(2012, 12, 31), date(2013, 1, 3)
 HOUR = datetime(2013, 1, 2, 18, tzinfo=UTC)
@@ -196,3 +196,17 @@ def test_progress_is_one_line_on_a_terminal(tmp_path, monkeypatch):
     layout.lay_out(tmp_path, first=FIRST, last=FIRST)
     assert terminal.getvalue().count("2012-12-31") == 3
     assert "\n" not in terminal.getvalue()
+
+
+def test_a_file_of_somebody_else_is_not_replaced(tmp_path):
+    theirs = tmp_path / "flights" / str(FIRST) / "EWR.parquet", tmp_path / "sales" / "2024-01-01" / "sales.csv"
+    for file in theirs:
+        file.parent.mkdir(parents=True)
+        file.write_text("theirs")
+    with pytest.raises(SystemExit, match=r"EWR.parquet is there, and is no file of the demo"):
+        layout.lay_out(tmp_path, first=FIRST, last=FIRST)
+    with pytest.raises(SystemExit, match=r"sales.csv is there, and is no file of sales"):
+        sales.land(tmp_path, days=1)
+    assert [file.read_text() for file in theirs] == ["theirs", "theirs"]
+    theirs[1].unlink()
+    assert sales.land(tmp_path, days=1) == sales.land(tmp_path, days=1) == 500

@@ -168,3 +168,19 @@ def test_up_refuses_a_second_instance_of_one_home_on_another_port(
         "already up on port 8095, asked for 8195: `make down` first\n",
     )
     assert supervisor.poll() is None
+
+
+def test_up_removes_no_log_but_its_own(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs, sockets = home / "logs" / "components", home / "sockets"
+    for folder in (logs, sockets, home / "postgres"):
+        folder.mkdir(parents=True)
+    sockets.chmod(0o755)  # so its database cannot start
+    for name in ("scheduler.log", "notes.log"):
+        (logs / name).write_text("before")
+    monkeypatch.setenv("TIDEMARK_AIRFLOW_SOCKETS", str(sockets))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    refused = local_airflow("up", home, port=port)
+    assert refused.returncode == 1
+    assert "postgres cannot start" in refused.stderr
+    assert {path.name for path in logs.iterdir() if path.read_text() == "before"} == {"notes.log"}

@@ -76,6 +76,15 @@ def bystander(*words: str) -> Iterator[psutil.Popen]:
                 process.kill()
 
 
+def test_a_folder_of_sockets_keeps_what_others_put_there(folder: Path) -> None:
+    server = Postgres(folder / "none", folder / "theirs")
+    server.sockets.mkdir(mode=0o700)
+    for name in (SOCKET, f"{SOCKET}.lock", "notes.txt"):
+        (server.sockets / name).touch()
+    server.remove_sockets()
+    assert [path.name for path in server.sockets.iterdir()] == ["notes.txt"]
+
+
 def test_a_killed_server_starts_again_with_its_data(made: Postgres) -> None:
     process = start(made)
     ask(made, "create table figures as select 7 as figure")

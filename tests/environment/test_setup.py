@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import build_zip, byte_code
+from tools import build_zip, byte_code, prepare
 from tools.pip_settings import pip_settings, uv_environment, uv_flags
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -209,6 +209,33 @@ def test_the_second_set_up_changes_nothing() -> None:
     )
     assert (done.stdout, done.stderr) == ("", "")
     assert made() == before
+
+
+@pytest.mark.parametrize("name", ["build", ".venv"])
+def test_a_link_is_not_followed_to_where_files_would_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.setattr(prepare, "PROJECT", tmp_path)
+    monkeypatch.setattr(prepare, "VENV", tmp_path / ".venv")
+    for step in ("prepare_packages", "prepare_entry_points", "prepare_byte_code", "prepare_class_archive"):
+        monkeypatch.setattr(prepare, step, lambda: pytest.fail("a link was followed"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "mine")
+    assert prepare.main() == 1
+    assert f"{tmp_path / name} is a link to {tmp_path / 'mine'}" in capsys.readouterr().err
+    assert not any((tmp_path / "mine").iterdir())
+
+
+def test_an_environment_that_set_up_did_not_make_is_not_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, path in {"VENV": "", "PYTHON": "bin/python", "MADE": "made", "INSTALLED": "installed"}.items():
+        monkeypatch.setattr(prepare, name, tmp_path / ".venv" / path)
+    monkeypatch.setattr(prepare, "run", lambda *_: pytest.fail("it would have been emptied"))
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "pyvenv.cfg").write_text("theirs")
+    with pytest.raises(prepare.SetupFailed, match="was not made by `make setup`, which would empty it; move it away"):
+        prepare.prepare_packages()
 
 
 def made() -> dict[str, int]:
