@@ -121,6 +121,17 @@ class TestPlace:
         with pytest.raises(InvalidUsage, match=r"bytes, 107 are possible: set TIDEMARK_RESIDENT_DIR"):
             ServerFolder(tmp_path / ("x" * 100) / "r.sock")
 
+    def test_files_of_others_beside_it_stay(self, tmp_path: Path) -> None:
+        (tmp_path / "d").mkdir(mode=0o700)
+        place = ServerFolder(tmp_path / "d" / "r.sock")
+        for folder in (place.scratch, place.submits):
+            (folder / "mine").mkdir(parents=True)
+            (folder / "0123abcd").mkdir()
+        place.tidy(log=True)
+        assert [path.name for path in (tmp_path / "d").glob("*/*")] == ["mine", "mine"]
+        with pytest.raises(InvalidUsage, match=r"must end in \.sock: what has that name is removed"):
+            ServerFolder(tmp_path / "d" / "notes.txt")
+
     def test_it_has_one_owner(self, tmp_path: Path) -> None:
         place = ServerFolder(tmp_path / "r.sock")
         first = place.own()

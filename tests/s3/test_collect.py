@@ -18,6 +18,7 @@ from tidemark.storage.stores.s3_output import PART_BYTES
 from tidemark.storage.verify.collection import verify_history, verify_objects
 
 pytestmark = pytest.mark.s3
+ORPHAN = "0" * 31 + "f"
 
 
 def test_two_phases_and_at_once(store: S3Store, tmp_path: Path):
@@ -25,9 +26,9 @@ def test_two_phases_and_at_once(store: S3Store, tmp_path: Path):
     for step in steps(tmp_path):
         made.run(step)
     before = answers(made)
-    upload = store.open_output("data/killed/part.parquet")
+    upload = store.open_output(f"data/{ORPHAN}/{ORPHAN}.parquet")
     upload.__enter__().write(b"1" * (PART_BYTES + 1))
-    store.create("ledger/killed.json", b"1")
+    store.create(f"ledger/{ORPHAN}.json", b"1")
     report = collect(made.job())
     assert {entry.why for entry in report.listed.entries} >= {Why.UNFINISHED, Why.UNNAMED}
     assert report.removed == ()

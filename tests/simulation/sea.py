@@ -82,7 +82,7 @@ class Sea:
         return world.log(world.store)
 
     def new_id(self) -> str:
-        return f"id{next(self.ids):05}"
+        return f"{next(self.ids):05}{'0' * 27}"
 
     def joined(self, job: Job) -> Job:
         """A job that knows its neighbours, and what computes."""

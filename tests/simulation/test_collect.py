@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ from tidemark.storage.verify.collection import verify_history, verify_objects
 pytestmark = pytest.mark.simulation
 HOUR = 3600.0
 KEEP = 2 * 3600 * SECOND
+ORPHAN = "0" * 31 + "f"
+READ = f"reads/{1:020}-{ORPHAN}.json"
 
 
 def collected(world: World, *, hours: float = 0, keep: int = KEEP, **more: Any) -> Report:
@@ -144,20 +147,20 @@ def test_a_dry_run_tells_and_does_nothing(world: World):
 def test_a_plan_can_be_read_and_the_newest_ten_stay(world: World):
     idle(world)
     for _ in range(14):
-        (world.truth.create(f"data/orphan/{world.new_id()}.parquet", b"1"))
+        (world.truth.create(f"data/{ORPHAN}/{world.new_id()}.parquet", b"1"))
         report = collected(world, hours=1)
     assert keys(world, "collect/") == {plans.key_of(number) for number in range(5, 15)}
     plan = plans.load(world.truth, str(report.plan))
     assert plan == report.listed
-    listed = {entry.since: entry for entry in plan.objects if "orphan" in entry.key}
+    listed = {entry.since: entry for entry in plan.objects if ORPHAN in entry.key}
     assert sorted(listed) == list(range(1, 15)), "each since the plan that first listed it"
     assert dict(plan.appeared)[14 - 1] == round((world.clock.now - HOUR) * SECOND)
 
 
 def test_what_a_killed_attempt_wrote_goes_and_what_a_running_one_writes_stays(world: World, tmp_path: Path):
     """The orphan is a day old when it goes; the attempt commits eleven hours after it planned."""
-    world.truth.create("data/killed/part.parquet", b"1")
-    world.truth.create("ledger/killed.json", b"1")
+    world.truth.create(f"data/{ORPHAN}/{ORPHAN}.parquet", b"1")
+    world.truth.create(f"ledger/{ORPHAN}.json", b"1")
     collected(world, hours=1)
     world.land(4, "a", [row(9, "new", 41)])
     log = world.log(world.truth)
@@ -176,8 +179,8 @@ def test_what_a_killed_attempt_wrote_goes_and_what_a_running_one_writes_stays(wo
     result = world.run(lambda job: ingest(job, interval(4), landing_root=str(tmp_path)), log=slow, attempts=1)
     assert result["outcome"] == "applied"
     collected(world, hours=14)
-    assert "data/killed/part.parquet" not in keys(world)
-    assert "ledger/killed.json" not in keys(world)
+    assert f"data/{ORPHAN}/{ORPHAN}.parquet" not in keys(world)
+    assert f"ledger/{ORPHAN}.json" not in keys(world)
     collected(world, hours=50)
     assert base.version < world.head.version
 
@@ -310,7 +313,7 @@ def test_a_collector_that_is_overtaken_by_all_gives_up(world: World, at: str):
                 self.frozen = True
                 idle(world)
                 for _ in range(11):
-                    world.truth.create(f"data/orphan/{world.new_id()}.parquet", b"1")
+                    world.truth.create(f"data/{ORPHAN}/{world.new_id()}.parquet", b"1")
                     world.clock.now += 25 * HOUR
                     collect(world.job(), keep=KEEP)
             return answer
@@ -412,13 +415,13 @@ def test_corruption_stops_the_collector(world: World):
 
 def test_a_plan_that_is_not_what_was_written_stops_the_collector(world: World):
     """A flipped bit in it could make something due before its time."""
-    world.truth.create("data/killed/part.parquet", b"1")
+    world.truth.create(f"data/{ORPHAN}/{ORPHAN}.parquet", b"1")
     key = str(collected(world).plan)
     world.truth.objects[key] = world.truth.objects[key].replace(b'"since":1', b'"since":0')
     world.clock.now += 30 * HOUR
     with pytest.raises(Corruption, match=key):
         collect(world.job(), keep=KEEP)
-    assert "data/killed/part.parquet" in keys(world)
+    assert f"data/{ORPHAN}/{ORPHAN}.parquet" in keys(world)
 
 
 def test_at_once_needs_no_grace(world: World):
@@ -440,39 +443,60 @@ def test_versions_are_kept_at_least_for_their_grace(world: World):
 
 def test_many_objects_go_at_once_and_those_that_stay_are_reported(world: World):
     for number in range(500):
-        world.truth.create(f"data/orphan/{number:03}.parquet", b"1")
+        world.truth.create(f"data/{ORPHAN}/{number:032}.parquet", b"1")
 
     class Stubborn(WrappedStore):
         def delete(self, key):
-            if key.startswith("data/orphan") and key.endswith("7.parquet"):
+            if key.startswith(f"data/{ORPHAN}") and key.endswith("7.parquet"):
                 raise Unavailable(key)
             super().delete(key)
 
     world.store = Stubborn(world.truth)
     report = world.run(lambda job: collect(job, keep=0, graces=AT_ONCE))
-    left = {f"data/orphan/{number:03}.parquet" for number in range(7, 500, 10)}
-    assert {key for key in keys(world, "data/") if "orphan" in key} == left
+    left = {f"data/{ORPHAN}/{number:032}.parquet" for number in range(7, 500, 10)}
+    assert {key for key in keys(world, "data/") if ORPHAN in key} == left
     assert not left & {entry.key for entry in report.removed}
     assert report.failed == len(left)
 
 
 def test_records_of_reads_go_after_thirty_days_and_unknown_folders_stay(world: World):
-    for key in ("reads/1.json", "somebody/else.txt", "readme"):
+    for key in (READ, "somebody/else.txt", "readme"):
         world.truth.create(key, b"1")
     for hours in (25, 25, 25):
         collected(world, hours=hours)
-    assert "reads/1.json" in keys(world)
+    assert READ in keys(world)
     collected(world, hours=24 * 30)
     collected(world, hours=25)
     assert keys(world) >= {"somebody/else.txt", "readme"}
-    assert "reads/1.json" not in keys(world)
+    assert READ not in keys(world)
+
+
+def test_what_others_put_into_the_folder_stays_and_is_named(world: World):
+    theirs = {f"collect/note{number:03}.txt" for number in range(20)}
+    theirs |= {"versions/notes.json", "versions/00000000/.DS_Store", "versions/00000000/x.json", "versions/zzz/a.json"}
+    theirs |= {"data/notes.txt", f"data/{ORPHAN}/notes.parquet", "ledger/copy.json", "reads/1.json"}
+    for key in theirs:
+        world.truth.create(key, b"1")
+    before = answers(world)
+    notes = list[str]()
+    world.clock.now += 60 * 24 * HOUR
+    report = world.run(lambda job: collect(replace(job, note=notes.append), keep=0, graces=AT_ONCE))
+    assert report.removed
+    assert keys(world) >= theirs
+    assert answers(world) == before
+    assert notes == [
+        (
+            "4 objects in the collection's folder are not named as Tidemark's are, and stay: "
+            f"data/{ORPHAN}/notes.parquet, data/notes.txt, ledger/copy.json … and 1 more"
+        )
+    ]
 
 
 def test_files_left_unfinished_by_killed_writers_go(tmp_path: Path):
     from tidemark.storage.stores.local import TEMPORARY, LocalStore
 
     world = World(tmp_path / "landing", collection(), LocalStore(str(tmp_path / "root")))
-    left = tmp_path / "root" / "data" / "b" / f"{TEMPORARY}x"
+    left = tmp_path / "root" / "data" / "b" / f"{TEMPORARY}{'a' * 24}"
     left.parent.mkdir(parents=True)
     left.write_bytes(b"half")
     report = collect(world.job())

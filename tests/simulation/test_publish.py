@@ -394,6 +394,18 @@ class TestUnpublish:
         published(world)
         agree(world)
 
+    def test_a_table_of_others_that_took_its_name_stays(self, tmp_path: Path) -> None:
+        world = stage(tmp_path, Envelope.APPEND, ICEBERG)
+        day(world, 0, [row(1, "a", 1)])
+        published(world)
+        table = table_of(world)
+        table.catalog.drop_table("db.tides")
+        table.catalog.create_table("db.tides", table.schema())
+        with pytest.raises(InvalidUsage, match=r"table db.tides is another one than tides was published to; say --le"):
+            world.run(lambda job: unpublish(job))
+        assert is_in_catalog(world)
+        assert world.run(lambda job: unpublish(job, leave=True))["outcome"] == "applied"
+
     def test_a_copy_stays_and_is_gone_on_from(self, tmp_path: Path) -> None:
         world = stage(tmp_path, Envelope.APPEND, COPIED)
         day(world, 0, [row(1, "a", 1)])

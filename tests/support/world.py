@@ -108,7 +108,7 @@ class World:
         return self.clock() + self.stepped
 
     def new_id(self) -> str:
-        return f"id{next(self.ids):05}"
+        return f"{next(self.ids):05}{'0' * 27}"
 
     def log(self, store: ObjectStore | None = None) -> StateLog:
         return StateLog(store or self.truth, self.new_id, wall=self.wall, monotonic=self.clock, pause=self.clock.pause)

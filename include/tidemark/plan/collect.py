@@ -6,6 +6,7 @@ grace and nothing names then. Ages are differences by the store's own clock, in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -20,8 +21,14 @@ KEEP_READS = 30 * 86_400 * 1_000_000
 TOLERANCE = 10 * 60 * 1_000_000
 """How far two clocks may disagree about the time between two plans. A writer trusts what it saw for half of a version's
 grace, and the version goes at the end of it: this is a third of the other half."""
-SWEPT = ("data/", "ledger/")
-"""Folders in which an object that is not named is garbage. Other folders are left alone."""
+_UNIQUE = "[0-9a-f]{32}"
+_READ = re.compile(rf"reads/\d{{20}}-{_UNIQUE}\.json")
+_OURS = re.compile(
+    rf"data/{_UNIQUE}/((late-)?{_UNIQUE}\.parquet|parts-{_UNIQUE}(-\d+)?\.json)|ledger/{_UNIQUE}(-\d+)?\.json"
+)
+"""Keys of objects that are garbage where no version names them (docs/format.md). All others are left alone."""
+_UNFINISHED = re.compile(r"(.*/)?\.tmp-[0-9a-f]{24}")
+"""Names of unfinished files; an unfinished upload has the key of its object."""
 
 
 class Why(StrEnum):
@@ -217,13 +224,27 @@ def plan_collection(
 
 def _garbage(found: Inventory, named: Collection[str], now: int) -> Iterator[Garbage]:
     for stored in found.objects:
-        if stored.key.startswith("reads/"):
-            if now - stored.modified > KEEP_READS and stored.key not in named:
-                yield Garbage(stored.key, stored.bytes, Why.READ)
-        elif stored.key.startswith(SWEPT) and stored.key not in named:
+        if stored.key in named:
+            continue
+        if _OURS.fullmatch(stored.key):
             yield Garbage(stored.key, stored.bytes, Why.UNNAMED)
+        elif now - stored.modified > KEEP_READS and _READ.fullmatch(stored.key):
+            yield Garbage(stored.key, stored.bytes, Why.READ)
     for stored in found.unfinished:
-        yield Garbage(stored.key, stored.bytes, Why.UNFINISHED, token=stored.token)
+        if _is_unfinished(stored.key):
+            yield Garbage(stored.key, stored.bytes, Why.UNFINISHED, token=stored.token)
+
+
+def _is_unfinished(key: str) -> bool:
+    return (_UNFINISHED.fullmatch(key) or _OURS.fullmatch(key)) is not None
+
+
+def foreign(found: Inventory, named: Collection[str]) -> list[str]:
+    """The keys that no version names, and that Tidemark gives no object: a collector leaves them alone."""
+    others = [each.key for each in found.objects if not (_OURS.fullmatch(each.key) or _READ.fullmatch(each.key))]
+    return [key for key in others if key not in named] + [
+        each.key for each in found.unfinished if not _is_unfinished(each.key)
+    ]
 
 
 def token_of(plan: GarbagePlan, attempt: str) -> str:

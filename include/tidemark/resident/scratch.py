@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import time
@@ -21,6 +22,7 @@ _STARTED_WITHIN_S = 1.0
 """A process that was started has its environment long before that, on a busy machine too."""
 _YOUNG_S = 3.0
 """The age up to which a process counts as being started: the time of the machine's start is known to a second only."""
+_NAME = re.compile(r"[0-9a-f]{8}")
 _LOOKS = 3
 """How often processes are looked for that others started as these were ended."""
 
@@ -54,10 +56,10 @@ class Scratch:
 
 
 def sweep(parent: Path) -> None:
-    """Remove every folder below `parent` that nobody owns, and end the processes that were left using it."""
+    """Remove every scratch folder below `parent` that nobody owns, and end the processes that were left using it."""
     with suppress(FileNotFoundError):
         for path in list(parent.iterdir()):
-            if (lock := _locked(path)) is not None:
+            if _NAME.fullmatch(path.name) and (lock := _locked(path)) is not None:
                 _remove(path)
                 os.close(lock)
     with suppress(OSError):

@@ -133,6 +133,8 @@ class ServerFolder:
     socket: Path
 
     def __post_init__(self) -> None:
+        if self.socket.suffix != ".sock":
+            raise InvalidUsage(f"socket path {self.socket} must end in .sock: what has that name is removed")
         if len(os.fsencode(self.socket)) > MAX_SOCKET_PATH:
             raise InvalidUsage(
                 f"socket path {self.socket} has {len(os.fsencode(self.socket))} bytes, {MAX_SOCKET_PATH} are possible:"

@@ -92,6 +92,12 @@ def test_every_version_that_goes_was_superseded_long_enough_ago(gaps, keep, late
 # Plans.
 
 
+def key(name: str, folder: str = "data") -> str:
+    """A key as Tidemark gives it, in order of the name."""
+    unique = f"{ord(name):032x}"
+    return f"data/{'0' * 32}/{unique}.parquet" if folder == "data" else f"{folder}/{unique}.json"
+
+
 def plan(objects: Sequence[str], previous: GarbagePlan | None = None, *, named: set[str] = frozenset(), at: int = 0):  # type: ignore[assignment]
     return plan_collection(found([0], objects=objects), 1, named, previous, now=0, appeared=at)
 
@@ -101,29 +107,29 @@ def since(made: GarbagePlan) -> dict[str, int]:
 
 
 def test_what_is_listed_again_keeps_its_time_and_what_was_named_meanwhile_starts_again():
-    first = plan(["data/a", "data/b"])
-    assert since(first) == {"data/a": 1, "data/b": 1}
-    second = plan(["data/a", "data/b", "data/c"], first, named={"data/b"}, at=100)
-    assert since(second) == {"data/a": 1, "data/c": 2}
-    third = plan(["data/a", "data/b", "data/c"], second, at=200)
-    assert since(third) == {"data/a": 1, "data/b": 3, "data/c": 2}
+    first = plan([key("a"), key("b")])
+    assert since(first) == {key("a"): 1, key("b"): 1}
+    second = plan([key("a"), key("b"), key("c")], first, named={key("b")}, at=100)
+    assert since(second) == {key("a"): 1, key("c"): 2}
+    third = plan([key("a"), key("b"), key("c")], second, at=200)
+    assert since(third) == {key("a"): 1, key("b"): 3, key("c"): 2}
     assert third.appeared == ((1, 100), (2, 200))
-    fourth = plan(["data/b"], third, at=300)
+    fourth = plan([key("b")], third, at=300)
     assert (fourth.number, fourth.appeared) == (4, ((3, 300),)), "times nobody refers to are dropped"
 
 
 def test_due_is_what_was_listed_for_its_whole_grace():
-    first = plan(["data/a"])
-    second = plan(["data/a", "data/b"], first, at=100)
+    first = plan([key("a")])
+    second = plan([key("a"), key("b")], first, at=100)
     graces = Graces(versions=10, objects=50)
     assert due(first, graces, now=100).objects == ()
     assert due(second, graces, now=149).objects == ()
-    assert [entry.key for entry in due(second, graces, now=150).objects] == ["data/a"]
-    assert [entry.key for entry in due(second, Graces(0, 0), now=150).objects] == ["data/a", "data/b"]
+    assert [entry.key for entry in due(second, graces, now=150).objects] == [key("a")]
+    assert [entry.key for entry in due(second, Graces(0, 0), now=150).objects] == [key("a"), key("b")]
 
 
 def test_versions_and_objects_have_graces_of_their_own():
-    seen = found([0] * 9, objects=["data/a"])
+    seen = found([0] * 9, objects=[key("a")])
     first = plan_collection(seen, 8, set(), None, now=0, appeared=0)
     second = plan_collection(seen, 8, set(), first, now=0, appeared=100)
     ripe = due(second, Graces(versions=10, objects=50), now=120)
@@ -131,22 +137,51 @@ def test_versions_and_objects_have_graces_of_their_own():
     assert ripe.objects == ()
 
 
-def test_only_folders_the_collector_knows_are_swept():
-    keys = ["data/a", "ledger/a", "index/a", "data", "ledger.json", "README"]
-    assert set(since(plan(keys))) == {"data/a", "ledger/a"}
+UNIQUE, OTHER = "0" * 32, "f" * 32
+OURS = [
+    f"data/{UNIQUE}/{OTHER}.parquet",
+    f"data/{UNIQUE}/late-{OTHER}.parquet",
+    f"data/{UNIQUE}/parts-{OTHER}.json",
+    f"data/{UNIQUE}/parts-{OTHER}-12.json",
+    f"ledger/{UNIQUE}.json",
+    f"ledger/{UNIQUE}-3.json",
+]
+FOREIGN = [
+    "README",
+    "data",
+    "data/notes.txt",
+    f"data/{UNIQUE}.parquet",
+    f"data/{UNIQUE}/mine.parquet",
+    f"data/{UNIQUE}/{OTHER}.csv",
+    f"data/{UNIQUE}/more/{OTHER}.parquet",
+    f"data/mine/{OTHER}.parquet",
+    f"index/{UNIQUE}.json",
+    "ledger.json",
+    "ledger/old.json",
+    "reads/1.json",
+]
+
+
+def test_only_what_is_named_as_tidemark_names_it_is_swept():
+    unfinished = [Stored(each, 0, 0, "token") for each in (*OURS, *FOREIGN, f"x/.tmp-{'a' * 24}", "x/.tmp-notes")]
+    seen = replace(found([0], objects=[*OURS, *FOREIGN]), unfinished=unfinished)
+    made = plan_collection(seen, 1, frozenset(), None, now=2 * collect.KEEP_READS, appeared=0)
+    assert {entry.key for entry in made.objects if not entry.token} == set(OURS)
+    assert {entry.key for entry in made.objects if entry.token} == {*OURS, f"x/.tmp-{'a' * 24}"}
+    assert collect.foreign(seen, {"README"}) == [*FOREIGN[1:], *FOREIGN, "x/.tmp-notes"]
 
 
 def test_records_of_reads_go_by_age():
-    old, young = Stored("reads/old", 1, 0), Stored("reads/young", 1, collect.KEEP_READS)
+    old, young = (Stored(f"reads/{at:020}-{'a' * 32}.json", 1, at) for at in (0, collect.KEEP_READS))
     seen = replace(found([0]), objects=[old, young])
     made = plan_collection(seen, 1, set(), None, now=collect.KEEP_READS + 1, appeared=0)
-    assert [(entry.key, entry.why) for entry in made.objects] == [("reads/old", Why.READ)]
+    assert [(entry.key, entry.why) for entry in made.objects] == [(old.key, Why.READ)]
 
 
 def test_unfinished_uploads_of_one_name_are_distinguished():
-    uploads = [Stored("data/a", 0, 0, token) for token in ("x", "y")]
+    uploads = [Stored(key("a"), 0, 0, token) for token in ("x", "y")]
     first = plan_collection(replace(found([0]), unfinished=uploads[:1]), 1, set(), None, now=0, appeared=0)
-    second = plan_collection(replace(found([0]), unfinished=uploads), 1, {"data/a"}, first, now=0, appeared=9)
+    second = plan_collection(replace(found([0]), unfinished=uploads), 1, {key("a")}, first, now=0, appeared=9)
     assert [(entry.token, entry.since) for entry in second.objects] == [("x", 1), ("y", 2)]
 
 
@@ -168,9 +203,9 @@ def test_the_low_water_mark_of_plans_never_falls():
 
 def test_a_full_plan_keeps_what_was_listed_first_and_says_how_much_it_left_out(monkeypatch):
     monkeypatch.setattr(collect, "LIMIT", 2)
-    first = plan(["data/m", "data/n"])
-    second = plan(["data/a", "data/b", "data/m", "data/n"], first, at=100)
-    assert since(second) == {"data/m": 1, "data/n": 1}
+    first = plan([key("m"), key("n")])
+    second = plan([key("a"), key("b"), key("m"), key("n")], first, at=100)
+    assert since(second) == {key("m"): 1, key("n"): 1}
     assert second.left_out == 2
 
 
@@ -225,9 +260,9 @@ def test_what_appeared_in_the_future_tells_of_no_age():
 
 
 def test_a_plan_made_afresh_lists_the_same_and_counts_from_itself():
-    first = plan(["data/a", "ledger/b"], at=0)
-    second = plan(["data/a", "ledger/b"], first, at=10)
-    args = (found([0], objects=["data/a", "ledger/b"]), 1, frozenset(), second)
+    first = plan([key("a"), key("b", "ledger")], at=0)
+    second = plan([key("a"), key("b", "ledger")], first, at=10)
+    args = (found([0], objects=[key("a"), key("b", "ledger")]), 1, frozenset(), second)
     kept_on, afresh = (plan_collection(*args, now=0, appeared=20, afresh=again) for again in (False, True))
     assert [entry.since for entry in kept_on.objects] == [1, 1]
     assert [entry.since for entry in afresh.objects] == [3, 3]

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidemark.errors import Contention, Corruption, InvalidUsage
+from tidemark.errors import Contention, Corruption, InvalidUsage, listed
 from tidemark.jobs.job import Job, Outcome
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted
 from tidemark.model.interval import Interval
 from tidemark.model.transition import Stale
+from tidemark.model.wording import counted
 from tidemark.plan.collect import (
     COLLECT,
     Clocks,
@@ -30,6 +31,7 @@ from tidemark.plan.collect import (
     disagreement,
     due,
     first_kept,
+    foreign,
     plan_collection,
     stepped,
     token_of,
@@ -125,6 +127,11 @@ def collect(
             search = _Search(job, progress)
             plan, now, doubt = search.plan(job, keep, pinned, afresh=distrusted is not None)
         doubt = distrusted or doubt
+        if others := search.foreign:
+            objects = counted(len(others), "object")
+            job.note(
+                f"{objects} in the collection's folder are not named as Tidemark's are, and stay: {listed(others, 3)}"
+            )
         if dry_run or not (plan.entries or (search.previous and search.previous.entries)):
             return Report(plan.version, search.found.oldest, None, plan, now, graces, distrusted=doubt)
         try:
@@ -150,6 +157,7 @@ class _Search:
 
     def __init__(self, job: Job, progress: Progress) -> None:
         self.began = _clocks(job)
+        self.foreign: list[str] = []
         # Objects first: what is written after this listing is not garbage by it, what is named after it is not yet.
         objects = [_stored(info) for prefix in ("data/", "ledger/", "reads/") for info in _listed(job, prefix)]
         unfinished = [_stored(info) for info in retried(lambda: [*job.store.unfinished()], job.log.pause)]
@@ -175,10 +183,12 @@ class _Search:
         judged = doubt is None and not afresh
         kept = first_kept(self.found, now=now, keep=keep, window=CHECKPOINT_EVERY, pinned=pinned)
         kept = kept if judged or keep == 0 else self.found.oldest
+        named = self.named.since(kept)
+        self.foreign = foreign(self.found, named)
         plan = plan_collection(
             self.found,
             kept,
-            self.named.since(kept),
+            named,
             self.previous,
             now=now if judged else 0,
             appeared=self.appeared,

@@ -87,7 +87,11 @@ def unpublish(
         if publication.pins and leave:
             said[publication.format] = f"{publication.table} was left, and may name files that are gone"
         elif publication.pins:
-            _table_of(job, state, publication, opening).drop()
+            table = _table_of(job, state, publication, opening)
+            top = table.head(publication.snapshot)
+            if top is not None and top.owner != (name, state.incarnation):
+                raise InvalidUsage(f"table {table.where} is another one than {name} was published to; say --leave")
+            table.drop()
             said[publication.format] = f"{publication.table} was taken out of its catalog"
         change = Unpublished(publication.format)
         done = job.commit_until_fit(

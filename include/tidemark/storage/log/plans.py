@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from tidemark.storage.log.versions import retried
 from tidemark.storage.stores.store import AlreadyExists, Indeterminate, Missing, ObjectInfo, ObjectStore
 
 FOLDER = "collect/"
+_KEY = re.compile(rf"{FOLDER}\d{{8}}\.json")
 
 
 def key_of(number: int) -> str:
@@ -22,7 +24,7 @@ def key_of(number: int) -> str:
 
 def listed(store: ObjectStore, pause: Callable[[float], None] = time.sleep) -> list[ObjectInfo]:
     """The plans in a store, ascending: the newest and a few before it."""
-    return retried(lambda: list(store.list(FOLDER)), pause)
+    return [info for info in retried(lambda: list(store.list(FOLDER)), pause) if _KEY.fullmatch(info.key)]
 
 
 def load(store: ObjectStore, key: str, pause: Callable[[float], None] = time.sleep) -> GarbagePlan:

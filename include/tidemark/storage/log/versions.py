@@ -10,6 +10,7 @@ its hash.
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from tidemark.storage.read_many import read_many
 from tidemark.storage.stores.store import Missing, ObjectInfo, ObjectStore, Unavailable
 
 T = TypeVar("T")
+_KEY = re.compile(r"versions/\d{8}/\d{12}\.json")
+"""The key of a version. What has another name in the folder was put there by others, as `.DS_Store` is."""
 
 CHECKPOINT_EVERY = 16
 """A checkpoint costs a state, a load folds at most this many changes: few reads on S3, few bytes a commit."""
@@ -62,11 +65,14 @@ class Versions:
         return [number_of(key) for key in self._keys()]
 
     def _keys(self, folder: str = "") -> list[str]:
-        return retried(lambda: self.store.keys(f"versions/{folder}"), self.pause)
+        return [
+            key for key in retried(lambda: self.store.keys(f"versions/{folder}"), self.pause) if _KEY.fullmatch(key)
+        ]
 
     def listed(self) -> list[ObjectInfo]:
         """All version objects, ascending by number, strays too."""
-        return retried(lambda: list(self.store.list("versions/")), self.pause)
+        infos = retried(lambda: list(self.store.list("versions/")), self.pause)
+        return [info for info in infos if _KEY.fullmatch(info.key)]
 
     def read(self, version: int) -> Version | None:
         """One version, or None if it is not there. Corruption if it is not what its name says, UpgradeRequired if it is
