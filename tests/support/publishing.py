@@ -54,8 +54,8 @@ def root_of(world: World) -> Path:
     return Path(world.truth.url).parent
 
 
-def published(world: World, **asked: Any) -> dict[str, Any]:
-    return world.run(lambda job: publish(job, **asked))
+def published(world: World, *, attempts: int = 8, **asked: Any) -> dict[str, Any]:
+    return world.run(lambda job: publish(job, **asked), attempts=attempts)
 
 
 def kept_rows(world: World, **asked: Any) -> Counter[str]:

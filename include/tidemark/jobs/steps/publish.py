@@ -149,12 +149,19 @@ def _brought_up(job: Job, destination: Destination, again: bool, opening: Openin
                 reason = committed.reason
                 job.note(f"stale, planning again: {reason}")
                 continue
-        after = table.commit(state.collection, top, plan.mark, plan.content)
+        try:
+            after = table.commit(state.collection, top, plan.mark, plan.content)
+        except Contention as error:
+            reason = str(error)
+            job.note(f"planning again: {reason.removesuffix('; run the step again')}")
+            continue
         _recorded(job, destination, table, after)
         if files := table.tidy():
             job.note(f"removed {counted(files, 'file')} of {table.where} that expired snapshots named")
         return Outcome.APPLIED, f"{table.where} holds it up to {format_instant(frontier)}: {_summary(plan.content)}"
-    raise Contention(f"stale {ROUNDS} times, last: {reason}; run the step again")
+    raise Contention(
+        f"lost to others {ROUNDS} times, last: {reason.removesuffix('; run the step again')}; run the step again"
+    )
 
 
 def _summary(content: Content) -> str:
