@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from support.publishing import (
 )
 from support.world import World, interval
 from tidemark import errors
-from tidemark.errors import InvalidUsage, MissingExtra, Unavailable
+from tidemark.errors import InvalidUsage, MissingExtra, TidemarkError, Unavailable
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
@@ -394,6 +395,17 @@ class TestUnpublish:
         published(world)
         agree(world)
 
+    def test_a_table_that_was_left_is_written_whole(self, tmp_path: Path) -> None:
+        world = stage(tmp_path, Envelope.APPEND, ICEBERG)
+        day(world, 0, [row(1, "a", 1)])
+        published(world)
+        world.run(lambda job: unpublish(job, leave=True))
+        assert published(world)["outcome"] == "applied"
+        names = set(marked(table_of(world).properties).names)
+        assert names == {pin.name for each in world.state.publications for pin in each.pins}
+        assert published(world)["outcome"] == "nothing to do"
+        agree(world)
+
     def test_a_table_of_others_that_took_its_name_stays(self, tmp_path: Path) -> None:
         world = stage(tmp_path, Envelope.APPEND, ICEBERG)
         day(world, 0, [row(1, "a", 1)])
@@ -405,6 +417,49 @@ class TestUnpublish:
             world.run(lambda job: unpublish(job))
         assert is_in_catalog(world)
         assert world.run(lambda job: unpublish(job, leave=True))["outcome"] == "applied"
+
+    @pytest.mark.parametrize("call", ["create_table", "commit_table", "drop_table"])
+    @pytest.mark.parametrize("times", [0, 1])
+    @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+    def test_beside_one_that_publishes(
+        self, tmp_path: Path, call: str, times: int, after: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever comes first, no table is left that names parts which are not pinned."""
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        world, beside = stage(tmp_path, Envelope.APPEND, ICEBERG), list[str]()
+        for at in range(times + 1):
+            day(world, at, [row(at, "a", at * 10 + 1)])
+            if at < times:
+                published(world)
+        original = getattr(SqlCatalog, call)
+
+        def other(*args: Any, **asked: Any) -> Any:
+            result = original(*args, **asked) if after else None
+            if not beside:
+                beside.append("")
+                with suppress(TidemarkError):
+                    if call == "drop_table":
+                        published(world, attempts=1, again=True)
+                    else:
+                        world.run(lambda job: unpublish(job), attempts=1)
+            return result if after else original(*args, **asked)
+
+        if call == "drop_table" and not times:
+            published(world)
+        with monkeypatch.context() as patch:
+            patch.setattr(SqlCatalog, call, other)
+            with suppress(TidemarkError):
+                if call == "drop_table":
+                    world.run(lambda job: unpublish(job), attempts=1)
+                else:
+                    published(world, attempts=1)
+        assert beside or (call == "create_table" and times)
+        pinned = {pin.name for each in world.state.publications for pin in each.pins}
+        if is_in_catalog(world):
+            assert set(marked(table_of(world).properties).names) <= pinned
+        published(world, again=True)
+        agree(world)
 
     def test_a_copy_stays_and_is_gone_on_from(self, tmp_path: Path) -> None:
         world = stage(tmp_path, Envelope.APPEND, COPIED)

@@ -10,6 +10,7 @@ depends on its frontier alone, so a second run at the same frontier finds nothin
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tidemark.errors import Contention, InvalidUsage, TidemarkError
@@ -93,12 +94,17 @@ def unpublish(
                 raise InvalidUsage(f"table {table.where} is another one than {name} was published to; say --leave")
             table.drop()
             said[publication.format] = f"{publication.table} was taken out of its catalog"
-        change = Unpublished(publication.format)
-        done = job.commit_until_fit(
-            lambda head, change=change: change if of_format(head.state.publications, change.format) else None  # type: ignore[misc]
-        )
+        done = job.commit_until_fit(partial(_ended, publication))
         head = done.head
     return {"outcome": str(Outcome.APPLIED), "version": head.version, **said}
+
+
+def _ended(publication: Publication, head: Head) -> Unpublished | None:
+    """The end of a publication; None where it has ended. Contention where it was published again since."""
+    current = of_format(head.state.publications, publication.format)
+    if current not in (None, publication):
+        raise Contention(f"{publication.format} table {publication.table} was published meanwhile; run the step again")
+    return None if current is None else Unpublished(publication.format)
 
 
 def _table_of(job: Job, state: Arrangement, publication: Publication, opening: Opening) -> PublishedTable:
@@ -136,14 +142,15 @@ def _brought_up(job: Job, destination: Destination, again: bool, opening: Openin
         frontier = frontier_of(state)
         if not frontier:
             return Outcome.WAITS, f"{table.where} waits: nothing that can be read is drained yet"
-        mark = None if again or top is None else top.mark
+        afresh = again or not _is_pinned(top, previous)
+        mark = None if afresh or top is None else top.mark
         if top is not None and holds(state, mark):
             _recorded(job, destination, table, top)
             return Outcome.NOTHING_TO_DO, f"{table.where} holds it up to {format_instant(frontier)}"
         plan = Planner(job, head, destination, table, mark).plan()
-        if plan.content.names or again:
+        if plan.content.names or afresh:
             # All that are named, not only new ones: another attempt may have let one go since this head was loaded.
-            change = Publishing(destination.format, table.where, job.new_id(), plan.pins, afresh=again)
+            change = Publishing(destination.format, table.where, job.new_id(), plan.pins, afresh=afresh)
             committed = job.log.commit(head, change)
             if isinstance(committed, Stale):
                 reason = committed.reason
@@ -155,7 +162,10 @@ def _brought_up(job: Job, destination: Destination, again: bool, opening: Openin
             reason = str(error)
             job.note(f"planning again: {reason.removesuffix('; run the step again')}")
             continue
-        _recorded(job, destination, table, after)
+        if not _recorded(job, destination, table, after):
+            reason = f"{state.collection.name} was unpublished meanwhile"
+            job.note(f"planning again: {reason}")
+            continue
         if files := table.tidy():
             job.note(f"removed {counted(files, 'file')} of {table.where} that expired snapshots named")
         return Outcome.APPLIED, f"{table.where} holds it up to {format_instant(frontier)}: {_summary(plan.content)}"
@@ -178,22 +188,32 @@ def _summary(content: Content) -> str:
             return f"{counted(all_named, 'part')} named, all other rows copied" if all_named else "written whole"
 
 
-def _recorded(job: Job, destination: Destination, table: PublishedTable, top: TableHead) -> None:
-    """Record what a table holds, and let go of what none of its snapshots names."""
+def _is_pinned(top: TableHead | None, previous: Publication | None) -> bool:
+    """Whether all parts that the newest snapshot names are pinned: not after an unpublish that left the table there."""
+    names = () if top is None or top.mark is None else top.mark.names
+    return set(names) <= {pin.name for pin in ([] if previous is None else previous.pins)}
+
+
+def _recorded(job: Job, destination: Destination, table: PublishedTable, top: TableHead) -> bool:
+    """Record what a table holds, and let go of what none of its snapshots names. False where it names a part that is
+    not pinned any more."""
     assert top.mark is not None
+    mark, is_pinned = top.mark, True
 
     def change_for(head: Head) -> Published | None:
+        nonlocal is_pinned
         previous = of_format(head.state.publications, destination.format)
+        if not (is_pinned := _is_pinned(top, previous)):
+            return None
         attempt, pinned = ("", ()) if previous is None else (previous.attempt, tuple(pin.name for pin in previous.pins))
         keeps = tuple(name for name in pinned if name in top.pins)
         if previous is not None and (
             previous.sequence > top.sequence or (previous.snapshot, pinned) == (top.snapshot, keeps)
         ):
             return None
-        mark = top.mark
-        assert mark is not None
         return Published(
             destination.format, table.where, attempt, top.snapshot, top.sequence, mark.version, mark.seal, keeps
         )
 
     job.commit_until_fit(change_for)
+    return is_pinned
