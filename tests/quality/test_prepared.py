@@ -236,7 +236,10 @@ os._exit(0)
 
 def test_a_fork_that_is_killed_takes_no_lock_of_its_siblings_with_it() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SIBLINGS], capture_output=True, text=True, check=False
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SIBLINGS],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout.splitlines() == ["[]", "tqdm has a lock: False", "0"], done.stderr
     assert "Calculating Metrics" not in done.stderr

@@ -17,7 +17,7 @@ from tidemark.errors import InvalidUsage, shortened
 from tidemark.model import canonical_json, decimals, encoded_bytes
 from tidemark.model.canonical_json import NotJson
 from tidemark.model.collection import DecimalType
-from tidemark.model.instant import from_datetime
+from tidemark.model.instant import digits_of_a_date, from_datetime
 
 _TRUTHS = {"true": True, "false": False}
 _TRUTHS_OF_NUMPY = ("bool_", "bool")
@@ -110,4 +110,6 @@ def _of_python(value: Any, type_: pa.DataType) -> pa.Scalar:
 
 def _far(text: str) -> int | None:
     """A time or day beyond the years 1 to 9999, which is shown as the number it is; eight digits are a date."""
+    if digits_of_a_date(text) and len(text) > len("20130102"):
+        raise ValueError  # a time or microseconds
     return int(text) if re.fullmatch(r"-\d{6,19}|\d{7}|\d{9,19}", text) else None

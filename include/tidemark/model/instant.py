@@ -46,14 +46,14 @@ def parse_instant(text: str) -> int:
         micros = int(number[1]) if number else from_datetime(datetime.fromisoformat(text))
     except ValueError:
         raise InvalidUsage(f"not a time: {text!r}; write 2013-01-02, 2013-01-02T03:04:05Z or microseconds") from None
-    if number and not number[2] and (date := _digits_of_a_date(text)):
+    if number and not number[2] and (date := digits_of_a_date(text)):
         raise InvalidUsage(f"{text!r} is a date or microseconds: write {date} for the date, {text}us for microseconds")
     if not 0 <= micros <= MAX_TIME:
         raise InvalidUsage(f"time {text!r} is outside [1970-01-01, {MAX_TIME} µs]")
     return micros
 
 
-def _digits_of_a_date(text: str) -> str | None:
+def digits_of_a_date(text: str) -> str | None:
     """`20240101`, `202401010930` or `20240101093000` as ISO 8601; None for digits that are no date of 1970 to 2199."""
     if len(text) not in (8, 12, 14) or not "1970" <= text[:4] < "2200":
         return None

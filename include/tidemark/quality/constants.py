@@ -17,7 +17,7 @@ from typing import Any
 from tidemark.errors import InvalidUsage
 from tidemark.model import canonical_json, decimals, encoded_bytes
 from tidemark.model.collection import Collection, ColumnType, DecimalType, ValueType
-from tidemark.model.instant import from_datetime
+from tidemark.model.instant import digits_of_a_date, from_datetime
 from tidemark.quality.refusal import shown
 
 Constant = bool | int | float | str
@@ -96,6 +96,7 @@ def _read(value: Any, of: ColumnType) -> str:
 
 def _micros(value: int | str) -> int:
     """A moment in microseconds; one without an offset is UTC."""
+    _refuse_digits_of_a_date(value)
     if not isinstance(value, str):
         return value
     try:
@@ -109,7 +110,14 @@ def _micros(value: int | str) -> int:
     return micros
 
 
+def _refuse_digits_of_a_date(value: int | str) -> None:
+    """Raise InvalidUsage for 20130102, which YAML has as a number: it may be meant as a date or as a count."""
+    if day := digits_of_a_date(str(value)):
+        raise InvalidUsage(f"{shown(value)} is a date or a count since 1970: write {day}")
+
+
 def _days(value: int | str) -> int:
+    _refuse_digits_of_a_date(value)
     if not isinstance(value, str):
         return value
     try:

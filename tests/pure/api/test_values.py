@@ -37,6 +37,7 @@ def test_what_is_a_value_of_its_column(value: Any, of: pa.DataType, expected: An
     [
         *((np.True_, of) for of in (pa.int64(), pa.float64(), pa.decimal128(5, 2), pa.string(), pa.binary())),
         *((text, of) for of in (pa.int64(), pa.float64()) for text in (" 1", "1 ", "1_0", "\u0663", "")),
+        *((text, pa.timestamp("us", "UTC")) for text in ("20130102093000", "201301020930")),
         *((1, pa.bool_()), (np.int8(1), pa.bool_()), (np.float64(1), pa.int64())),
     ],
     ids=repr,

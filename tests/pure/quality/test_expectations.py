@@ -70,6 +70,15 @@ BETWEEN = "expect_column_values_to_be_between"
             {BETWEEN: {"column": "day", "min_value": "yesterday"}},
             f"quality[0]: {BETWEEN}: min_value on column day: not a date: 'yesterday'; write 2013-01-02",
         ),
+        *(
+            (
+                {BETWEEN: {"column": column, "max_value": value}},
+                f"quality[0]: {BETWEEN}: max_value on column {column}: {value!r} is a date or a count since 1970: "
+                "write 2013-01-02",
+            )
+            for column in ("day", "at")
+            for value in (20130102, "20130102")
+        ),
         (
             {BETWEEN: {"column": "at", "min_value": "noon"}},
             (
