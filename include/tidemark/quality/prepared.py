@@ -106,9 +106,9 @@ def great_expectations(*, for_spark: bool = True) -> Any:
         _settled.cache_clear()
         with quiet():
             regexes.register()
-        # Nobody sees the bars, and the lock that each takes is a semaphore that all forks of this process share: one that
-        # is killed while it has the lock would leave it locked for all.
-        validation_graph.tqdm = _NoBar
+        # Nobody sees the bars, and the lock that each takes is a semaphore that all forks of this process share: one
+        # that is killed while it has the lock would leave it locked for all.
+        validation_graph.tqdm = _NoBar  # type: ignore[attr-defined]
         package._tidemark_registered = True
     return package
 

@@ -72,12 +72,11 @@ BETWEEN = "expect_column_values_to_be_between"
         ),
         *(
             (
-                {BETWEEN: {"column": column, "max_value": value}},
-                f"quality[0]: {BETWEEN}: max_value on column {column}: {value!r} is a date or a count since 1970: "
-                "write 2013-01-02",
+                {BETWEEN: {"column": name, "max_value": value}},
+                f"quality[0]: {BETWEEN}: max_value on column {name}: {value!r} is a date or a count since 1970: {day}",
             )
-            for column in ("day", "at")
-            for value in (20130102, "20130102")
+            for name in ("day", "at")
+            for value, day in ((20130102, "write 2013-01-02"), ("20130102", "write 2013-01-02"))
         ),
         (
             {BETWEEN: {"column": "at", "min_value": "noon"}},
