@@ -126,6 +126,8 @@ def test_every_door_gives_the_same_rows(types: Shell) -> None:
         ("s=New York", "found 'New' at position 3"),
         ("s=a,b", "found 'a' at position 3"),
         ('s="a"', "found '\"a\"' at position 3"),
+        ("s=`a`", "'`' is not understood at position 3"),
+        ("s=\u2018a\u2019", "is not understood at position 3"),
         ("s=f(x)", "found 'f' at position 3"),
         ('doc={"a":1}', "'{' is not understood at position 5"),
         ("s=<5", "found '<' at position 3"),

@@ -48,7 +48,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_COLUMN_VALUE = re.compile(r"""\s*([A-Za-z_][A-Za-z0-9_]*)=((?!=)[^\s'"()\[\]{}<>!,]*)\s*""")
+_COLUMN_VALUE = re.compile(r"""\s*([A-Za-z_][A-Za-z0-9_]*)=((?!=)[^\s'"`\u2018-\u201f()\[\]{}<>!,]*)\s*""")
 _KEYWORDS = frozenset({"AND", "OR", "NOT", "IS", "IN", "NULL", "TRUE", "FALSE"})
 _NOT_HERE = frozenset({"ILIKE", "LIKE", "REGEXP", "RLIKE"})
 _CANONICAL = {"==": "=", "<>": "!="}
