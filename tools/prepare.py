@@ -137,6 +137,17 @@ def check_links() -> None:
             )
 
 
+def _emptied() -> None:
+    """Empty .venv, but for the file by which another set-up knows that this one made it, wherever it is interrupted."""
+    VENV.mkdir(exist_ok=True)
+    MADE.write_text("what is here may be removed by `make setup`\n")
+    for path in VENV.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path != MADE:
+            path.unlink()
+
+
 def prepare_packages() -> None:
     """A virtual environment with exactly the pinned packages, made again if its Python is gone or another."""
     if PYTHON.exists() and INSTALLED.exists() and INSTALLED.read_text() == pins():
@@ -147,8 +158,8 @@ def prepare_packages() -> None:
     INSTALLED.unlink(missing_ok=True)
     COMPILED.unlink(missing_ok=True)
     KEPT_FOR.unlink(missing_ok=True)  # an archive is of the very files whose classes it keeps
-    run("making .venv", [sys.executable, "-m", "venv", "--clear", VENV])
-    MADE.write_text("what is here may be removed by `make setup`\n")
+    _emptied()
+    run("making .venv", [sys.executable, "-m", "venv", VENV])
     try:
         install_by_uv()
     except SetupFailed as error:

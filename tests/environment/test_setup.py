@@ -226,16 +226,39 @@ def test_a_link_is_not_followed_to_where_files_would_be_removed(
     assert not any((tmp_path / "mine").iterdir())
 
 
-def test_an_environment_that_set_up_did_not_make_is_not_emptied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where set-up makes its environment."""
+    folder = tmp_path / ".venv"
     for name, path in {"VENV": "", "PYTHON": "bin/python", "MADE": "made", "INSTALLED": "installed"}.items():
-        monkeypatch.setattr(prepare, name, tmp_path / ".venv" / path)
+        monkeypatch.setattr(prepare, name, folder / path)
+    for name in ("LOG", "COMPILED", "KEPT_FOR"):
+        monkeypatch.setattr(prepare, name, tmp_path / name)
+    return folder
+
+
+def test_an_environment_that_set_up_did_not_make_is_not_emptied(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "run", lambda *_: pytest.fail("it would have been emptied"))
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "pyvenv.cfg").write_text("theirs")
+    venv.mkdir()
+    (venv / "pyvenv.cfg").write_text("theirs")
     with pytest.raises(prepare.SetupFailed, match="was not made by `make setup`, which would empty it; move it away"):
         prepare.prepare_packages()
+
+
+def test_one_that_was_interrupted_is_made_again(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[list[str]] = []
+
+    def interrupted(*_: object) -> None:
+        found.append(sorted(path.name for path in venv.iterdir()))
+        (venv / "bin").mkdir()
+        (venv / "bin" / "python").write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prepare, "run", interrupted)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            prepare.prepare_packages()
+    assert found == [["made"], ["made"]]
 
 
 def made() -> dict[str, int]:
