@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.world import KILLED
 from tests.cli.conftest import Shell
 
 
@@ -18,7 +19,7 @@ def worn(events: Shell) -> Shell:
         events.moved("events", f"2024-01-{day:02d}")
         events.ok("compact", "events")
         events.ok("gate", "events", "compaction")
-    orphan = events.root / "events" / "data" / "killed" / "part.parquet"
+    orphan = events.root / "events" / KILLED
     orphan.parent.mkdir()
     orphan.write_bytes(b"1" * 1234)
     return events
@@ -32,22 +33,22 @@ def test_a_dry_run_shows_the_plan_and_touches_nothing(worn: Shell) -> None:
     before = stored(worn)
     said = worn.ok("collect", "events", "--dry-run").out
     assert stored(worn) == before
-    for words in ("named by no version that is kept", "data/killed/part.parquet", "1,234", "in 1d"):
+    for words in ("named by no version that is kept", KILLED, "1,234", "in 1d"):
         assert words in said
     assert "removed: 0 objects (0 bytes); waiting: 1 object (1,234 bytes); versions kept: 1 to " in said
     assert "nothing was written or removed" in said
     found = worn.json("collect", "events", "--dry-run")
     assert (found["outcome"], found["plan"], found["oldest_version"]) == ("planned", None, 1)
     [entry] = found["entries"]
-    assert (entry["key"], entry["bytes"], entry["since"]) == ("data/killed/part.parquet", 1234, 1)
+    assert (entry["key"], entry["bytes"], entry["since"]) == (KILLED, 1234, 1)
 
 
 def test_a_run_writes_a_plan_and_removes_nothing_before_its_grace(worn: Shell) -> None:
     said = worn.ok("collect", "events").out
     assert "plan: collect/00000001.json" in said
     plan = json.loads((worn.root / "events" / "collect" / "00000001.json").read_text())
-    assert [entry["key"] for entry in plan["objects"]] == ["data/killed/part.parquet"]
-    assert (worn.root / "events" / "data" / "killed" / "part.parquet").exists()
+    assert [entry["key"] for entry in plan["objects"]] == [KILLED]
+    assert (worn.root / "events" / KILLED).exists()
 
 
 def test_at_once_where_nothing_else_runs(worn: Shell) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.world import KILLED
 from tests.dags.support import ORDERS, parsed
 from tidemark.airflow import maintenance_dag
 from tidemark.airflow.location import Location, location_of
@@ -64,7 +65,7 @@ def statuses(dag: Any) -> Iterator[tuple[str, str]]:
 @pytest.mark.timeout(300)
 def test_a_run_collects_without_spark_and_skips_what_was_never_created(two: Path, database: None) -> None:
     store = orders(two).job().store
-    store.create("data/killed/part.parquet", b"1")
+    store.create(KILLED, b"1")
     (dag,) = maintenance_dag(default_args={"owner": "tidemark", "retries": 0}).values()
     found = dict(statuses(dag))
     assert found == {
@@ -75,8 +76,8 @@ def test_a_run_collects_without_spark_and_skips_what_was_never_created(two: Path
         "on_time": "success",
     }
     assert [info.key for info in store.list("collect/")] == ["collect/00000001.json"]
-    assert b"data/killed/part.parquet" in store.read("collect/00000001.json")
-    assert store.stat("data/killed/part.parquet") is not None, "it waits for its grace"
+    assert KILLED.encode() in store.read("collect/00000001.json")
+    assert store.stat(KILLED) is not None, "it waits for its grace"
 
 
 @pytest.mark.timeout(300)

@@ -13,7 +13,7 @@ import pytest
 from simulation.script import row
 from simulation.script import world as world_of_days
 from support.faulty import InterruptedStore, WrappedStore
-from support.world import World, interval
+from support.world import KILLED, World, interval
 from tidemark.errors import Contention
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.collect import SECOND, collect
@@ -81,12 +81,12 @@ def listed_then(world: World, step: float) -> None:
 def test_a_step_of_the_clock_while_an_attempt_runs_takes_nothing_from_under_it(
     world: World, tmp_path: Path, step: float
 ):
-    world.truth.create("data/killed/part.parquet", b"1")
+    world.truth.create(KILLED, b"1")
     collect(world.job(), keep=KEEP)
     world.store = WatchedIngest(world.truth, lambda: listed_then(world, step))
     result = world.run(lambda job: ingest(job, interval(4), landing_root=str(tmp_path)), attempts=1)
     assert (result["outcome"], count_unsealed(world)) == ("applied", 1)
-    assert "data/killed/part.parquet" in {info.key for info in world.truth.list("data/")}, "its day has not passed"
+    assert KILLED in {info.key for info in world.truth.list("data/")}, "its day has not passed"
     sound(world)
 
 
@@ -183,7 +183,7 @@ def test_a_clock_that_goes_a_day_to_and_fro_while_collectors_work_takes_nothing_
     world: World, tmp_path: Path, step: float, every: int
 ):
     """For less than an hour, in which some commit; then the clock is right, and in two days all goes that may."""
-    world.truth.create("data/killed/part.parquet", b"1")
+    world.truth.create(KILLED, b"1")
     before, steps = world.log().oldest_version(), 0
     for number in range(24):
         steps += unsteady_collect(world, step, every, first=number % 12 + 1)
@@ -193,7 +193,7 @@ def test_a_clock_that_goes_a_day_to_and_fro_while_collectors_work_takes_nothing_
             result = world.run(lambda job, n=number: ingest(job, interval(5 + n), landing_root=str(tmp_path)))
             assert result["outcome"] == "applied"
         assert world.log().oldest_version() == before, "its hour has not passed"
-        assert "data/killed/part.parquet" in world.truth.objects, "its day has not passed"
+        assert KILLED in world.truth.objects, "its day has not passed"
     assert steps > 20
     sound(world)
     assert count_unsealed(world) == 4
@@ -201,7 +201,7 @@ def test_a_clock_that_goes_a_day_to_and_fro_while_collectors_work_takes_nothing_
     for _ in range(6):
         collect(world.job(), keep=KEEP)
         world.clock.now += 13 * HOUR
-    assert "data/killed/part.parquet" not in world.truth.objects, "collectors came to rest for good"
+    assert KILLED not in world.truth.objects, "collectors came to rest for good"
     sound(world)
 
 

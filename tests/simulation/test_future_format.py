@@ -43,7 +43,8 @@ from tidemark.storage.stores.store import Missing, ObjectStore
 
 pytestmark = [pytest.mark.simulation, pytest.mark.usefixtures("nothing_is_small")]
 NEXT = FORMAT + 1
-THEIRS = "data/newer/named-by-an-unknown-field.parquet"
+THEIRS = f"data/{'e' * 32}/{'f' * 32}.parquet"
+"""Named by a field that is not known."""
 CHECKSUM = re.compile(rb',"sha256":"[0-9a-f]{64}"\}$')
 KEPT = 3600 * 1_000_000
 T = TypeVar("T")

@@ -83,6 +83,10 @@ def interval(day: int) -> Interval:
     return Interval(day * DAY, (day + 1) * DAY)
 
 
+KILLED = f"data/{'0' * 32}/{'f' * 32}.parquet"
+"""The key of what an attempt wrote that was killed."""
+
+
 @dataclass
 class World:
     """`store` is what jobs see, and may be faulty; `truth` is what it holds. `stepped` is by how many seconds the wall

@@ -257,7 +257,8 @@ def _still_unnamed(job: Job, search: _Search, ripe: GarbagePlan) -> tuple[int, S
         if isinstance(committed, Stale):
             raise Contention(f"{committed.reason}; run the step again")
         head = committed.head.version
-        search.named.add(job.log.versions.between(search.found.version + 1, head))
+        with _undisturbed(job):
+            search.named.add(job.log.versions.between(search.found.version + 1, head))
     oldest = job.log.oldest_version()
     if oldest > head:
         raise Contention(

@@ -217,6 +217,10 @@ class StateLog:
         now = int(self.wall() * 1_000_000)
         record = VersionRecord(version, head.sha256, identity, now, self.writer, change, checkpoint)
         data, seen_at = with_checksum(document.write(record)), self.monotonic()
+        if not self.versions.holds(head.version, head.sha256):
+            raise Contention(
+                f"version {head.version} is not there any more: was the collection's folder removed? Run the step again"
+            )
         self.store.create(key_of(version), data)
         created = Head(version, hashlib.sha256(data).hexdigest(), outcome.state, seen_at)
         if self.monotonic() - head.seen_at > STALL_LIMIT:

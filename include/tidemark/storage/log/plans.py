@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 
+from tidemark.errors import Contention
 from tidemark.plan.collect import GarbagePlan
 from tidemark.storage.documents import document
 from tidemark.storage.documents.codec import with_checksum, without_checksum
@@ -53,4 +54,7 @@ def save(store: ObjectStore, plan: GarbagePlan) -> None:
 def versions_below(store: ObjectStore, pause: Callable[[float], None] = time.sleep) -> int:
     """No version from this on was ever planned to go; 0 if none was."""
     newest = listed(store, pause)[-1:]
-    return load(store, newest[0].key, pause).versions_below if newest else 0
+    try:
+        return load(store, newest[0].key, pause).versions_below if newest else 0
+    except Missing as missing:
+        raise Contention(f"{missing} was removed while it was read; run the step again") from None
