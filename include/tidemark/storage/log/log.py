@@ -121,6 +121,7 @@ class StateLog:
                 outcome = apply(head.arrangement, change)
                 if isinstance(outcome, AlreadyApplied):
                     return Committed(head, False)
+                self._check_present(head)
                 if isinstance(outcome, FencedOff):
                     raise Fenced(outcome.reason)
                 if isinstance(outcome, Stale):
@@ -198,6 +199,14 @@ class StateLog:
                 raise Corruption(f"{error} is missing below {newest}") from None
             raise
 
+    def _check_present(self, head: Head) -> None:
+        """Contention if the version that is built upon is gone, as where somebody removed the collection's folder: its
+        successor alone would be half a collection."""
+        if not self.versions.holds(head.version, head.sha256):
+            raise Contention(
+                f"version {head.version} is not there any more: was the collection's folder removed? Run the step again"
+            )
+
     def _check_fresh(self, base: Head, head: Head) -> None:
         """Contention if this process stalled since it last looked, or its plan is so old that what it wrote may be
         gone."""
@@ -217,10 +226,6 @@ class StateLog:
         now = int(self.wall() * 1_000_000)
         record = VersionRecord(version, head.sha256, identity, now, self.writer, change, checkpoint)
         data, seen_at = with_checksum(document.write(record)), self.monotonic()
-        if not self.versions.holds(head.version, head.sha256):
-            raise Contention(
-                f"version {head.version} is not there any more: was the collection's folder removed? Run the step again"
-            )
         self.store.create(key_of(version), data)
         created = Head(version, hashlib.sha256(data).hexdigest(), outcome.state, seen_at)
         if self.monotonic() - head.seen_at > STALL_LIMIT:
