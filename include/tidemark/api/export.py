@@ -84,7 +84,7 @@ def _jsonl(path: Path, schema: pa.Schema) -> _Writer:
 
 
 FORMATS: dict[str, Callable[[Path, pa.Schema], _Writer]] = {
-    "parquet": lambda path, schema: pq.ParquetWriter(path, schema),
+    "parquet": lambda path, schema: pq.ParquetWriter(path, schema, write_page_checksum=True),
     "csv": _csv,
     "jsonl": _jsonl,
 }
