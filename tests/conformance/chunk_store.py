@@ -107,7 +107,7 @@ def _made(
         step(Job(store, log, lambda: InProcessRunner(store), new_id(), new_id))
         head = log.load()
         if request := plan_gate(head.state, gate):
-            batches = tuple(batch.id for batch in (*request.unsealed, *request.trace))
+            batches = request.names
             log.commit(head, Certified(gate, request.suite, batches, request.upper))
 
     for day, chunk in enumerate(chunks):

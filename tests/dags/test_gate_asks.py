@@ -276,6 +276,50 @@ class TestKilled:
         assert ([batch.rows for batch in asks.state.pending], len(asks.state.quarantined)) == ([1], 1)
 
 
+class TestDayWithoutRows:
+    """It has no batch; what is asked, accepted and taken out is the reading that brought nothing."""
+
+    @pytest.fixture
+    def empty(self, asks: Asks) -> Asks:
+        quarantine(location_of(asks.file).job(), asks.state.pending[0].id)
+        asks.file.write_text(f"{ORDERS}  - expect_table_row_count_to_be_between: {{min_value: 1}}\n")
+        self.land(asks, "")
+        asks.run("ingest")
+        return asks
+
+    def land(self, asks: Asks, rows: str) -> None:
+        (asks.landing / "orders/2024-01-01/a.csv").write_text(f"id,status,amount,happened_at\n{rows}")
+
+    def test_it_is_accepted(self, empty: Asks) -> None:
+        kept = empty.ask()
+        assert empty.sent[-1].subject == "orders: 1 check failed for [2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z)"
+        assert empty.answer(kept, Answer.ACCEPT, reason=WHY)["outcome"] == "applied"
+        for task in ("seal", "gate_frontier", "drain", "gate_trace"):
+            empty.run(task)
+        assert [one.batch for one in empty.state.accepted] == kept["question"]["batches"]
+
+    def test_without_an_answer_nothing_is_sealed(self, empty: Asks) -> None:
+        with pytest.raises(AirflowFailException, match="GateFailed: unsealed gate of orders: expect_table_row_count"):
+            empty.run("seal")
+        assert empty.state.complete_below == 0
+
+    @pytest.mark.parametrize("dies", [False, True], ids=["it lives", "it dies between taking out and reading"])
+    def test_mended_it_is_read_again(self, empty: Asks, dies: bool) -> None:
+        kept = empty.ask()
+        self.land(empty, "1,paid,10,2024-01-01T09:00:00Z\n")
+        if dies:
+            quarantine(location_of(empty.file).job(), kept["question"]["batches"][0])
+            result = empty.task("gate_unsealed").execute(empty.context("gate_unsealed", 2))
+        else:
+            result = empty.answer(kept, Answer.MENDED)
+        assert (result["outcome"], [batch.rows for batch in empty.state.pending]) == ("applied", [1])
+
+    def test_quarantined_the_run_goes_on(self, empty: Asks) -> None:
+        assert empty.answer(empty.ask(), Answer.QUARANTINE)["outcome"] == "nothing to do"
+        empty.run("seal")
+        assert empty.state.complete_below > 0
+
+
 class Recorder(BaseNotifier):
     """Keeps what it was called with."""
 

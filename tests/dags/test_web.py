@@ -414,6 +414,16 @@ def test_a_gates_page_shows_rows_checks_and_the_way_out_and_no_markup_of_theirs(
     assert html.escape(RUN) in page
 
 
+def test_what_was_not_asked_is_no_check_that_passed(client: Any, locations: Path) -> None:
+    asked = {"rule": "rows", "batch": "b1", "severity": "critical", "passed": True, "observed": "0"}
+    unasked = asked | {"rule": "mean", "not_asked": True, "observed": "not asked: there are no rows"}
+    kept(locations, outcome="passed", results=[asked, unasked])
+    page = of_run(client).text
+    assert "1 check of s on 1 batch" in page
+    assert '<span class="quiet">not asked</span>' in page
+    assert (page.count('<span class="good">passed</span>'), "there are no rows" in page) == (1, True)
+
+
 def test_the_button_leads_to_the_very_run_and_try(client: Any, locations: Path, root: Path) -> None:
     kept(locations, attempt=1, now=1)
     kept(locations, attempt=2, now=2, outcome="passed")

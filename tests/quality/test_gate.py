@@ -83,7 +83,8 @@ def test_a_failing_expectation_shows_rows_result_and_way_out(docs: Path) -> None
     assert message == (
         f"unsealed gate of orders: expect_column_values_to_be_in_set(status) of batch {batch.id}: "
         "1 row holds bogus, not value_set (new, paid); "
-        f"see {file}; `tidemark quarantine orders {batch.id}`, mend the file, run again"
+        f"see {file}; `tidemark quarantine orders {batch.id}`, mend the file, run again; "
+        f"or accept it: `tidemark gate orders unsealed --accept {batch.id} --reason TEXT`"
     )
     assert not world.state.is_certified(batch)
     assert "f.jsonl" in world.notes[-1]

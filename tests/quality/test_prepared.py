@@ -85,7 +85,9 @@ def by_great_expectations(owners: Sequence[OwnerExpectation], frame: pd.DataFram
 
 def test_every_expectation_is_judged_as_great_expectations_own_run_judges_it() -> None:
     more = [fact(key, time=DAY, status=["new", "{}", None][key % 3], amount=[1, None][key % 2]) for key in range(9)]
-    frames = [frame_of(rows) for rows in (ROWS, more, [fact(1, time=DAY, deleted=True)])]
+    owners, none = frame_of([fact(1, time=DAY, deleted=True)])
+    assert [bool(one.not_asked) for one in Validator().judge_rows(owners, none)] == [o.is_aggregate for o in owners]
+    frames = [frame_of(ROWS), frame_of(more), ([owner for owner in owners if not owner.is_aggregate], none)]
     ours = [as_tuples(Validator().judge_rows(*one)) for one in frames]
     assert ours == [by_great_expectations(*one) for one in frames]
     assert ours == [as_tuples(Validator().judge_rows(*one)) for one in frames]

@@ -178,5 +178,5 @@ def certify(job: Job, gate: Gate, intervals: Sequence[Interval] = ()) -> bool:
     request = plan_gate(head.state, gate, intervals)
     if request is None:
         return False
-    batches = tuple(batch.id for batch in (*request.unsealed, *request.trace))
+    batches = request.names
     return isinstance(job.log.commit(head, Certified(gate, request.suite, batches, request.upper)), Committed)

@@ -128,10 +128,10 @@ class GateOperator(StepOperator):
         if self.location.derived is not None:
             return Question.of(self.location.name, None, headline, details)
         try:
-            pending = self.location.job().log.load().state.pending
+            unjudged = self.location.job().log.load().state.uncertified
         except TidemarkError as error:
             raise task_failure(error) from None
-        failed = {batch.interval for batch in pending if batch.id in details["batches"]}
+        failed = {each.interval for each in unjudged if each.id in details["batches"]}
         about = sorted(failed) or [self.span_of(context)]
         return Question.of(self.location.name, about, headline, details)
 
@@ -171,14 +171,15 @@ class GateOperator(StepOperator):
         return self._judge(context)
 
     def _take_out(self, batches: Sequence[str]) -> None:
-        """Quarantine those of the batches that are still there."""
-        from tidemark.jobs.steps.quarantine import quarantine
+        """Quarantine those of the batches that are still there, and have files."""
+        from tidemark.jobs.steps.quarantine import entries_of, quarantine
 
         try:
             job = self.location.job()
-            there = {batch.id for batch in job.log.load().state.pending}
+            head = job.log.load()
+            there = {batch.id for batch in head.state.pending} | {each.id for each in head.state.without_rows}
             for batch in batches:
-                if batch in there:
+                if batch in there and (self.location.derived is not None or entries_of(job, head, batch)):
                     self.log.info("%s", quarantine(job, batch))
         except TidemarkError as error:
             raise task_failure(error) from None
@@ -198,7 +199,7 @@ class GateOperator(StepOperator):
             own = self.span_of(context)
         except TidemarkError as error:
             raise task_failure(error) from None
-        taken_out = [batch.interval for batch in state.quarantined] if state else []
+        taken_out = [each.interval for each in state.taken_out] if state else []
         if any(came.lower < own.upper and own.lower < came.upper for came in taken_out):
             self._ingest_again(context)
 

@@ -24,7 +24,7 @@ def gate_here(argv: Sequence[str], *, resident: bool) -> dict[str, Any] | None:
     interval = app.interval_of(STEPS["gate"], args)
     request = plan_gate(job.log.load().state, args.gate, [interval] if interval else [])
     rows = _rows(request) if request else 0
-    judged = request is not None and (rows > 0 or request.upper is not None)
+    judged = request is not None and (rows > 0 or bool(request.empty) or request.upper is not None)
     if rows > ROWS_HERE or (judged and resident):
         return None
     try:

@@ -82,7 +82,7 @@ def is_found_wrong(context: Any, job: Job, state: Arrangement, interval: Interva
     request = plan_gate(state, Gate.UNSEALED, [interval])
     if request is None:
         return False
-    batches = {batch.id for batch in request.unsealed}
+    batches = set(request.names)
     runs = sorted(_who_found_wrong(job, batches, request.suite) - {context["ti"].run_id})
     count = context["ti"].get_dr_count(dag_id=context["dag"].dag_id, run_ids=runs, states=list(SEEN_TO)) if runs else 0
     return bool(count)

@@ -93,7 +93,7 @@ class SealOperator(StepOperator, SkipMixin):
 
 def _why(state: Arrangement, own: Interval, waiting: Sequence[Interval]) -> str:
     request = plan_gate(state, Gate.UNSEALED, waiting)
-    name, batch = state.collection.name, request.unsealed[0].id[:12] if request else ""
+    name, batch = state.collection.name, request.names[0][:12] if request else ""
     way_out = GATES[Gate.UNSEALED].out(name, batch, again="clear its run: that seals this one, too")
     bad = listed(sorted(set(waiting)))
     return f"{own} is sealed when {bad} is mended, whose batch {batch} has not passed the unsealed gate: {way_out}"

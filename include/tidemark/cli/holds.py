@@ -77,7 +77,7 @@ def release(
     is_batch = any(batch.startswith(what) for batch in quarantined_ids(state))
     if not is_hold and not is_batch:
         holds = listed(hold.name for hold in state.holds) or "none"
-        batches = listed(batch.id for batch in state.quarantined) or "none"
+        batches = listed(each.id for each in state.taken_out) or "none"
         raise InvalidUsage(f"no batch and no hold is called {what!r}; quarantined: {batches}; holds: {holds}")
     if is_hold and any(batch.id.startswith(what) for batch in state.quarantined):
         raise InvalidUsage(f"{what!r} is a hold and the beginning of a quarantined batch; write more of the batch's id")

@@ -127,6 +127,7 @@ class Builder:
             declared.bad_files,
             tuple(declared.units.items()),
             "string" if declared.decimals == "double" else declared.decimals or "",
+            declared.min_share,
         )
 
     def _columns(self, names: list[str]) -> tuple[Column, ...]:

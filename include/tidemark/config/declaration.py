@@ -152,6 +152,10 @@ class SourceSection(_Section):
     decimals: Literal["precise", "string", "double"] | None = None
     """How the connector writes decimals, its `decimal.handling.mode` (`debezium` only)."""
 
+    min_share: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Which share of the rows of the full snapshot before one must have (`snapshot` only; 0.5 if left out). The gate
+    asks about one with fewer, where the one before has 1,000 rows or more, and about one without rows. `0`: never."""
+
     @model_validator(mode="after")
     def _diff_belongs_to_updates(self) -> SourceSection:
         if self.diff is not None and self.envelope != "updates":

@@ -17,12 +17,15 @@ from tidemark.model.invariants import Invariant, Violation, broken, check, shown
 from tidemark.model.landed import Landed
 from tidemark.model.publication import Publication
 from tidemark.model.records import Certificate as Certificate
+from tidemark.model.records import EmptyReading as EmptyReading
 from tidemark.model.records import Fence as Fence
 from tidemark.model.records import FrontierCertificate as FrontierCertificate
 from tidemark.model.records import Hold as Hold
 from tidemark.model.records import LedgerRun as LedgerRun
 from tidemark.model.records import SmallLeaf as SmallLeaf
 from tidemark.model.records import Totals as Totals
+from tidemark.model.shrunk import Compared, compared, rows_remembered
+from tidemark.model.shrunk import SnapshotRows as SnapshotRows
 from tidemark.model.times import Times
 
 
@@ -38,6 +41,10 @@ class Arrangement:
     their intervals together (plan/compact.py). Where rows are updates already, the drain puts those *ahead* whose time
     is still to come: there they are merged by how far ahead they are (plan/undue.py). What was *quarantined* is kept
     and not read.
+
+    An interval that was read and had no rows has no batch. Where a gate judges that, it is listed as `empty` until it
+    is drained, and has a certificate like a batch (docs/decisions/0069). Of full snapshots that were drained
+    `drained_snapshots` are the rows, which later ones are compared with.
 
     Facts that were drained and are *remembered*, as later ones are placed among them, stay with their batches, until
     some of these are merged into one of a shelf of their own (plan/remember.py).
@@ -108,6 +115,8 @@ class Arrangement:
     event_times_from: int = 0
     accepted: tuple[Acceptance, ...] = ()
     publications: tuple[Publication, ...] = ()
+    empty: tuple[EmptyReading, ...] = ()
+    drained_snapshots: tuple[SnapshotRows, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.violations())
@@ -340,10 +349,56 @@ class Arrangement:
             return None
         return self.ingested.first_hole(self.collection.start, upper)
 
-    def is_certified(self, batch: UnsealedBatch | TraceBatch) -> bool:
+    @property
+    def without_rows(self) -> tuple[EmptyReading, ...]:
+        """Intervals without rows that a gate judges, and so the seal waits for."""
+        return tuple(reading for reading in self.empty if not reading.quarantined)
+
+    @property
+    def taken_out(self) -> tuple[UnsealedBatch | EmptyReading, ...]:
+        """What is in quarantine: batches, and intervals and full snapshots without rows."""
+        empty = {reading.id: reading for reading in self.empty if reading.quarantined}
+        for one in self.snapshots:
+            if one.quarantined and not one.rows:
+                empty[one.batch] = EmptyReading(one.batch, one.interval, quarantined=True)
+        return (*self.quarantined, *empty.values())
+
+    def compared_snapshots(self) -> dict[str, Compared]:
+        """What is learned of full snapshots beside what there was before, by the ids of their batches."""
+        suites = self._suites(Covers.UNSEALED)
+        certified = {certificate.batch for certificate in self.certificates if certificate.suite in suites}
+        pending = [snapshot for snapshot in self.snapshots if not snapshot.quarantined]
+        share = self.collection.min_share
+        return compared(pending, lambda snapshot: snapshot.batch in certified, self.drained_snapshots, share)
+
+    @property
+    def uncertified(self) -> tuple[UnsealedBatch | EmptyReading, ...]:
+        """What the unsealed gate has not certified yet."""
+        judged: tuple[UnsealedBatch | EmptyReading, ...] = (*self.pending, *self.without_rows)
+        return tuple(each for each in judged if not self.is_certified(each))
+
+    def uncertified_below(self, seal: int, complete_below: int) -> tuple[UnsealedBatch | EmptyReading, ...]:
+        """What keeps the frontiers from being there: batches with rows below the seal, intervals without rows that
+        would be complete, full snapshots without rows that would be known."""
+        known = {snapshot.batch: snapshot.known for snapshot in self.snapshots}
+
+        def is_below(each: UnsealedBatch | EmptyReading) -> bool:
+            if isinstance(each, UnsealedBatch):
+                return each.first_time < seal
+            return known[each.id] < seal if each.id in known else each.interval.lower < complete_below
+
+        waiting: tuple[UnsealedBatch | EmptyReading, ...] = (*self.pending, *self.without_rows)
+        return tuple(each for each in waiting if is_below(each) and not self.is_certified(each))
+
+    def is_certified(self, batch: UnsealedBatch | EmptyReading | TraceBatch) -> bool:
         """Whether a certificate under the current suite covers the batch; what a drain put ahead had one by then."""
-        suites = self._suites(Covers.UNSEALED if isinstance(batch, UnsealedBatch) else Covers.TRACE)
+        suites = self._suites(Covers.TRACE if isinstance(batch, TraceBatch) else Covers.UNSEALED)
         return batch in self.ahead or any(c.batch == batch.id and c.suite in suites for c in self.certificates)
+
+    @property
+    def certifiable(self) -> frozenset[str]:
+        """The ids of what certificates are about."""
+        return frozenset({batch.id for batch in self.live} | {reading.id for reading in self.without_rows})
 
     @property
     def certified_upper(self) -> int:
@@ -393,12 +448,27 @@ def evicted(state: Arrangement) -> Arrangement:
     remembered, pending = state.remembered_from, state.trace_upper
     kept = tuple(b for b in state.unsealed if b.last_time >= pending or b.last_event_time >= remembered)
     remaining = tuple(b for b in state.remembered if b.last_event_time >= remembered)
-    alive = {batch.id for batch in kept + remaining + state.trace + state.quarantined}
-    certificates = tuple(c for c in state.certificates if c.batch in alive)
     snapshots = tuple(snapshot for snapshot in state.snapshots if snapshot.known >= pending)
-    announced = after(state.told, [snapshot for snapshot in state.pending_snapshots if snapshot.known < pending])
-    forgotten = state.forgets_below
+    waiting = {snapshot.batch for snapshot in snapshots}
+    empty = tuple(one for one in state.empty if one.interval.upper > pending or one.id in waiting)
+    alive = {batch.id for batch in kept + remaining + state.trace + state.quarantined}
+    alive |= {snapshot.batch for snapshot in snapshots} | {reading.id for reading in empty}
+    certificates = tuple(c for c in state.certificates if c.batch in alive)
+    learned = [snapshot for snapshot in state.pending_snapshots if snapshot.known < pending]
+    announced, known, forgotten = after(state.told, learned), state.drained_snapshots, state.forgets_below
     state = replace(
-        state, unsealed=kept, remembered=remaining, snapshots=snapshots, told=announced, certificates=certificates
+        state,
+        unsealed=kept,
+        remembered=remaining,
+        snapshots=snapshots,
+        told=announced,
+        certificates=certificates,
+        empty=empty,
     )
-    return replace(state, told=announced.since(state.snapshots_remembered_from), forgotten_below=forgotten)
+    since = state.snapshots_remembered_from
+    return replace(
+        state,
+        told=announced.since(since),
+        forgotten_below=forgotten,
+        drained_snapshots=rows_remembered(known, learned, since),
+    )

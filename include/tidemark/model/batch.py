@@ -134,6 +134,8 @@ class UnsealedBatch:
     `id` identifies the batch for ever; the sequence interval orders batches and may be reused. `parts` is the table of
     the batch's parts, or where it is. A `trimmed` batch has lost rows that were drained. `learned_at` is when
     its late and replayed rows were learned: the seal of then, or the turn of its interval (None: it brought none).
+    A `difference` holds by what files differ from what they said before, or dead letters that were replayed: never the
+    content of its interval.
 
     What is remembered of several batches (plan/remember.py) has the same fields: the hull of their intervals, 0 for
     the times its facts were learned, and the `level`, how often they were merged; of what an ingest committed it is 0.
@@ -158,6 +160,7 @@ class UnsealedBatch:
     learned_at: int | None = None
     level: int = 0
     verified_parts: int = 0
+    difference: bool = False
 
     def __post_init__(self) -> None:
         check(self.violations())

@@ -87,6 +87,8 @@ class Ingested:
     `cut` is why it was read then (None: not recorded). An ingest whose step is CUT took files of an interval that goes
     on: they are counted, and the interval is still to be read.
 
+    Where an interval was read to its end and that brought no rows, `empty` is the id by which gates know that.
+
     Of the files taken, `corrected` were counted before: `rows_added` and `rows_retracted` are what they differ by now,
     and `merged_below` is below which history was merged when that was planned; what happened before was forwarded.
     Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before.
@@ -109,6 +111,7 @@ class Ingested:
     rows_retracted: int = 0
     merged_below: int = 0
     cut: Cut | None = None
+    empty: str | None = None
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -271,10 +274,12 @@ class LedgerMerged:
 @dataclass(frozen=True)
 class Quarantined:
     """A batch taken out; `run` frees its source files so that mended ones can be ingested. What `correct` wrote has
-    none (None): what it had consumed is consumed again."""
+    none (None): what it had consumed is consumed again. What is `judged_again` loses its certificates, as it was judged
+    together with the batch."""
 
     batch: str
     run: LedgerRun | None
+    judged_again: tuple[str, ...] = ()
     kind: Literal["quarantined"] = "quarantined"
 
     @property

@@ -36,6 +36,7 @@ from tidemark.model.layout import Layout as Layout
 from tidemark.model.nearest import nearest
 from tidemark.model.publication import Destination
 from tidemark.model.retention import KEEP_ALL, Retention
+from tidemark.model.whole import is_about_whole
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """A collection's name: it becomes an object key, a DAG id and an asset name, so it is narrow on purpose."""
@@ -323,6 +324,16 @@ class Collection:
         return None if isinstance(self.origin, Derived) else self.origin.corrected_share
 
     @property
+    def min_share(self) -> float:
+        """The share of the rows of the full snapshot before that one must have; 0 where nothing is compared."""
+        return 0 if isinstance(self.origin, Derived) else self.origin.source.least_share
+
+    @cached_property
+    def judges_whole(self) -> bool:
+        """Whether an expectation is about an interval's whole content, so that one without rows is judged, too."""
+        return any(is_about_whole(name) for entry in self.quality for name in json.loads(entry))
+
+    @property
     def order_by(self) -> str | None:
         """The column by which facts of one time are in order, where one is declared."""
         return None if isinstance(self.origin, Derived) else self.origin.source.order_by
@@ -371,7 +382,10 @@ class Collection:
 
     def _suite(self, gate: Gate) -> str:
         """The fingerprint of the suite a gate runs: another one when the built-in or the owner's checks change."""
-        share = self.corrected_share
-        asked = (self.quality, *(() if share is None else (share,))) if gate.covers is Covers.UNSEALED else ((),)
+        shares: list[object] = [] if self.corrected_share is None else [self.corrected_share]
+        # Where none is declared the fingerprint is that of releases without it: their certificates hold.
+        declared = None if isinstance(self.origin, Derived) else self.origin.source.min_share
+        shares += [] if declared is None else [f"min_share {declared:g}"]
+        asked = (self.quality, *shares) if gate.covers is Covers.UNSEALED else ((),)
         text = json.dumps((SUITES_VERSION, gate, *asked), separators=(",", ":"))
         return f"{gate}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

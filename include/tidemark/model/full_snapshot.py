@@ -79,7 +79,8 @@ class FullSnapshot:
 
     `batch` is the id of the ingest, by which commands and the ledger know it; there is an unsealed batch of that id if
     it has rows: those of the full snapshot, or by which it is corrected. While it is `quarantined` it does not count.
-    What is learned afterwards says at which seal (`learned_at`).
+    What is learned afterwards says at which seal (`learned_at`). `net` is by how many rows it makes its content larger:
+    all of its own, or those that a correction adds, less those it retracts (None: not recorded).
     """
 
     batch: str
@@ -88,6 +89,7 @@ class FullSnapshot:
     quarantined: bool = False
     effect: Effect = Effect.ANNOUNCED
     learned_at: int | None = None
+    net: int | None = None
 
     @property
     def time(self) -> int:

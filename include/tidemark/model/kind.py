@@ -72,6 +72,7 @@ class Kind:
         rows: int,
         effect: Effect = Effect.ANNOUNCED,
         learned_at: int | None = None,
+        net: int | None = None,
     ) -> FullSnapshot | None:
         """What the files of an interval, ingested as `batch`, say together, beyond what each row says; or what is
         learned of that afterwards, at a seal."""
@@ -120,8 +121,9 @@ class Snapshots(Kind):
         rows: int,
         effect: Effect = Effect.ANNOUNCED,
         learned_at: int | None = None,
+        net: int | None = None,
     ) -> FullSnapshot | None:
-        return FullSnapshot(batch, interval, rows, effect=effect, learned_at=learned_at)
+        return FullSnapshot(batch, interval, rows, effect=effect, learned_at=learned_at, net=net)
 
 
 ADDITIVE = Additive()

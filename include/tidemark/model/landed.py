@@ -43,6 +43,9 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+DEFAULT_MIN_SHARE = 0.5
+# A source loses half of its rows overnight less often than a night's export breaks off.
+
 FIRST_ROW = {Format.PARQUET: ("row", 1), Format.JSONL: ("line", 1), Format.CSV: ("line", 2)}
 """What people count in a file of each format, and the number of its first row: rows from 1, or lines as an editor
 counts them, the header included."""
@@ -55,7 +58,8 @@ class Source:
     `path` is a glob with `{{ ds }}` and the like; `ready` is `exists`, `always` or the name of a marker file;
     `bad_files` says whether an unreadable or wrong file stops its interval or is quarantined while the rest goes on.
     `units` says what the numbers of some columns count since the epoch (debezium; one of UNITS each), `decimals` what
-    the texts in its decimal columns are: `string`, or `precise` (base64); empty if there are none.
+    the texts in its decimal columns are: `string`, or `precise` (base64); empty if there are none. A full snapshot that
+    has fewer than `min_share` of the rows of the one before asks a person (None: DEFAULT_MIN_SHARE, 0: none does).
     """
 
     path: str
@@ -68,6 +72,7 @@ class Source:
     bad_files: str = "stop"
     units: tuple[tuple[str, str], ...] = ()
     decimals: str = ""
+    min_share: float | None = None
 
     def __post_init__(self) -> None:
         if self.decimals not in ("", "string", "precise"):
@@ -88,6 +93,17 @@ class Source:
             raise InvalidUsage(
                 "a full snapshot that lacks a file would delete its rows: bad_files is stop for a snapshot"
             )
+        if self.min_share is not None and self.envelope is not Envelope.SNAPSHOT:
+            raise InvalidUsage(f"min_share belongs to the snapshot envelope, not to {self.envelope}")
+        if self.min_share is not None and not 0 <= self.min_share <= 1:
+            raise InvalidUsage(f"min_share is {self.min_share:g}; it must be from 0 to 1")
+
+    @property
+    def least_share(self) -> float:
+        """The share of the rows of the full snapshot before that one must have; 0 where nothing is compared."""
+        if self.envelope is not Envelope.SNAPSHOT:
+            return 0
+        return DEFAULT_MIN_SHARE if self.min_share is None else self.min_share
 
 
 @dataclass(frozen=True)

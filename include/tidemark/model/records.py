@@ -18,6 +18,19 @@ class Certificate:
 
 
 @dataclass(frozen=True)
+class EmptyReading:
+    """An interval was read to its end, and that brought no rows: what a gate judges where there is no batch.
+
+    `id` is that of the ingest, by which certificates, acceptances and commands know it. While it is `quarantined` no
+    gate looks at it, and the interval counts as read.
+    """
+
+    id: str
+    interval: Interval
+    quarantined: bool = False
+
+
+@dataclass(frozen=True)
 class FrontierCertificate:
     """The frontier gate has passed: up to `upper` no interval is missing and every unsealed batch is certified."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidemark.errors import Uncertified
-from tidemark.model.arrangement import Arrangement
+from tidemark.model.arrangement import Arrangement, EmptyReading
 from tidemark.model.batch import Description, Part, UnsealedBatch
 from tidemark.model.collection import Gate
 from tidemark.plan.kinds import plan_of
@@ -40,7 +40,10 @@ def plan_drain(state: Arrangement) -> DrainRequest | None:
             Gate.FRONTIER,
         )
     unsealed = plan_of(state.collection.kind).request(state, lower, upper)
-    if uncertified := [batch for batch in unsealed.batches if not state.is_certified(batch)]:
+    said = {snapshot.batch for snapshot in unsealed.snapshots}
+    empty = (reading for reading in state.without_rows if reading.id in said)
+    needed: tuple[UnsealedBatch | EmptyReading, ...] = (*unsealed.batches, *empty)
+    if uncertified := [each for each in needed if not state.is_certified(each)]:
         raise Uncertified(
             f"batch {uncertified[0].id} is not certified; run the unsealed gate",
             Gate.UNSEALED,

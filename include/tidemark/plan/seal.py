@@ -42,8 +42,7 @@ def _plan_derived(state: Arrangement) -> Sealed | None:
 
 
 def _checked(state: Arrangement, plan: Sealed) -> Sealed | None:
-    below = [batch for batch in state.pending if batch.first_time < plan.upper]
-    if uncertified := [batch for batch in below if not state.is_certified(batch)]:
+    if uncertified := state.uncertified_below(plan.upper, plan.complete_below):
         raise Uncertified(
             f"batch {uncertified[0].id} below {plan.upper} is not certified; run the unsealed gate, or quarantine the "
             "batch",

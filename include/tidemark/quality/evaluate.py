@@ -28,9 +28,13 @@ def evaluate_invariants(
     collection: Collection,
     evidence: Evidence,
     find: Callable[[str, Sequence[Clause]], tuple[dict[str, Any], ...]],
+    rules: Sequence[Rule] | None = None,
 ) -> list[RuleResult]:
-    """Each rule of the gate's suite for each row of the evidence. `find` fetches rows of a batch by query."""
-    rules = GATES[evidence.gate].rules_of(collection)
+    """Each rule, of the gate's suite unless others are given, for each row of the evidence. `find` fetches rows of a
+    batch by query."""
+    if not evidence.rows:
+        return []
+    rules = GATES[evidence.gate].rules_of(collection) if rules is None else rules
     verdicts = validator.judge_evidence(rules, evidence)
     return [
         _invariant(rule, verdict, at, row, collection, find)
@@ -77,14 +81,25 @@ def evaluate_owners(
     store: ObjectStore,
     parts: Sequence[Part],
 ) -> list[RuleResult]:
-    """Each of the owner's expectations for one batch, whose rows are `frame`; failing rows are read from the
-    parts."""
-    verdicts = validator.judge_rows(owners, frame)
+    """Each of the owner's expectations for one batch, whose rows are `frame`, or which is not asked for the reason that
+    `frame` says; failing rows are read from the parts."""
+    if isinstance(frame, str):
+        verdicts = [Verdict.unasked(frame) for _ in owners]
+    else:
+        verdicts = validator.judge_rows(owners, frame)
     results = []
     for owner, verdict in zip(owners, verdicts, strict=True):
         wording = Wording(owner, verdict, collection)
         asked = f"{owner.name}: {written(owner.arguments)}"
-        result = RuleResult(str(owner), owner.severity, batch, verdict.passed, asked=asked, observed=wording.observed())
+        result = RuleResult(
+            str(owner),
+            owner.severity,
+            batch,
+            verdict.passed,
+            asked=asked,
+            observed=wording.observed(),
+            not_asked=bool(verdict.not_asked),
+        )
         if not verdict.passed:
             rows = _failing_rows(owner, verdict, collection, store, parts)
             message = shortened(wording.failure(), LONGEST_MESSAGE)

@@ -105,7 +105,26 @@ def unsealed_evidence(
         row["volume"] = batch.rows / row["usual_rows"] if row["usual_rows"] else None
         row |= _retracted(state, corrected.get(batch.id))
         rows.append(row | _as_defined(answers, (defined or {}).get(batch.id)))
-    return Evidence(Gate.UNSEALED, tuple(rows))
+    return Evidence(Gate.UNSEALED, tuple(row | _shrunk(state, row["batch"]) for row in rows))
+
+
+def empty_evidence(state: Arrangement, request: GateRequest) -> Evidence:
+    """Per full snapshot without rows: what there was before it. Of other intervals without rows there is nothing."""
+    shrunk = ({"batch": reading.id} | _shrunk(state, reading.id) for reading in request.empty)
+    return Evidence(Gate.UNSEALED, tuple(row for row in shrunk if len(row) > 1))
+
+
+def _shrunk(state: Arrangement, batch: str) -> Row:
+    """Of what is learned of a full snapshot: its rows, and what they are compared with."""
+    found = state.compared_snapshots().get(batch)
+    if found is None:
+        return {}
+    return {
+        "snapshot_rows": found.rows,
+        "snapshot_rows_before": found.before,
+        "snapshot_rows_least": found.least,
+        "min_share": state.collection.min_share,
+    }
 
 
 def _retracted(state: Arrangement, corrected: Corrected | None) -> Row:
@@ -143,15 +162,15 @@ def frontier_evidence(state: Arrangement, request: GateRequest) -> Evidence:
     upper = state.seal if request.upper is None else request.upper
     complete_below = state.complete_below
     hole = state.hole_below(complete_below)
-    below = [batch for batch in state.pending if batch.first_time < upper]
-    uncertified = [batch.id for batch in below if not state.is_certified(batch)]
+    below = [batch.id for batch in state.pending if batch.first_time < upper]
+    uncertified = [each.id for each in state.uncertified_below(upper, complete_below)]
     row: Row = {
         "batch": "",
         "seal": upper,
         "complete_below": complete_below,
         "floor": max(state.certified_upper, state.trace_upper),
         "hole": str(hole) if hole else None,
-        "batches_below": len(below),
+        "batches_below": len({*below, *uncertified}),
         "batches_uncertified": len(uncertified),
         "uncertified": uncertified[0] if uncertified else None,
     }

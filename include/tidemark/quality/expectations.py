@@ -14,6 +14,7 @@ from typing import Any
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
 from tidemark.model.condition.tree import Condition
+from tidemark.model.whole import AGGREGATES, is_about_whole
 from tidemark.quality.arguments import SEVERITIES, About, check_columns, checked
 from tidemark.quality.refusal import nearest, shown
 
@@ -94,6 +95,16 @@ class OwnerExpectation:
     @property
     def severity(self) -> str:
         return str(self.arguments.get("severity", SEVERITIES[0]))
+
+    @property
+    def is_about_whole(self) -> bool:
+        """Whether it is asked once of all rows of an interval, and not of each batch."""
+        return is_about_whole(self.name)
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether it is about a figure that no rows do not have."""
+        return self.name in AGGREGATES
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -54,9 +54,12 @@ class Judgement:
     way_out: str
     mend: str = ""
     rules_of_derived: tuple[Rule, ...] = ()
+    rules_of_snapshots: tuple[Rule, ...] = ()
 
     def rules_of(self, collection: Collection) -> tuple[Rule, ...]:
-        """The rules for a collection: beside those for all, those for derived ones."""
+        """The rules for a collection: beside those for all, those for derived ones, or for full snapshots."""
+        if collection.kind.whole_intervals:
+            return (*self.rules, *self.rules_of_snapshots)
         return (*self.rules, *self.rules_of_derived) if collection.is_derived else self.rules
 
     def out(self, collection: str, batch: str, *, again: str = "run again", rule: str = "") -> str:
@@ -77,12 +80,14 @@ GATES: dict[Gate, Judgement] = {
         lambda seen: unsealed_evidence(
             seen.state, seen.request, seen.found, seen.recent(), seen.corrected(), seen.defined()
         ),
-        checks="Schema, nulls, time bounds, late share, volume, and the collection's own expectations. Of a day that "
+        checks="Schema, nulls, time bounds, late share, volume, and the collection's own expectations, those about the "
+        "rows of a whole day also where it has none. Of full snapshots the share of the rows before. Of a day that "
         "was run again and changed: how much of it was retracted, and that all of it had been there. Of a derived "
         "collection: the rows added and retracted, and some keys recomputed.",
         way_out="`tidemark quarantine {collection} {batch}`, mend the file, {again}",
         mend="`tidemark quarantine`, mend the file, clear the run.",
         rules_of_derived=suites.DEFINED,
+        rules_of_snapshots=suites.SNAPSHOTS,
     ),
     Gate.FRONTIER: Judgement(
         suites.FRONTIER,

@@ -30,7 +30,8 @@ class RuleResult:
     `message` says what was found where it failed; `failing` counts the offending rows where the rule is about
     rows; `rows` are some of them, as found again in the data. `asked` is the expectation with its arguments,
     `observed` what there was to see, whether it passed or not. A failure is `acceptable` if it is a judgement of the
-    collection's owner about data; a broken invariant of what is stored is not.
+    collection's owner about data; a broken invariant of what is stored is not. What was `not_asked` has passed, and
+    `observed` says why.
     """
 
     rule: str
@@ -43,6 +44,7 @@ class RuleResult:
     asked: str = ""
     observed: str = ""
     acceptable: bool = False
+    not_asked: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,16 @@ class GateReport:
         return not self.failures
 
     @property
+    def not_asked(self) -> int:
+        """How many expectations were not asked, as there was nothing, or not all of it, to ask them of."""
+        return sum(result.not_asked for result in self.results)
+
+    @property
+    def asked(self) -> int:
+        """How many checks were made."""
+        return len(self.results) - self.not_asked
+
+    @property
     def certified(self) -> tuple[str, ...]:
         """The batches without a failure: they are good whatever became of the others."""
         failed = {result.batch for result in self.failures}
@@ -92,6 +104,9 @@ class GateReport:
         more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
         page = f"; see {self.docs}" if self.docs else ""
         way_out = GATES[self.gate].out(self.collection, first.batch[:SHORT_ID], rule=first.rule)
+        if all(failure.acceptable for failure in self.failures if failure.batch == first.batch):
+            accept = f"--accept {first.batch[:SHORT_ID]} --reason TEXT"
+            way_out += f"; or accept it: `tidemark gate {self.collection} {self.gate} {accept}`"
         return f"{self.gate} gate of {self.collection}: {first.rule}{about}: {first.message}{more}{page}; {way_out}"
 
     def with_docs(self, page: str | None) -> GateReport:
@@ -106,8 +121,9 @@ class GateReport:
         """JSON values for a step's one-line result: warnings by rule and message, no rows."""
         warnings = [{"rule": result.rule, "batch": result.batch, "message": result.message} for result in self.warnings]
         accepted = [one.words for one in self.accepted]
-        extra = {"accepted": accepted} if accepted else {}
-        return {"rules": len(self.results), "warnings": warnings, **extra, "docs": self.docs}
+        extra: dict[str, Any] = {"accepted": accepted} if accepted else {}
+        extra |= {"not_asked": self.not_asked} if self.not_asked else {}
+        return {"rules": self.asked, "warnings": warnings, **extra, "docs": self.docs}
 
     def of_failures(self) -> dict[str, Any]:
         """JSON values that travel with the failure, bounded: what failed, with some of the rows, for who is asked what
@@ -139,7 +155,8 @@ def rendered(report: GateReport) -> RenderableType:
     from rich.text import Text
 
     verdict = "passed" if report.passed else "failed"
-    title = Text(f"{report.gate} gate of {report.collection} {verdict}: {len(report.results)} checks, {report.suite}")
+    unasked = f" ({report.not_asked} not asked)" if report.not_asked else ""
+    title = Text(f"{report.gate} gate of {report.collection} {verdict}: {report.asked} checks{unasked}, {report.suite}")
     findings = (*report.failures, *report.warnings)
     if not findings:
         return title

@@ -53,7 +53,11 @@ def pandas_rows(store: ObjectStore, parts: Sequence[Part], collection: Collectio
     import pandas as pd
     import pyarrow as pa
 
-    table = pa.concat_tables(rows for part in parts for rows in _judged_tables(store, part, collection))
+    from tidemark.arrow.rows.schema import live_schema
+
+    schema = live_schema(collection, facts=collection.kind.facts)
+    none = _in_numbers(schema.empty_table().select([column.name for column in collection.columns]))
+    table = pa.concat_tables([none, *(rows for part in parts for rows in _judged_tables(store, part, collection))])
     exact = {"int64": pd.Int64Dtype(), "bool": pd.BooleanDtype()}
     frame: pd.DataFrame = table.to_pandas(types_mapper=lambda kind: exact.get(str(kind)))
     for field in table.schema:

@@ -178,6 +178,23 @@ UNSEALED = (
     ),
 )
 
+SNAPSHOTS = (
+    Rule(
+        "rows of the full snapshot before",
+        "expect_column_pair_values_a_to_be_greater_than_b",
+        {
+            "column_A": "snapshot_rows",
+            "column_B": "snapshot_rows_least",
+            "or_equal": True,
+            "ignore_row_if": "either_value_is_missing",
+        },
+        "has {snapshot_rows:,} rows, the full snapshot before has {snapshot_rows_before:,}, and all others would be "
+        "deleted; source.min_share {min_share:g} lets it have {snapshot_rows_least:,} or more",
+        judgement=True,
+    ),
+)
+"""Beside the others, of full snapshots; also of those without rows, which have no batch."""
+
 DEFINED = (
     Rule(
         "consumed once",

@@ -18,6 +18,7 @@ from tidemark.quality.suites import Rule
 if TYPE_CHECKING:
     import pandas as pd
 
+NO_ROWS = "not asked: there are no rows"
 ERROR_LENGTH = 300
 """Characters kept of why an expectation could not be evaluated: Spark's reasons include whole stack traces."""
 
@@ -35,6 +36,13 @@ class Verdict:
     error: str | None
     judged: int | None = None
     """How many values it was asked of, where it is asked of each."""
+    not_asked: str = ""
+    """Why it was not asked."""
+
+    @classmethod
+    def unasked(cls, why: str) -> Verdict:
+        """That of an expectation that was not asked: nothing speaks against the rows."""
+        return cls(True, None, (), (), None, None, not_asked=why)
 
 
 class Validator:
@@ -58,6 +66,8 @@ class Validator:
         """Each of the owner's expectations over a pandas or Spark DataFrame of rows, in order; those with a condition
         over the rows it selects.
 
+        A figure that no rows do not have, such as a mean, is not asked of none.
+
         Raises InvalidUsage for arguments that Great Expectations refuses.
         """
         groups: dict[Condition | None, list[int]] = {}
@@ -65,9 +75,12 @@ class Validator:
             groups.setdefault(owner.condition, []).append(at)
         verdicts: dict[int, Verdict] = {}
         for condition, places in groups.items():
-            asked = [Asked(owners[at].name, owners[at].judged, str(owners[at])) for at in places]
             selected = rows if condition is None else _selected(rows, condition)
-            verdicts |= zip(places, _judged(asked, selected), strict=True)
+            if any(owners[at].is_aggregate for at in places) and _is_empty(selected):
+                verdicts |= {at: Verdict.unasked(NO_ROWS) for at in places if owners[at].is_aggregate}
+                places = [at for at in places if at not in verdicts]
+            asked = [Asked(owners[at].name, owners[at].judged, str(owners[at])) for at in places]
+            verdicts |= zip(places, _judged(asked, selected) if asked else (), strict=True)
         return [verdicts[at] for at in range(len(owners))]
 
 
@@ -100,6 +113,10 @@ def evidence_frame(rows: Sequence[Row], rules: Sequence[Rule]) -> pd.DataFrame:
 
 _TEXTS = ("hole", "uncertified", "altered")
 """Evidence that is text or nothing: a column of nothing but nulls does not show that."""
+
+
+def _is_empty(rows: Any) -> bool:
+    return bool(rows.empty if is_pandas(rows) else rows.isEmpty())
 
 
 def _selected(rows: Any, condition: Condition) -> Any:

@@ -30,8 +30,8 @@ class Wording:
 
     def observed(self) -> str:
         """What there was to see, whether it passed or not."""
-        if self.verdict.error:
-            return ""
+        if self.verdict.error or self.verdict.not_asked:
+            return self.verdict.not_asked
         if self.verdict.failing is None:
             return self._aggregate()
         if self.verdict.judged is None:

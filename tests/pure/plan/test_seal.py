@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from tidemark.errors import Uncertified
-from tidemark.model.arrangement import Arrangement, Certificate
+from tidemark.model.arrangement import Arrangement, Certificate, EmptyReading
 from tidemark.model.batch import UnsealedBatch
-from tidemark.model.change import Sealed
+from tidemark.model.change import Certified, Sealed
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Source
 from tidemark.model.interval import Interval, IntervalSet
+from tidemark.model.transition import Applied, Stale, apply
 from tidemark.plan.blocked import blocking, blocking_own, plan_seal_so_far
 from tidemark.plan.gate import plan_gate
 from tidemark.plan.seal import plan_seal
@@ -111,6 +112,33 @@ class TestABadDay:
         state = state_of((bad, batch_of(2, 200, 1)), ["day2"], complete_below=195, seal=195)
         assert plan_seal_so_far(state, 300) == Sealed(195, 195, 300)
         assert blocking(state, 300) == blocking_own(state, 200) == (Interval(100, 200),)
+
+    @pytest.mark.parametrize("quarantined", [False, True])
+    def test_so_does_a_day_without_rows_which_has_no_batch(self, quarantined: bool) -> None:
+        empty = EmptyReading("empty", Interval(300, 400), quarantined=quarantined)
+        state = days(1, 2, 4, ingested=IntervalSet((Interval(100, 500),)), empty=(empty,))
+        if quarantined:
+            assert plan_seal(state, 500) == Sealed(495, 495, 500)
+            return
+        with pytest.raises(Uncertified, match="batch empty below 495 is not certified") as refused:
+            plan_seal(state, 500)
+        assert refused.value.intervals == (Interval(300, 400),)
+        assert plan_seal_so_far(state, 500) == Sealed(295, 295, 500)
+        assert plan_gate(state, Gate.UNSEALED, [Interval(200, 300)]) is None
+        request = plan_gate(state, Gate.UNSEALED, refused.value.intervals)
+        assert request is not None
+        passed = apply(state, Certified(Gate.UNSEALED, request.suite, request.names))
+        assert isinstance(passed, Applied)
+        assert plan_seal(passed.state, 500) == Sealed(495, 495, 500)
+        assert isinstance(apply(state, Sealed(495, 495, 500)), Stale), (
+            "nor does a commit pass it that was planned before"
+        )
+
+    def test_a_tick_does_not_wait_for_a_day_without_rows_that_is_still_to_be_sealed(self) -> None:
+        correction = replace(batch_of(1, 195, 0, learned_at=195), id="again")
+        state = state_of((correction,), ["again"], complete_below=195, seal=195)
+        empty = (EmptyReading("empty", Interval(200, 300)),)
+        assert plan_seal_so_far(replace(state, empty=empty), 200) == Sealed(196, 195, 200)
 
     def test_what_others_asked_for_is_not_a_runs_own(self) -> None:
         state = days(1, 2, bad=(2,), requested_seal=300)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -63,3 +64,16 @@ def test_people_see_rule_finding_and_rows_as_they_are() -> None:
     for part in ("failed", "no null keys", "1 of 3 rows", "null", "[red]1", "brought 1 rows", "/docs/index.html"):
         assert part in text
     assert shown(report(GOOD)) == "unsealed gate of orders passed: 1 checks, unsealed-1\n"
+
+
+def test_what_was_not_asked_is_no_check_that_passed() -> None:
+    some = report(GOOD, replace(GOOD, not_asked=True))
+    assert (some.passed, some.summary()["rules"], some.summary()["not_asked"]) == (True, 1, 1)
+    assert shown(some) == "unsealed gate of orders passed: 1 checks (1 not asked), unsealed-1\n"
+
+
+def test_a_failure_that_can_be_accepted_says_how_unless_another_of_its_batch_cannot() -> None:
+    judged = replace(BAD, acceptable=True)
+    accept = "; or accept it: `tidemark gate orders unsealed --accept b2b2b2b2b2b2 --reason TEXT`"
+    assert report(judged).headline.endswith(accept)
+    assert accept not in report(judged, BAD).headline

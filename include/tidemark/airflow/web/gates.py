@@ -69,7 +69,8 @@ def gate_page(shown: Shown, state: Arrangement | None, *, rows: bool = True) -> 
 def _verdict(found: Mapping[str, Any]) -> Markup:
     says, class_ = _SAYS.get(str(found.get("outcome")), ("ended", "quiet"))
     batches = found["batches"]
-    about = f"{_count(len(found['results']), 'check')} of {found.get('suite') or 'no suite'}"
+    asked = [result for result in found["results"] if not result.get("not_asked")]
+    about = f"{_count(len(asked), 'check')} of {found.get('suite') or 'no suite'}"
     about += f" on {_count(len(batches), 'batch')}" if batches else ""
     about += f", up to {format_instant(found['upper'])}" if found.get("upper") is not None else ""
     lines = [
@@ -146,7 +147,7 @@ def _checks(found: Mapping[str, Any]) -> Markup:
         return joined([])
     lines = [
         (
-            _passed(bool(result.get("passed"))),
+            _passed(result),
             str(result.get("batch") or "")[:12],
             result.get("rule"),
             result.get("asked"),
@@ -159,8 +160,10 @@ def _checks(found: Mapping[str, Any]) -> Markup:
     return joined([tag("h3", "Checked"), table(("", "batch", "rule", "expectation", "observed"), lines), *note])
 
 
-def _passed(passed: bool) -> Markup:
-    return tag("span", "passed", class_="good") if passed else tag("span", "failed", class_="bad")
+def _passed(result: Mapping[str, Any]) -> Markup:
+    if result.get("not_asked"):
+        return tag("span", "not asked", class_="quiet")
+    return tag("span", "passed", class_="good") if result.get("passed") else tag("span", "failed", class_="bad")
 
 
 def _others(shown: Shown) -> Markup:

@@ -102,7 +102,7 @@ def _wrong(pinned: Pinned) -> set[str]:
     """The batches that the unsealed gate found wrong, as its newest failures say; none where these cannot be read."""
     try:
         results = results_of(pinned.root)
-        if results is None or all(pinned.state.is_certified(batch) for batch in pinned.state.pending):
+        if results is None or not pinned.state.uncertified:
             return set()
         failures = (kept for kept in results.names(pinned.name, Gate.UNSEALED) if kept.outcome == "failed")
         newest = [results.load(pinned.name, Gate.UNSEALED, kept) or {} for kept in islice(failures, MOST_RESULTS)]

@@ -51,9 +51,9 @@ def _frontier(found: Mapping[str, Any], state: Arrangement) -> Iterator[Line]:
 
 def _batch(batch: str, failed: bool, state: Arrangement) -> Line:
     name = f"batch {batch[:12]}"
-    if any(quarantined_batch.id == batch for quarantined_batch in state.quarantined):
+    if any(each.id == batch for each in state.taken_out):
         return Line(f"{name}: mended since: it was quarantined, and its files may be ingested again", "good")
-    live = next((live_batch for live_batch in state.live if live_batch.id == batch), None)
+    live = next((each for each in (*state.live, *state.without_rows) if each.id == batch), None)
     if live is None:
         words = "; ".join(f"accepted: {one.words}" for one in state.accepted if one.batch == batch)
         gone = f"{name}: no longer there: it was drained, merged or replaced"

@@ -58,8 +58,8 @@ def interval_reports(
     found so, as its results say, which no state remembers. Reads the ledger, whole, unless it did so before and nothing
     was ingested since."""
     readable = min(state.complete_below, state.trace_upper) + state.collection.landed.grace
-    failed = {batch.interval for batch in state.pending if batch.id in wrong and not state.is_certified(batch)}
-    taken_out = Counter(batch.interval for batch in state.quarantined)
+    failed = {each.interval for each in state.uncertified if each.id in wrong}
+    taken_out = Counter(each.interval for each in state.taken_out)
     rows = _rows_of_ledger(store, state)
     for interval in intervals:
         status: IntervalStatus = "missing"

@@ -150,8 +150,10 @@ def status(head: Head) -> Status:
         unsealed=_shelf(state.pending),
         ahead=_shelf(state.ahead),
         remembered=_shelf(remembered),
-        quarantined=tuple(batch.id for batch in state.quarantined),
-        uncertified=tuple(batch.id for batch in state.pending + state.trace if not state.is_certified(batch)),
+        quarantined=tuple(each.id for each in state.taken_out),
+        uncertified=tuple(
+            each.id for each in (*state.uncertified, *(one for one in state.trace if not state.is_certified(one)))
+        ),
         levels=_levels(state),
         debt=debt(state),
         bounds=bounds(state),
@@ -203,7 +205,7 @@ def next_step(state: Arrangement) -> str:
     """The command that moves the collection on, whoever runs it, as far as its own state shows: that of a derived one
     does not say whether its inputs have more (whole_status.py)."""
     name = state.collection.name
-    if any(not state.is_certified(batch) for batch in state.pending):
+    if state.uncertified:
         return f"tidemark gate {name} unsealed"
     if _may_be_sealed(state):
         return f"tidemark seal {name}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from io import StringIO
@@ -15,6 +15,7 @@ from tidemark.jobs.steps.gate_accept import accepted, accepting, check_named
 from tidemark.jobs.steps.gate_corrections import corrected_batches
 from tidemark.jobs.steps.gate_definition import defined_batches
 from tidemark.jobs.steps.gate_result import keep_result
+from tidemark.jobs.steps.gate_whole import Whole, wholes
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch
 from tidemark.model.change import Certified
@@ -24,10 +25,10 @@ from tidemark.model.ledger import LedgerEntry
 from tidemark.model.wording import counted
 from tidemark.plan.gate import GateRequest, plan_gate
 from tidemark.plan.tasks import InspectTask
-from tidemark.quality.evidence import Inspected
+from tidemark.quality.evidence import Inspected, empty_evidence
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
 from tidemark.quality.gates import GATES, Seen
-from tidemark.quality.report import GateReport, rendered
+from tidemark.quality.report import GateReport, RuleResult, rendered
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import ledger, parts_table
 
@@ -114,18 +115,14 @@ def _failure(job: Job, report: GateReport) -> GateFailed:
 
 def _examine(job: Job, head: Head, request: GateRequest) -> GateReport:
     batches: tuple[Batch, ...] = (*request.unsealed, *request.trace)
-    collection = head.state.collection
-    report = GateReport(
-        collection.name, request.gate, request.suite, tuple(batch.id for batch in batches), (), upper=request.upper
-    )
+    report = GateReport(head.state.collection.name, request.gate, request.suite, request.names, (), upper=request.upper)
     with_data = [batch for batch in batches if batch.rows]
-    if request.upper is None and not with_data:
+    if request.upper is None and not with_data and not request.empty:
         # What metadata can say of a batch without data, the state checked when it was loaded.
         return report
-    owners = owner_expectations(collection) if request.gate.covers is Covers.UNSEALED else ()
     runner = job.runner() if with_data else None
     found = _inspected(job, runner, head.state, with_data) if runner else {}
-    report = _judged(job, head, request, report, found, owners, runner)
+    report = _judged(job, head, request, report, found, runner)
     if report.failures or report.warnings:
         job.note(_as_text(report))
     return report
@@ -158,10 +155,9 @@ def _judged(
     request: GateRequest,
     report: GateReport,
     found: dict[str, Inspected],
-    owners: tuple[OwnerExpectation, ...],
     runner: Runner | None,
 ) -> GateReport:
-    from tidemark.quality.evaluate import evaluate_invariants, evaluate_owners
+    from tidemark.quality.evaluate import evaluate_invariants
     from tidemark.quality.rows import matching_rows
     from tidemark.quality.validation import Validator
 
@@ -177,7 +173,8 @@ def _judged(
         lambda: corrected_batches(job, runner, head.state, of_batches, recent()) if runner else {},
         lambda: defined_batches(job, head.state, of_batches) if collection.is_derived else {},
     )
-    evidence = GATES[request.gate].evidence(seen)
+    judgement = GATES[request.gate]
+    evidence = judgement.evidence(seen)
     results = evaluate_invariants(
         validator,
         collection,
@@ -186,11 +183,51 @@ def _judged(
             matching_rows(job.store, found[batch].parts, clauses, collection, facts=batch in facts) if batch else ()
         ),
     )
-    for batch in request.unsealed if owners else ():
-        parts = found[batch.id].parts
-        with _rows(job, runner, head.state, batch, found[batch.id]) as frame:
-            results += evaluate_owners(validator, collection, batch.id, owners, frame, store=job.store, parts=parts)
+    without_rows = empty_evidence(head.state, request)
+    results += evaluate_invariants(validator, collection, without_rows, lambda *_: (), judgement.rules_of_snapshots)
+    if request.gate.covers is Covers.UNSEALED and (owners := owner_expectations(collection)):
+        results += _judged_by_owner(job, head.state, request, owners, found, recent, runner)
     return replace(report, results=tuple(results))
+
+
+def _judged_by_owner(
+    job: Job,
+    state: Arrangement,
+    request: GateRequest,
+    owners: Sequence[OwnerExpectation],
+    found: dict[str, Inspected],
+    recent: Callable[[], Sequence[LedgerEntry]],
+    runner: Runner | None,
+) -> Iterator[RuleResult]:
+    """What is about rows is asked of each batch, what is about all of them once of each interval."""
+    from tidemark.quality.evaluate import evaluate_owners
+    from tidemark.quality.validation import Validator
+
+    def judged(
+        batch: str, some: Sequence[OwnerExpectation], batches: Sequence[UnsealedBatch], why: str = ""
+    ) -> list[RuleResult]:
+        tables = {
+            of.id: found[of.id].parts if of.id in found else parts_table.parts_of(job.store, [of]) for of in batches
+        }
+        parts = [part for table in tables.values() for part in table]
+        with nullcontext(why) if why else _rows(job, runner, state, batches, parts) as frame:
+            return evaluate_owners(Validator(), state.collection, batch, some, frame, store=job.store, parts=parts)
+
+    about_rows = [owner for owner in owners if not owner.is_about_whole]
+    about_whole = [owner for owner in owners if owner.is_about_whole]
+    content = wholes(state, request, recent) if about_whole else {}
+    for batch in request.unsealed:
+        # Where a batch is its interval's whole content, as mostly, its rows are read once for all.
+        is_whole = content.get(batch.id) == Whole((batch,))
+        if some := owners if is_whole else about_rows:
+            yield from judged(batch.id, some, (batch,))
+        if is_whole:
+            del content[batch.id]
+    asked: dict[Whole, list[RuleResult]] = {}
+    for name, whole in content.items():
+        if whole not in asked:
+            asked[whole] = judged(name, about_whole, whole.batches, whole.why_not)
+        yield from (replace(result, batch=name) for result in asked[whole])
 
 
 def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:
@@ -206,16 +243,19 @@ def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:
 
 
 @contextmanager
-def _rows(job: Job, runner: Runner | None, state: Arrangement, batch: UnsealedBatch, found: Inspected) -> Iterator[Any]:
-    """The batch's rows as a frame for the owner's expectations; a runner without a Spark session has only pandas."""
+def _rows(
+    job: Job, runner: Runner | None, state: Arrangement, batches: Sequence[UnsealedBatch], parts: Sequence[Part]
+) -> Iterator[Any]:
+    """The rows of batches as a frame for the owner's expectations; a runner without a Spark session has only pandas."""
     from tidemark.quality.rows import pandas_rows, spark_rows
 
-    small = batch.rows <= PANDAS_ROWS and _most_bytes(found.parts) <= PANDAS_BYTES
-    spark = None if small else getattr(runner, "spark", None)
+    small = sum(batch.rows for batch in batches) <= PANDAS_ROWS and _most_bytes(parts) <= PANDAS_BYTES
+    # An interval may end without rows, and its cuts have many: then nothing was inspected here.
+    spark = None if small else getattr(runner or job.runner(), "spark", None)
     if spark is None:
-        yield pandas_rows(job.store, found.parts, state.collection)
+        yield pandas_rows(job.store, parts, state.collection)
         return
-    frame = spark_rows(spark, job.store.url, found.parts, state.collection).persist()
+    frame = spark_rows(spark, job.store.url, parts, state.collection).persist()
     try:
         yield frame
     finally:

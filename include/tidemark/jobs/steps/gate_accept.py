@@ -60,12 +60,13 @@ def check_named(state: Arrangement, request: GateRequest | None, asked: Acceptin
         raise InvalidUsage(
             f"the rules have changed from {asked.suite} to {suite} since the failure was seen: run the gate, look again"
         )
-    open_ids = [batch.id for batch in request.unsealed] if request else []
+    open_ids = [each.id for each in request.unjudged] if request else []
     for name in asked.batches:
         found = [batch for batch in open_ids if batch.startswith(name)]
         if len(found) > 1:
             raise InvalidUsage(f"more than one batch begins with {name!r}: {listed(found)}; write more of the id")
-        if not found and not any(batch.id.startswith(name) and state.is_certified(batch) for batch in state.live):
+        judged = (*state.live, *state.without_rows)
+        if not found and not any(each.id.startswith(name) and state.is_certified(each) for each in judged):
             raise InvalidUsage(
                 f"no batch of {state.collection.name} that waits for the unsealed gate begins with {name!r}; there "
                 f"are: {listed(batch[:SHORT_ID] for batch in open_ids) or 'none'}"
@@ -76,7 +77,7 @@ def accepted(report: GateReport, request: GateRequest, asked: Accepting) -> Gate
     """The report with the batches that are accepted. InvalidUsage, naming the rule, for one that breaks an invariant.
     What passed needs nobody's acceptance, and has none."""
     made = []
-    for batch in request.unsealed:
+    for batch in request.unjudged:
         failures = [failure for failure in report.failures if failure.batch == batch.id]
         if not failures or not any(batch.id.startswith(name) for name in asked.batches):
             continue

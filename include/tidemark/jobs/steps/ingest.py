@@ -17,7 +17,8 @@ from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch,
 from tidemark.model.batching.cutting import SETTLE, Batching, Cutter, Open, Seen
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.change import CUT, NOTHING_CHANGED, Ingested, Refused
-from tidemark.model.full_snapshot import Effect
+from tidemark.model.collection import Collection
+from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
@@ -308,9 +309,13 @@ def _change(
     made = None
     if parts:
         made = unsealed_batch(job, batch, request.interval, parts, learned_at=learned_at, as_object=correctable)
+        # Before the interval is sealed all of it is here, and rows that are only added belong to it.
+        is_sealed = state.complete_below > state.collection.landed.complete_before(request.interval)
+        made = replace(made, difference=bool(again.files) and (is_sealed or again.retracted > 0))
     said = entries or again.parts or again.withdraws
     rows, effect = sum(part.rows for part in parts), request.effect
-    snapshot = kind.said_by(batch, request.interval, rows, effect, learned_at) if said else None
+    net = rows if effect is Effect.ANNOUNCED else again.added - again.retracted
+    snapshot = kind.said_by(batch, request.interval, rows, effect, learned_at, net) if said else None
     if snapshot and not snapshot.rows and effect is Effect.ANNOUNCED:
         job.note(
             f"the full snapshot of {request.interval} has no rows: unless {batch} is quarantined, "
@@ -339,7 +344,15 @@ def _change(
         rows_added=again.added,
         rows_retracted=again.retracted,
         merged_below=request.merged_below if again.files else 0,
+        empty=None if made or again.files or not _is_judged_empty(state.collection, snapshot) else batch,
     )
+
+
+def _is_judged_empty(collection: Collection, snapshot: FullSnapshot | None) -> bool:
+    """Whether a gate judges an interval that brought no rows. Where there is no full snapshot, none is compared."""
+    if collection.kind.whole_intervals:
+        return snapshot is not None and (collection.judges_whole or collection.min_share > 0)
+    return collection.judges_whole
 
 
 def sources_of(entries: Sequence[LedgerEntry]) -> tuple[int, ...]:

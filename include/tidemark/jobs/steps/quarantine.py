@@ -9,7 +9,8 @@ from typing import Any
 from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs.job import Job, Outcome
 from tidemark.jobs.steps.reread import contributed_by
-from tidemark.model.arrangement import Arrangement
+from tidemark.model.arrangement import Arrangement, EmptyReading
+from tidemark.model.batch import UnsealedBatch
 from tidemark.model.change import Quarantined, Released
 from tidemark.model.ledger import LedgerEntry, Status, late_identity, path_hash
 from tidemark.model.transition import Overtaken, Stale
@@ -30,11 +31,25 @@ def quarantine(job: Job, batch: str) -> dict[str, Any]:
     _check_not_corrected(job, head, batch)
     entries = entries_of(job, head, batch)
     _check_not_replayed(job, head, entries, batch)
+    if not entries and any(reading.id == batch for reading in head.state.empty):
+        raise InvalidUsage(
+            f"{batch} is an interval without files, there is nothing to take out: accept it at the unsealed gate, or "
+            "run the interval again when its files are there"
+        )
     if not entries:
         raise InvalidUsage(f"the files of batch {batch} were taken by others since; quarantine those batches first")
     freed = [entry.replaced or replace(entry, status=Status.FREED) for entry in entries]
     run = ledger.save_run(job.store, f"ledger/{job.new_id()}.json", freed)
-    return _committed(job, head, Quarantined(batch, run), batch)
+    return _committed(job, head, Quarantined(batch, run, _judged_together(head.state, batch)), batch)
+
+
+def _judged_together(state: Arrangement, batch: str) -> tuple[str, ...]:
+    """What else there is of the batch's interval, where gates judge that as a whole."""
+    if not state.collection.judges_whole and not state.collection.min_share:
+        return ()
+    unsealed: tuple[UnsealedBatch | EmptyReading, ...] = (*state.pending, *state.without_rows)
+    interval = next((each.interval for each in unsealed if each.id == batch), None)
+    return tuple(each.id for each in unsealed if each.interval == interval and each.id != batch)
 
 
 def release(job: Job, batch: str) -> dict[str, Any]:
@@ -134,9 +149,10 @@ def _files_of(job: Job, head: Head, replays: Sequence[LedgerEntry]) -> dict[str,
 
 
 def quarantined_ids(state: Arrangement) -> list[str]:
-    """What can be taken out and put back: batches, and full snapshots without rows, which have none."""
+    """What can be taken out and put back: batches, and intervals and full snapshots without rows, which have none."""
     batches = [batch.id for batch in (*state.unsealed, *state.ahead, *state.quarantined)]
-    return [*batches, *(snapshot.batch for snapshot in state.snapshots if not snapshot.rows)]
+    snapshots = [snapshot.batch for snapshot in state.snapshots if not snapshot.rows]
+    return list(dict.fromkeys([*batches, *snapshots, *(reading.id for reading in state.empty)]))
 
 
 def _identified(batches: list[str], asked: str) -> str:

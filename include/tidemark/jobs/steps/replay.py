@@ -57,7 +57,7 @@ def replay(
         entries = _contributing(request, entries, made.parts) if kept else entries
         change = Ingested(
             fence,
-            made,
+            replace(made, difference=True),
             recorded_run(job, entries),
             sources=sources_of(entries),
             rows_late_moved=sum(entry.rows_late_moved for entry in entries),

@@ -24,7 +24,7 @@ def certified(state: Arrangement, change: Certified) -> Outcome:
     frontier_certificate = state.frontier_certificate
     if change.upper is not None and change.upper > state.certified_upper:
         frontier_certificate = FrontierCertificate(change.upper, change.suite)
-    alive = {batch.id for batch in state.live}
+    alive = state.certifiable
     added = {Certificate(batch, change.suite) for batch in change.batches if batch in alive} - set(state.certificates)
     certified_now = {certificate.batch for certificate in added}
     accepted = (*state.accepted, *(one for one in change.accepted if one.batch in certified_now))
@@ -44,9 +44,8 @@ def sealed(state: Arrangement, change: Sealed) -> Outcome:
     moved = replace(state, complete_below=complete, seal=seal, requested_seal=requested_seal)
     if moved == state:
         return AlreadyApplied()
-    for batch in state.pending:
-        if batch.first_time < seal and not state.is_certified(batch):
-            return Stale(f"batch {batch.id} came below {seal} and no gate has certified it")
+    for batch in state.uncertified_below(seal, complete):
+        return Stale(f"batch {batch.id} came below {seal} and no gate has certified it")
     recent = state.collection.retention.recent
     if recent and complete > state.complete_below:
         moved = replace(moved, seals=(*state.seals, complete)[-recent:])

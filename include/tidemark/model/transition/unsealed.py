@@ -3,11 +3,11 @@ sources."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from tidemark.model import admission
-from tidemark.model.arrangement import Arrangement
+from tidemark.model.arrangement import Arrangement, Certificate, EmptyReading, LedgerRun
 from tidemark.model.batch import UnsealedBatch
 from tidemark.model.change import (
     CUT,
@@ -33,7 +33,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
     batch, fence, snapshot = change.batch, change.fence, change.snapshot
     if batch and any(batch.id == other.id for other in (*state.unsealed, *state.ahead, *state.quarantined)):
         return AlreadyApplied()
-    if snapshot and _snapshot(state, snapshot.batch):
+    if (snapshot and _snapshot(state, snapshot.batch)) or _reading(state, change.empty or ""):
         return AlreadyApplied()
     if off := fenced_off(state, fence):
         return off
@@ -59,6 +59,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
             f"the batch has rows that happened at {batch.first_event_time}, but history below {merged} was merged"
         )
     placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
+    empty = _empty_after(state, change)
     totals = replace(
         state.totals,
         rows_ingested=state.totals.rows_ingested + (batch.rows if batch else 0),
@@ -77,8 +78,24 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
             ledger=(*state.ledger, change.run) if change.run else state.ledger,
             fences=unfenced(state, fence),
             totals=totals,
+            empty=empty,
+            certificates=_without(state, {each.id for each in state.empty} - {each.id for each in empty}),
         )
     )
+
+
+def _empty_after(state: Arrangement, change: Ingested) -> tuple[EmptyReading, ...]:
+    """The intervals without rows: that of the change is one now, or is none any more. One that is corrected stays so:
+    the correction may be taken out again."""
+    read = change.empty is not None or change.batch is not None
+    if not read or change.corrected or change.fence.step in (CUT, REPLAY):
+        return state.empty
+    others = tuple(each for each in state.empty if each.quarantined or each.interval != change.fence.interval)
+    return others if change.empty is None else (*others, EmptyReading(change.empty, change.fence.interval))
+
+
+def _without(state: Arrangement, gone: Set[str]) -> tuple[Certificate, ...]:
+    return tuple(c for c in state.certificates if c.batch not in gone)
 
 
 def _misjudged(state: Arrangement, change: Ingested) -> str | None:
@@ -122,23 +139,24 @@ def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
     if any(other.id == change.batch for other in state.quarantined):
         return AlreadyApplied()
     batch, snapshot = _named(state.unsealed, change.batch), _snapshot(state, change.batch)
-    if snapshot and snapshot.quarantined:
+    reading = _reading(state, change.batch)
+    if any(one.quarantined for one in (snapshot, reading) if one):
         return AlreadyApplied()
+    state = replace(state, certificates=_without(state, {change.batch, *change.judged_again}))
     if snapshot and (newer := _built_upon(state, snapshot)):
         return Stale(
             f"the full snapshot of {snapshot.time} was {newer.effect} as batch {newer.batch}; "
             "quarantine that batch first"
         )
-    if snapshot and not snapshot.rows:
-        snapshots = _with_snapshot(state, replace(snapshot, quarantined=True))
-        return Applied(replace(state, snapshots=snapshots, ledger=(*state.ledger, change.run)))
+    if reading or (snapshot and not snapshot.rows):
+        snapshots = _with_snapshot(state, snapshot and replace(snapshot, quarantined=True))
+        return _with_reading(replace(state, snapshots=snapshots), change.batch, change.run, quarantined=True)
     batch = batch or _named(state.ahead, change.batch)
     if batch is None:
         return Stale(f"no unsealed batch {change.batch}")
     if batch in state.ahead or batch.trimmed or batch.first_time < state.trace_upper:
         return Stale(f"batch {batch.id} was drained up to {state.trace_upper}; correct it with a mended file instead")
     kept = tuple(other for other in state.unsealed if other.id != change.batch)
-    certificates = tuple(c for c in state.certificates if c.batch != change.batch)
     totals = replace(state.totals, rows_ingested=state.totals.rows_ingested - batch.rows)
     return Applied(
         replace(
@@ -147,7 +165,6 @@ def quarantined(state: Arrangement, change: Quarantined) -> Outcome:
             quarantined=(*state.quarantined, batch),
             snapshots=_with_snapshot(state, snapshot and replace(snapshot, quarantined=True)),
             ledger=(*state.ledger, change.run),
-            certificates=certificates,
             totals=totals,
         )
     )
@@ -160,14 +177,17 @@ def released(state: Arrangement, change: Released) -> Outcome:
     if any(other.id == change.batch for other in state.unsealed):
         return AlreadyApplied()
     batch, snapshot = _named(state.quarantined, change.batch), _snapshot(state, change.batch)
-    if snapshot and not snapshot.quarantined:
+    reading = _reading(state, change.batch)
+    if any(not one.quarantined for one in (snapshot, reading) if one):
         return AlreadyApplied()
     if snapshot and (reason := _misfit(state, snapshot)):
         otherwise = f"run {snapshot.interval} again" if snapshot.effect is not Effect.ANNOUNCED else _NEXT_SAYS
         return Stale(f"{reason}; {otherwise}")
-    if snapshot and not snapshot.rows:
-        snapshots = _last_snapshot(state, replace(snapshot, quarantined=False))
-        return Applied(replace(state, snapshots=snapshots, ledger=(*state.ledger, change.run)))
+    if reading and not snapshot and state.complete_below > reading.interval.lower:
+        return Stale(f"{reading.interval} is complete by now; ingest its files again")
+    if reading or (snapshot and not snapshot.rows):
+        snapshots = _last_snapshot(state, snapshot and replace(snapshot, quarantined=False))
+        return _with_reading(replace(state, snapshots=snapshots), change.batch, change.run, quarantined=False)
     if batch is None:
         return Stale(f"no quarantined batch {change.batch}")
     if batch.first_time < state.seal:
@@ -233,7 +253,7 @@ def remembered(state: Arrangement, change: Remembered) -> Outcome:
             state,
             unsealed=tuple(batch for batch in state.unsealed if batch.id not in change.inputs),
             remembered=(*others[:at], *((change.batch,) if change.batch else ()), *others[at:]),
-            certificates=tuple(c for c in state.certificates if c.batch not in change.inputs),
+            certificates=_without(state, set(change.inputs)),
             forgotten_below=max(state.forgotten_below, change.horizon),
             fences=unfenced(state, change.fence),
         )
@@ -265,6 +285,10 @@ def _snapshot(state: Arrangement, batch: str) -> FullSnapshot | None:
     return next((snapshot for snapshot in state.snapshots if snapshot.batch == batch), None)
 
 
+def _reading(state: Arrangement, batch: str) -> EmptyReading | None:
+    return next((reading for reading in state.empty if reading.id == batch), None)
+
+
 def _with_snapshot(state: Arrangement, changed: FullSnapshot | None) -> tuple[FullSnapshot, ...]:
     return tuple(changed if changed and snapshot.batch == changed.batch else snapshot for snapshot in state.snapshots)
 
@@ -274,6 +298,13 @@ def _last_snapshot(state: Arrangement, changed: FullSnapshot | None) -> tuple[Fu
     if changed is None:
         return state.snapshots
     return (*(snapshot for snapshot in state.snapshots if snapshot.batch != changed.batch), changed)
+
+
+def _with_reading(state: Arrangement, name: str, run: LedgerRun, *, quarantined: bool) -> Outcome:
+    """An interval without rows, if it is one, is taken out or put back, and is to be judged again then."""
+    empty = tuple(replace(each, quarantined=quarantined) if each.id == name else each for each in state.empty)
+    ledger, certificates = (*state.ledger, run), _without(state, {name})
+    return Applied(replace(state, empty=empty, certificates=certificates, ledger=ledger))
 
 
 def _named(batches: Iterable[UnsealedBatch], identity: str) -> UnsealedBatch | None:

@@ -298,7 +298,8 @@ def _times(batch: Batch, parts: Sequence[Part]) -> Iterator[Finding]:
 
 
 def _of_certificates(state: Arrangement) -> Iterable[Finding]:
-    alive = {batch.id for batch in state.batches}
+    alive = {batch.id for batch in state.batches} | {snapshot.batch for snapshot in state.snapshots}
+    alive |= {reading.id for reading in state.empty}
     for certificate in state.certificates:
         if certificate.batch not in alive:
             yield Finding("certificates of live batches", f"{certificate.suite} certifies it", certificate.batch)
