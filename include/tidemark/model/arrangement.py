@@ -43,7 +43,7 @@ class Arrangement:
     and not read.
 
     An interval that was read and had no rows has no batch. Where a gate judges that, it is listed as `empty` until it
-    is drained, and has a certificate like a batch (docs/decisions/0069). Of full snapshots that were drained
+    is drained, and has a certificate like a batch (docs/decisions/0070). Of full snapshots that were drained
     `drained_snapshots` are the rows, which later ones are compared with.
 
     Facts that were drained and are *remembered*, as later ones are placed among them, stay with their batches, until
