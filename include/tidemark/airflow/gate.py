@@ -177,9 +177,9 @@ class GateOperator(StepOperator):
         try:
             job = self.location.job()
             head = job.log.load()
-            there = {batch.id for batch in head.state.pending} | {each.id for each in head.state.without_rows}
+            waiting = {batch.id for batch in head.state.pending} | {each.id for each in head.state.without_rows}
             for batch in batches:
-                if batch in there and (self.location.derived is not None or entries_of(job, head, batch)):
+                if batch in waiting and (self.location.derived is not None or entries_of(job, head, batch)):
                     self.log.info("%s", quarantine(job, batch))
         except TidemarkError as error:
             raise task_failure(error) from None

@@ -24,14 +24,14 @@ def changes_within(pinned: Pinned, span: Interval, columns: Any = None, where: A
         InvalidUsage: For a span that is not sealed; and where what was learned before the span is merged with it.
     """
     before = span.lower - 1
-    found = pinned if _keeps(pinned, before) else sealed_in(pinned, span.upper)
-    if _keeps(found, before):
-        return Changes(found, None if before < 0 else before, span.upper - 1, columns=columns, where=where)
-    begins = history_begins(found.state, span)
+    version = pinned if _keeps(pinned, before) else sealed_in(pinned, span.upper)
+    if _keeps(version, before):
+        return Changes(version, None if before < 0 else before, span.upper - 1, columns=columns, where=where)
+    begins = history_begins(version.state, span)
     sealed = pinned.state.seal >= span.upper
-    if not sealed or (begins is not None and (before < 0 or _nothing_before(found, begins))):
-        return Changes(found, None, span.upper - 1, columns=columns, where=where, merged=True)
-    since = format_instant(found.state.since)
+    if not sealed or (begins is not None and (before < 0 or _nothing_before(version, begins))):
+        return Changes(version, None, span.upper - 1, columns=columns, where=where, merged=True)
+    since = format_instant(version.state.since)
     raise InvalidUsage(
         f"what {pinned.name} learned within {span} cannot be given once any more: what was learned up to {since} is "
         f"merged; take its rows as of {since} or later in place of it, and let retention keep more"

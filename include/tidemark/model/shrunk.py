@@ -80,7 +80,7 @@ def compared(
     """
     content: dict[int, int | None] = {each.time: each.rows for each in drained}
     counts = {each.time: each.rows for each in drained}
-    found: dict[str, Compared] = {}
+    comparisons: dict[str, Compared] = {}
 
     def instant(snapshot: FullSnapshot) -> tuple[int, int]:
         return snapshot.time, snapshot.known
@@ -92,12 +92,12 @@ def compared(
         for snapshot in learned:
             content[time] = _rows_of(snapshot, content.get(time))
         comparison = Compared(rows := content[time], before, least_rows(before, min_share))
-        found |= {snapshot.batch: comparison for snapshot in learned}
+        comparisons |= {snapshot.batch: comparison for snapshot in learned}
         if rows is None:
             counts.pop(time, None)
         elif not comparison.is_short or all(map(has_passed, learned)):
             counts[time] = rows
-    return found
+    return comparisons
 
 
 def rows_remembered(

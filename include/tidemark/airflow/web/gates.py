@@ -69,8 +69,8 @@ def gate_page(shown: Shown, state: Arrangement | None, *, rows: bool = True) -> 
 def _verdict(found: Mapping[str, Any]) -> Markup:
     says, class_ = _SAYS.get(str(found.get("outcome")), ("ended", "quiet"))
     batches = found["batches"]
-    asked = [result for result in found["results"] if not result.get("not_asked")]
-    about = f"{_count(len(asked), 'check')} of {found.get('suite') or 'no suite'}"
+    judged = [result for result in found["results"] if not result.get("not_asked")]
+    about = f"{_count(len(judged), 'check')} of {found.get('suite') or 'no suite'}"
     about += f" on {_count(len(batches), 'batch')}" if batches else ""
     about += f", up to {format_instant(found['upper'])}" if found.get("upper") is not None else ""
     lines = [

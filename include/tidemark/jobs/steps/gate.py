@@ -223,11 +223,11 @@ def _judged_by_owner(
             yield from judged(batch.id, some, (batch,))
         if is_whole:
             del content[batch.id]
-    asked: dict[Whole, list[RuleResult]] = {}
+    by_content: dict[Whole, list[RuleResult]] = {}
     for name, whole in content.items():
-        if whole not in asked:
-            asked[whole] = judged(name, about_whole, whole.batches, whole.why_not)
-        yield from (replace(result, batch=name) for result in asked[whole])
+        if whole not in by_content:
+            by_content[whole] = judged(name, about_whole, whole.batches, whole.why_not)
+        yield from (replace(result, batch=name) for result in by_content[whole])
 
 
 def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:

@@ -28,17 +28,17 @@ DRAINED = Whole(why_not="not asked: other rows of the interval are drained")
 def wholes(state: Arrangement, request: GateRequest, recent: Callable[[], Sequence[LedgerEntry]]) -> dict[str, Whole]:
     """The content of the interval of each batch, and of each interval without one, that is to be certified, by their
     ids. What a derived collection was corrected by belongs to no interval, and is judged by itself."""
-    found = {}
+    contents = {}
     for each in request.unjudged:
         if state.collection.is_derived and isinstance(each, UnsealedBatch):
-            found[each.id] = Whole((each,))
+            contents[each.id] = Whole((each,))
         elif isinstance(each, UnsealedBatch) and each.difference:
-            found[each.id] = DIFFERS
+            contents[each.id] = DIFFERS
         elif not state.ingested.covers(each.interval):
-            found[each.id] = OPEN
+            contents[each.id] = OPEN
         else:
-            found[each.id] = _content(state, each.interval, recent)
-    return found
+            contents[each.id] = _content(state, each.interval, recent)
+    return contents
 
 
 def _content(state: Arrangement, interval: Interval, recent: Callable[[], Sequence[LedgerEntry]]) -> Whole:
