@@ -49,6 +49,7 @@ SHAPES: dict[tuple[str, ...], set[str]] = {
         "objects",
         "parts",
         "parts_read",
+        "unverified_parts",
         "rows_read",
         "findings",
         "sound",

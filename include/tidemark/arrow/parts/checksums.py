@@ -38,7 +38,7 @@ class PartSink(HashingSink):
     """The sink of a part: adds the checksums of its chunks in front of the footer.
 
     Parquet writes the footer last, and chunks are known by then only. So the caller announces the end of the rows by
-    `hold_back`; what is written from then on reaches the output in `finish`.
+    `begin_tail`; what is written from then on reaches the output in `finish`.
     """
 
     def __init__(self, inner: BinaryIO) -> None:
@@ -58,15 +58,15 @@ class PartSink(HashingSink):
         return len(data)
 
     def tell(self) -> int:
-        """The offset for Parquet, which counts what is held back."""
+        """The offset for Parquet, which counts what waits for `finish`, too."""
         return self._offset
 
-    def hold_back(self) -> None:
+    def begin_tail(self) -> None:
         """Keep what is written from now on until `finish`."""
         self._end = []
 
     def finish(self, metadata: pq.FileMetaData) -> Tail:
-        """Write what was held back, with the checksums of the chunks that `metadata` names.
+        """Write what waited, with the checksums of the chunks that `metadata` names.
 
         Returns: What the part's record says of its tail.
         """

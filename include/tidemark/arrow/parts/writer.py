@@ -260,7 +260,7 @@ class _OpenPart:
         try:
             if entry := footer.encoded(self._timelines.chunks()):
                 self._writer.add_key_value_metadata(entry)
-            self._sink.hold_back()
+            self._sink.begin_tail()
             self._writer.close()
             tail = self._sink.finish(self._metadata[0])
         except BaseException as error:
