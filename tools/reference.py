@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Iterator
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -204,7 +205,7 @@ _EVERYWHERE = ("help", "root", "landing", "json")
 
 def _by_panel(group: Any) -> dict[str, list[Any]]:
     panels: dict[str, list[Any]] = {}
-    for command in group.commands.values():
+    for command in map(partial(group.get_command, None), group.list_commands(None)):
         panels.setdefault(getattr(command, "rich_help_panel", None) or "Commands", []).append(command)
     return panels
 

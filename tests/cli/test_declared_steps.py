@@ -21,7 +21,8 @@ from tidemark.jobs.steps.declared import STEPS
 def words(group: Any, before: str = "") -> set[str]:
     """The words of every command."""
     found = set()
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         found |= words(command, f"{before}{name} ") if hasattr(command, "commands") else {f"{before}{name}"}
     return found
 

@@ -145,8 +145,8 @@ def helps(command: Any) -> Iterator[str]:
     """The help of a command, of what it takes, and of the commands below it."""
     yield command.help or ""
     yield from (parameter.help for parameter in command.params if getattr(parameter, "help", None))
-    for below in getattr(command, "commands", {}).values():
-        yield from helps(below)
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from helps(command.get_command(None, name))
 
 
 def test_help_is_in_words_of_the_field() -> None:

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,29 +17,49 @@ import typer
 from typer.core import TyperGroup
 
 from tidemark import __version__
-from tidemark.cli import (
-    advance,
-    backfill,
-    collect,
-    collections,
-    derived,
-    doctor,
-    export,
-    holds,
-    late,
-    latest,
-    output,
-    read,
-    show,
-    sql,
-    steps,
-    windows,
-)
+from tidemark.cli import output
 from tidemark.cli.command import USAGE, JsonOption, LandingOption, RootOption, Settings
+
+COMMANDS = {
+    "collections": ("init", "status", "log", "verify"),
+    "doctor": ("doctor",),
+    "derived": ("explain",),
+    "read": ("as-of", "range", "changes"),
+    "latest": ("latest-at",),
+    "windows": ("windows",),
+    "sql": ("sql",),
+    "export": ("export",),
+    "show": ("show",),
+    "steps": ("ingest", "correct", "gate", "seal", "drain", "compact", "publish", "unpublish", "quarantine"),
+    "advance": ("advance",),
+    "backfill": ("backfill",),
+    "collect": ("collect",),
+    "holds": ("hold", "release"),
+    "late": ("late",),
+}
+"""The commands of each module, in the order of the help. A module is imported once one of its commands is needed: to
+import all of them takes as long as most commands do."""
 
 
 class Tidemark(TyperGroup):
     """The command group: a wrong command line is one line, too, and under --json a document."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands, in the order of the help."""
+        return [name for names in COMMANDS.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, from its module; for a name that is none all are loaded, to find one like it."""
+        if cmd_name not in self.commands:
+            named = [module for module, names in COMMANDS.items() if cmd_name in names]
+            for module in named or COMMANDS:
+                self._load(module)
+        return self.commands.get(cmd_name)
+
+    def _load(self, module: str) -> None:
+        part = typer.Typer()
+        import_module(f"tidemark.cli.{module}").add_to(part)
+        self.commands.update(typer.main.get_group(part).commands)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         given = extra.pop("args", args[0] if args else None)
@@ -133,20 +154,3 @@ def tidemark(
     settings.as_json = as_json
     settings.root = settings.root if root is None else root
     settings.landing = settings.landing if landing is None else landing
-
-
-collections.add_to(app)
-doctor.add_to(app)
-derived.add_to(app)
-late.add_to(app)
-read.add_to(app)
-latest.add_to(app)
-windows.add_to(app)
-sql.add_to(app)
-export.add_to(app)
-show.add_to(app)
-steps.add_to(app)
-advance.add_to(app)
-backfill.add_to(app)
-collect.add_to(app)
-holds.add_to(app)

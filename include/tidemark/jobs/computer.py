@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tidemark.definition.computation import Computation, Computed, Differing, Input
-from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Column
-from tidemark.model.derived import Definition
-from tidemark.model.key import Key
+
+if TYPE_CHECKING:
+    from tidemark.definition.computation import Computation, Computed, Differing, Input
+    from tidemark.definition.recipe import Recipe
+    from tidemark.model.collection import Column
+    from tidemark.model.derived import Definition
+    from tidemark.model.key import Key
 
 
 class Computer(Protocol):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tidemark.config.derived_file import DerivedFile
 from tidemark.config.schedule import Schedule, interval_ends
 from tidemark.definition.computation import Computation, Input, shape_of
 from tidemark.definition.recipe import Recipe
@@ -26,6 +25,9 @@ from tidemark.plan.event_times import check_event_times
 from tidemark.plan.read import at_rest, plan_as_of, plan_changes
 from tidemark.plan.whole_history import check_whole_history, judges_all_history
 from tidemark.storage.sidecars import parts_table
+
+if TYPE_CHECKING:
+    from tidemark.config.derived_file import DerivedFile
 
 STOPS = 64
 """Boundaries of a schedule that are looked ahead to: a run plans again after each commit."""

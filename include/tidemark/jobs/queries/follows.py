@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from tidemark.jobs.derived import planned
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Corrected
 from tidemark.model.instant import format_instant
@@ -76,6 +75,8 @@ def inputs_as_they_are(state: Arrangement, newest: Callable[[str], Head | None])
 
 def follows(state: Arrangement, inputs: Sequence[InputState], *, last: str = "") -> Follows:
     """As `follows_of`, of states at hand."""
+    from tidemark.jobs.derived import planned  # what reads definitions: not for the status of one that lands
+
     plan = planned(state, inputs)
     waits = plan if isinstance(plan, Waits) else None
     found = [usable(given) for given in inputs]
