@@ -19,7 +19,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "include/tidemark/airflow/": AIRFLOW,
     "include/tidemark/airflow/web/": (*AIRFLOW, "simulation", "quality"),
     "include/tidemark/api/": ("pure", "simulation", "conformance", "cli", "spark", "s3", "dags", "e2e", "deep"),
-    "include/pyspark_tidemark.py": ("pure", "spark"),
+    "include/pyspark_tidemark.py": ("pure", "simulation", "spark"),
     "include/tidemark/datasource/": ("pure", "cli", "spark", "deep"),
     "include/tidemark/cli/": ("cli", "pure", "simulation", "spark", "e2e", "deep"),
     "include/tidemark/publish/": ("pure", "simulation", "cli", *AIRFLOW),

@@ -247,7 +247,7 @@ class TestScratch:
         assert not (tmp_path / "s").exists()
 
     def test_what_a_dead_owner_left_goes_whoever_has_its_number_now(self, tmp_path: Path, bystander: Any) -> None:
-        for name in (str(bystander.pid), str(os.getpid()), "abc"):
+        for name in (f"{bystander.pid:08}", f"{os.getpid():08}", "00000abc"):
             (tmp_path / "s" / name / "blockmgr-1").mkdir(parents=True)
         mine = Scratch.make(tmp_path / "s")
         assert list((tmp_path / "s").iterdir()) == [mine.path]
@@ -255,7 +255,7 @@ class TestScratch:
         mine.remove()
 
     def test_a_process_a_dead_owner_left_is_ended_even_stopped(self, tmp_path: Path) -> None:
-        left = tmp_path / "s" / "abc"
+        left = tmp_path / "s" / "00000abc"
         left.mkdir(parents=True)
         process = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: str(left)})
         psutil.Process(process.pid).suspend()
@@ -268,7 +268,7 @@ class TestScratch:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("tidemark.resident.scratch._STARTED_WITHIN_S", 30)  # the shell may be delayed
-        left = tmp_path / "s" / "abc"
+        left = tmp_path / "s" / "00000abc"
         left.mkdir(parents=True)
         # not by `env`: that would for a moment be a process with an environment and without the mark
         become = f"sleep 0.2; {MARK}={left} exec sleep 60"
@@ -281,15 +281,15 @@ class TestScratch:
         """As in a container: none has a lower number, so it is the first that it looks at."""
         own = psutil.Process()
         monkeypatch.setattr(psutil, "process_iter", lambda: iter([own]))
-        monkeypatch.setenv(MARK, str(tmp_path / "s" / "abc"))
-        (tmp_path / "s" / "abc").mkdir(parents=True)
+        monkeypatch.setenv(MARK, str(tmp_path / "s" / "00000abc"))
+        (tmp_path / "s" / "00000abc").mkdir(parents=True)
         sweep(tmp_path / "s")
         assert not (tmp_path / "s").exists()
 
     def test_a_process_that_never_has_one_holds_nothing_up_for_ever(self, tmp_path: Path) -> None:
         process = subprocess.Popen(["/bin/sleep", "60"], env={})
         try:
-            (tmp_path / "s" / "abc").mkdir(parents=True)
+            (tmp_path / "s" / "00000abc").mkdir(parents=True)
             sweep(tmp_path / "s")
             assert not is_dead(process.pid)
             assert not (tmp_path / "s").exists()
@@ -300,7 +300,7 @@ class TestScratch:
     def test_a_link_is_not_followed(self, tmp_path: Path) -> None:
         (tmp_path / "precious" / "file").mkdir(parents=True)
         (tmp_path / "s").mkdir()
-        (tmp_path / "s" / "abc").symlink_to(tmp_path / "precious")
+        (tmp_path / "s" / "00000abc").symlink_to(tmp_path / "precious")
         sweep(tmp_path / "s")
         assert (tmp_path / "precious" / "file").is_dir()
 

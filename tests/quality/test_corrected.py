@@ -106,7 +106,7 @@ def test_more_than_is_declared_stops_the_run_and_raising_it_lets_it_pass(tmp_pat
         gate(world.job(), Gate.UNSEALED)
     said = "retracts 9 of 20 rows, 45.0%; corrected_share allows 20.0%: where the correction is right, raise it in"
     assert said in str(failed.value)
-    assert f"quarantine tides {refused.id}" in str(failed.value)
+    assert f"quarantine tides {refused.id[:12]}`" in str(failed.value)
     declare(world, relanded(world.state.collection, corrected_share=0.45))
     assert warned(world) == {}
     assert world.state.is_certified(refused)

@@ -30,6 +30,7 @@ def found(store: MemoryStore, parts: list[Part], **recorded: Any) -> list[tuple[
         sum(part.digest for part in parts) % 2**64,
         parts_table.save(store, f"data/b/{len(list(store.list('')))}.json", parts),
         len(parts),
+        verified_parts=len(parts),
     )
     batch = replace(batch, **recorded)
     before = TraceBatch("a", Description(0, lower), 0, 0, 0, 0) if (lower := batch.description.lower) else None
