@@ -71,6 +71,7 @@ def test_what_is_recorded_of_parts_fits_together_and_their_batch():
         part.file.bytes,
         part.digest,
         *(3, 4, 3, 3),
+        verified_parts=1,
     )
     state = Arrangement(SMALL, unsealed=(unsealed,), certificates=(Certificate("u", "s"), Certificate("gone", "s")))
     assert [(one.rule, one.subject) for one in verify_objects(store, state)] == [
