@@ -49,6 +49,7 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> int:
+    os.environ.setdefault("TIDEMARK_SPARK_WHEN", "always")  # little or not, Spark is seen at work
     parts = Parts()
     parts.took["set-up"] = seconds_of_setup()
     with parts.timed("landing", f"Laying out the change files of {START} to {LAST}"):

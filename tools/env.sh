@@ -10,6 +10,7 @@
 #   TIDEMARK_LANDINGS      where else a run's param `landing` may point: folders, s3:// prefixes, commas between (none)
 #   TIDEMARK_SPARK_MASTER  the Spark master while Airflow has no connection spark_default (local[2])
 #   TIDEMARK_LAUNCHER      submit: a spark-submit per step; resident: one warm Spark (resident)
+#   TIDEMARK_SPARK_WHEN    auto: Spark is asked for what reads much; always: for all that reads data (auto)
 #   TIDEMARK_BACKFILL_INTERVALS  how many intervals a run of a backfill is about at most (31)
 #   TIDEMARK_READY_WITHIN  how long after an interval's end its files are waited for (12h)
 #   TIDEMARK_GATE_ASKS     whether a gate whose data do not pass asks what to do: on, off (on)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PROJECT = Path(__file__).resolve().parents[2]
 
 ORDERS = """\
@@ -30,3 +32,19 @@ def parsed(folder: Path = PROJECT / "dags") -> Any:
     from airflow.dag_processing.dagbag import DagBag
 
     return DagBag(dag_folder=folder)
+
+
+def run_steps_here(monkeypatch: pytest.MonkeyPatch, *by_spark: str) -> None:
+    """Let tasks run their steps in this process, in place of a child: all in Python but those `by_spark`."""
+    from tidemark.airflow.small_work import SmallWork, Work
+    from tidemark.jobs import app
+    from tidemark.jobs.in_process_runner import InProcess
+
+    def here(_: SmallWork, work: Work) -> dict[str, Any]:
+        args = app.parser(work.step).parse_args(work.argv)
+        job = app.open_job(args.root, args.collection, lambda: InProcess(job.store))
+        spark = work.step in by_spark
+        return app.run(work.step, args, (lambda: app.app_runner(work.step, args)) if spark else job.runner)
+
+    monkeypatch.setenv("TIDEMARK_SPARK_WHEN", "always")  # no connection is asked for
+    monkeypatch.setattr(SmallWork, "run", here)

@@ -13,12 +13,11 @@ import pytest
 from airflow.sdk import DAG, TaskGroup, get_current_context, task
 
 import tidemark
-from tests.dags.support import ORDERS
+from tests.dags.support import ORDERS, run_steps_here
 from tests.dags.test_run import events
 from tidemark.airflow import sealed_by, tidemark_dag
 from tidemark.airflow.location import location_of
 from tidemark.jobs import app
-from tidemark.jobs.in_process_runner import InProcess
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.collection import Gate
 from tidemark.model.instant import format_instant
@@ -104,12 +103,7 @@ def days(
 ) -> Days:
     """The collection; its apps run in the tasks themselves, so that no Spark is started."""
 
-    def here(step: str, argv: list[str]) -> dict[str, Any]:
-        args = app.parser(step).parse_args(argv)
-        job = app.open_job(args.root, args.collection, lambda: InProcess(job.store))
-        return app.run(step, args, job.runner)
-
-    monkeypatch.setattr(app, "without_spark", here)
+    run_steps_here(monkeypatch)
     name = f"days_{uuid.uuid4().hex[:8]}"
     file = collections / f"{name}.yaml"
     text = ORDERS.replace("/orders/", f"/{name}/").replace("name: orders", f"name: {name}").replace("01-04", "01-05")
@@ -265,7 +259,7 @@ def test_where_no_run_is_red_for_it_the_first_to_meet_it_is(days: Days) -> None:
     location.declare()
     argv = ["--root", location.store_root, "--collection", days.name, "--landing", str(days.landing)]
     argv += ["--lower", "2024-01-01T00:00:00Z", "--upper", "2024-01-02T00:00:00Z"]
-    app.without_spark("ingest", argv)
+    app.without_spark("ingest", argv, parallelism=1)
     red = dict.fromkeys(OWN, "success") | {"seal": "failed"} | dict.fromkeys(BEHIND, "upstream_failed")
     assert days.run(2) == ("failed", red)
     assert days.run(3) == ("success", WAITS)

@@ -17,10 +17,11 @@ from airflow.sdk.module_loading import import_string
 
 from tests.dags.support import ORDERS
 from tests.dags.test_manual_runs import said
-from tidemark.airflow import arrivals, batches_dag, collection_dags, gate_here, tidemark_dag
+from tidemark.airflow import arrivals, batches_dag, collection_dags, tidemark_dag
 from tidemark.airflow.location import location_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs import app
+from tidemark.jobs.in_process_runner import InProcess
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.instant import parse_instant
 
@@ -100,7 +101,7 @@ def run_of(*payloads: dict[str, Any], run_after: datetime | None = None) -> dict
 def ingested(task: Any, context: dict[str, Any]) -> dict[str, Any]:
     """What a task's app does, in this process."""
     argv, store = [*task.fixed_args, *task.args_of_run(context)], task.location.job().store
-    return app.run("ingest", app.parser("ingest").parse_args(argv), lambda: gate_here.InProcess(store))
+    return app.run("ingest", app.parser("ingest").parse_args(argv), lambda: InProcess(store))
 
 
 def test_a_collection_with_batches_has_a_dag_of_them_beside_its_own(cut: Path, collections: Path) -> None:

@@ -17,13 +17,10 @@ from airflow.sdk.module_loading import import_string
 from airflow.sdk.serde import deserialize, serialize
 
 import tidemark
-from tests.dags.support import ORDERS
+from tests.dags.support import ORDERS, run_steps_here
 from tidemark.airflow import batches_dag, mended, tidemark_dag
-from tidemark.airflow.gate import GateOperator
 from tidemark.airflow.location import location_of
 from tidemark.airflow.question import Answer, Question
-from tidemark.jobs import app
-from tidemark.jobs.in_process_runner import InProcess
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.collection import Gate
 
@@ -105,12 +102,7 @@ def asks(collections: Path, locations: Path, monkeypatch: pytest.MonkeyPatch) ->
     """A day with a wrong row, ingested; its apps run in the tasks themselves, so that no Spark is started."""
     from airflow.sdk.execution_time import task_runner
 
-    def here(step: str, argv: list[str]) -> dict[str, Any]:
-        args = app.parser(step).parse_args(argv)
-        job = app.open_job(args.root, args.collection, lambda: InProcess(job.store))
-        return app.run(step, args, (lambda: app.app_runner(step, args)) if step == "correct" else job.runner)
-
-    monkeypatch.setattr(app, "without_spark", here)
+    run_steps_here(monkeypatch, "correct")
     made = Asks(collections / "orders.yaml", locations / "landing")
     made.file.write_text(ORDERS)
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", made, raising=False)
@@ -431,11 +423,7 @@ def test_rows_that_were_computed_are_asked_about_too(
     totals = asks.file.with_name("totals.yaml")
     request.addfinalizer(lambda: SparkSession.getActiveSession().stop())
 
-    def on_spark(self: Any, argv: list[str]) -> dict[str, Any]:
-        args = app.parser("gate").parse_args(argv)
-        return app.run("gate", args, lambda: app.app_runner("gate", args))
-
-    monkeypatch.setattr(GateOperator, "_without_spark", on_spark)
+    run_steps_here(monkeypatch, "correct", "gate")
     totals.write_text(
         "name: totals\nfrom: orders\nselect: SELECT status, sum(amount) AS amount FROM orders GROUP BY status\n"
         "key: [status]\nquality: [{expect_column_values_to_be_between: {column: amount, min_value: 90}}]\n"

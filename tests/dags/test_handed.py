@@ -18,13 +18,11 @@ import pyarrow as pa
 import pytest
 from airflow.sdk import DAG
 
-from tests.dags.support import ORDERS, PROJECT
+from tests.dags.support import ORDERS, PROJECT, run_steps_here
 from tidemark.airflow import tidemark_dag, with_as_of, with_changes
 from tidemark.airflow.handed import span_published
 from tidemark.airflow.location import location_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs import app
-from tidemark.jobs.in_process_runner import InProcess
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
 
@@ -35,12 +33,7 @@ pytestmark = pytest.mark.timeout(300)
 def orders(collections: Path, locations: Path, database: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A collection of three days, a row each; its apps run in the tasks themselves."""
 
-    def here(step: str, argv: list[str]) -> dict[str, Any]:
-        args = app.parser(step).parse_args(argv)
-        job = app.open_job(args.root, args.collection, lambda: InProcess(job.store))
-        return app.run(step, args, job.runner)
-
-    monkeypatch.setattr(app, "without_spark", here)
+    run_steps_here(monkeypatch)
     name = f"handed_{uuid.uuid4().hex[:8]}"  # its events are those of this test
     file = collections / f"{name}.yaml"
     file.write_text(ORDERS.replace("name: orders", f"name: {name}").replace("/orders/", f"/{name}/"))

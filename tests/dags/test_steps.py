@@ -19,7 +19,6 @@ from tidemark.airflow import (
     asset_of,
     compact_group,
     drain_group,
-    gate_here,
     ingest_group,
     launch,
     location,
@@ -29,7 +28,8 @@ from tidemark.airflow import (
 )
 from tidemark.airflow.app_operator import AppOperator
 from tidemark.errors import CommitUnknown, Contention, Corruption, GateFailed, InvalidUsage, NotReady
-from tidemark.jobs import app
+from tidemark.jobs import app, in_process_runner
+from tidemark.jobs.in_process_runner import InProcess
 from tidemark.model.collection import Gate
 
 BOUNDS = {"lower": "2024-01-01T00:00:00Z", "upper": "2024-01-02T00:00:00Z"}
@@ -52,7 +52,7 @@ def ingested(declared: location.Location, locations: Path) -> location.Location:
     declared.declare()
     argv = [*common(declared), "--landing", str(locations / "landing")]
     job = declared.job()
-    app.run("ingest", app.parser("ingest").parse_args(argv), lambda: gate_here.InProcess(job.store))
+    app.run("ingest", app.parser("ingest").parse_args(argv), lambda: InProcess(job.store))
     return declared
 
 
@@ -157,24 +157,19 @@ def test_only_what_a_retry_can_help_is_retried(error: Callable[[str], Any], retr
     assert "why" in str(failure)
 
 
-def test_a_small_gate_is_run_in_the_task_itself(ingested: location.Location) -> None:
-    result = gate_here.gate_here(gate_args(ingested), resident=False)
+def test_a_small_gate_needs_no_spark(ingested: location.Location) -> None:
+    result = app.without_spark("gate", gate_args(ingested))
     assert result is not None
     assert result["outcome"] == "applied"
     state = ingested.job().log.load().state
     assert [state.is_certified(batch) for batch in state.unsealed] == [True]
 
 
-def test_the_warm_process_serves_what_great_expectations_must_judge(ingested: location.Location) -> None:
-    assert gate_here.gate_here(gate_args(ingested), resident=True) is None
-    assert not any(ingested.job().log.load().state.certificates)
-
-
 def test_a_gate_looks_at_what_came_with_its_runs_interval(ingested: location.Location) -> None:
     task = tidemark_dag(ingested).get_task("gate_unsealed")
     assert task.args_of_run({"params": BOUNDS}) == INTERVAL
     argv = [*gate_args(ingested), "--lower", BOUNDS["upper"], "--upper", "2024-01-03T00:00:00Z"]
-    result = gate_here.gate_here(argv, resident=True)
+    result = app.without_spark("gate", argv)
     assert result is not None
     assert result["outcome"] == "nothing to do"
     assert not ingested.job().log.load().state.certificates
@@ -191,8 +186,8 @@ def test_what_an_app_refused_is_known_by_its_kind(kind: str) -> None:
 
 
 def test_a_large_gate_is_left_to_spark(ingested: location.Location, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate_here, "ROWS_HERE", 1)
-    assert gate_here.gate_here(gate_args(ingested), resident=False) is None
+    monkeypatch.setattr(in_process_runner, "ROWS_HERE", 1)
+    assert app.without_spark("gate", gate_args(ingested)) is None
 
 
 def test_a_gate_that_needs_a_session_is_left_to_spark(
@@ -202,13 +197,12 @@ def test_a_gate_that_needs_a_session_is_left_to_spark(
         return runner.spark
 
     monkeypatch.setattr("tidemark.jobs.steps.gate.corrected_batches", asks)
-    assert gate_here.gate_here(gate_args(ingested), resident=False) is None
+    assert app.without_spark("gate", gate_args(ingested)) is None
     assert not any(ingested.job().log.load().state.certificates)
 
 
-@pytest.mark.parametrize("resident", [True, False])
-def test_a_gate_with_nothing_to_look_at_launches_nothing(ingested: location.Location, resident: bool) -> None:
-    result = gate_here.gate_here(gate_args(ingested, Gate.TRACE), resident=resident)
+def test_a_gate_with_nothing_to_look_at_reads_nothing(ingested: location.Location) -> None:
+    result = app.without_spark("gate", gate_args(ingested, Gate.TRACE))
     assert result is not None
     assert result["outcome"] == "nothing to do"
 
@@ -223,5 +217,7 @@ def test_what_a_task_starts_does_not_see_which_dag_it_was_to_parse(monkeypatch: 
             return {"seen": subprocess.check_output([sys.executable, "-c", ask], text=True).strip()}
 
     context = {"ti": SimpleNamespace(run_id="r", task_id="ask", map_index=-1, try_number=1)}
-    assert Asking(task_id="ask", app="seal", launcher="submit").execute(context) == {"seen": "[]"}
+    assert Asking(task_id="ask", app="seal", application="seal.py", launcher="submit").execute(context) == {
+        "seen": "[]"
+    }
     assert os.environ["_AIRFLOW_PARSING_CONTEXT_DAG_ID"] == "orders"  # Airflow's own, as it was

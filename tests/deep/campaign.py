@@ -1,4 +1,4 @@
-"""Kills and stops at random moments, over both launchers; then every answer is compared with the oracle's.
+"""Kills and stops at random moments, over both launchers and of the children that do small work; then every answer is compared with the oracle's.
 
     tools/run python -m tests.deep.campaign --seed 1 --resident 150 --submit 30
 
@@ -206,7 +206,8 @@ def _execute(folder: Path, landed: Landed, task: str, date: str, launcher: str, 
     words += ["--lower", date, "--upper", _next(date), *(["--gate", task] if app == "gate" else [])]
     if task == "ingest":
         words += ["--landing", str(folder / "landing"), "--file", str(folder / f"{landed.name}.yaml")]
-    operator = AppOperator(task_id=task, app=app, app_args=words, launcher=launcher)
+    how = {"spark": "auto"} if launcher == "child" else {"spark": "always", "launcher": launcher}
+    operator = AppOperator(task_id=task, app=app, app_args=words, **how)
     signal.signal(signal.SIGTERM, lambda *_: operator.on_kill())
     try:
         print(f"{task} {date} {launcher}: {operator.execute(context(number))}", flush=True)
@@ -259,8 +260,8 @@ def environment(folder: Path) -> Iterator[None]:
         os.environ.update(before)
 
 
-def run(seed: int, *, resident: int, submit: int) -> Campaign:
-    """So many hits of each launcher. Raises Wrong; the folder then stays, and is named."""
+def run(seed: int, *, resident: int, submit: int, child: int) -> Campaign:
+    """So many hits of each launcher, and of children of tasks. Raises Wrong; the folder then stays, and is named."""
     folder = Path(tempfile.mkdtemp(prefix="tm-"))
     campaign = Campaign(folder, random.Random(seed))
     with environment(folder):
@@ -268,7 +269,7 @@ def run(seed: int, *, resident: int, submit: int) -> Campaign:
             from tidemark.airflow import app_operator  # imported once, as Airflow's workers do before they fork
 
             assert app_operator.AppOperator
-            for launcher, wanted in (("resident", resident), ("submit", submit)):
+            for launcher, wanted in (("child", child), ("resident", resident), ("submit", submit)):
                 end = campaign.hits + wanted
                 while campaign.hits < end:
                     campaign.day(launcher, end - campaign.hits)
@@ -285,8 +286,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--resident", type=int, default=150, help="hits of tasks on the resident Spark")
     parser.add_argument("--submit", type=int, default=50, help="hits of tasks with a spark-submit each")
+    parser.add_argument("--child", type=int, default=100, help="hits of tasks that do small work")
     args = parser.parse_args()
-    print(run(args.seed, resident=args.resident, submit=args.submit).report())
+    print(run(args.seed, resident=args.resident, submit=args.submit, child=args.child).report())
     return 0
 
 

@@ -44,6 +44,9 @@ def roles(mark: str, task: int | None) -> dict[str, list[psutil.Process]]:
     if task is not None:
         with contextlib.suppress(psutil.Error):
             found["task"] = [psutil.Process(task)]
+            # A fork has the environment that its parent began with, so it has no mark.
+            if forks := [child for child in psutil.Process(task).children() if child.name() != "java"]:
+                found["child of the task"] = forks
     return found
 
 

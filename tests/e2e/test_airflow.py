@@ -302,7 +302,7 @@ class TestKilledWorker:
     def test_it_is_noticed_within_a_minute_and_the_run_ends_right(self, airflow: Airflow) -> None:
         airflow.land("killed/2024-03-01/a.csv", HEADER, *((n, n, "2024-03-01T10:00:00Z") for n in range(50)))
         airflow.killing.plan("drain", "first file", "wait", collection="killed")
-        name = airflow.declare(orders("killed", "2024-03-01", "2024-03-02"))
+        name = airflow.declare(orders("killed", "2024-03-01", "2024-03-02") + "airflow: {spark: always}\n")
         airflow.api.unpause(name)
         run = airflow.trigger(name, "2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z")
         driver = airflow.killing.hit(within=150)

@@ -1,8 +1,9 @@
 """A step that dies at any point is run again, and nothing is lost or counted twice.
 
 The points are enumerated and not slept for: tests/support/killing_app.py names them. A driver is killed there, or its
-client, or the resident server; or it is stopped there and goes on when a newer attempt has finished. Then the ordinary
-app runs again, and everything must be as in a run that nothing happened to.
+client, or the resident server, or the child of a task that does small work, or that task; or it is stopped there and
+goes on when a newer attempt has finished. Then the ordinary app runs again, and everything must be as in a run that
+nothing happened to.
 """
 
 from __future__ import annotations
@@ -164,13 +165,15 @@ def arguments(made: Made, undisturbed: Undisturbed, task: str) -> list[str]:
 def run(
     made: Made, undisturbed: Undisturbed, task: str, *, launcher: str, ordinary: bool = True, number: int = 2
 ) -> dict[str, Any]:
-    """One try of a task, as Airflow would make it. `ordinary` takes the project's app, else the one that can be hit."""
+    """One try of a task, as Airflow would make it. `ordinary` takes the project's app, else the one that can be hit.
+    The launcher `child` is none: the step is small work (see `hit_children`)."""
     from tidemark.airflow.app_operator import AppOperator
 
     app = task if is_step(task) else "gate"
-    application = str(PROJECT / "spark_apps" / f"{app}.py") if ordinary else None
-    words = arguments(made, undisturbed, task)
-    operator = AppOperator(task_id=task, app=app, application=application, app_args=words, launcher=launcher)
+    child = launcher == "child"
+    application = str(PROJECT / "spark_apps" / f"{app}.py") if ordinary and not child else None
+    words, how = arguments(made, undisturbed, task), {"spark": "auto"} if child else {"launcher": launcher}
+    operator = AppOperator(task_id=task, app=app, application=application, app_args=words, **{"spark": "always", **how})
     result: dict[str, Any] = operator.execute(context(number))
     return result
 
@@ -237,6 +240,61 @@ def killed(killing: Killing, made: Made, undisturbed: Undisturbed, task: str, po
     final = [FINAL.get(task, "certified")] if point == "committed" else []
     assert new_changes(made, version) == fence + final
     check_leftovers(made, before, task, point)
+
+
+@pytest.fixture
+def hit_children(killing: Killing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the children of tasks be hit as the plan says. This process is forked although it has threads: none of them
+    has a lock then."""
+    from tests.support import killing_app
+    from tidemark.airflow import small_work
+    from tidemark.jobs import small_work as child
+
+    main = child.main
+
+    def hit(step: str, argv: Sequence[str], parallelism: int | None) -> int:
+        killing_app.prepare(step, argv)
+        return main(step, argv, parallelism)
+
+    monkeypatch.setattr(child, "main", hit)
+    monkeypatch.setattr(small_work, "_has_one_thread", lambda: True)
+
+
+@pytest.mark.usefixtures("hit_children")
+@pytest.mark.parametrize(("task", "point"), ALL_POINTS, ids=[" ".join(pair) for pair in ALL_POINTS])
+def test_a_killed_child_of_a_task(
+    killing: Killing, undisturbed: Undisturbed, tmp_path: Path, task: str, point: str
+) -> None:
+    made = before(undisturbed, task, tmp_path)
+    killed(killing, made, undisturbed, task, point, launcher="child")
+    again = run(made, undisturbed, task, launcher="child")
+    assert again["outcome"] == ("nothing to do" if point == "committed" else "applied")
+    finished(made, undisturbed, task)
+    assert_as_undisturbed(made, undisturbed)
+
+
+@pytest.mark.usefixtures("hit_children")
+@pytest.mark.parametrize(("task", "point"), [("drain", "first file"), ("ingest", "uncommitted")])
+def test_a_killed_task_takes_its_child_along_at_any_point(
+    killing: Killing, undisturbed: Undisturbed, tmp_path: Path, task: str, point: str
+) -> None:
+    made = before(undisturbed, task, tmp_path)
+    version = made.log.newest_version()
+    killing.plan(task, point, "wait")
+    if (process := os.fork()) == 0:
+        try:
+            run(made, undisturbed, task, launcher="child")
+        finally:
+            os._exit(1)
+    child = killing.hit()
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    eventually("the child is dead", lambda: is_dead(child), within=5)
+    killing.go()
+    assert new_changes(made, version) == ["attempted"]
+    run(made, undisturbed, task, launcher="child")
+    finished(made, undisturbed, task)
+    assert_as_undisturbed(made, undisturbed)
 
 
 @pytest.mark.parametrize(("task", "point"), ALL_POINTS, ids=[" ".join(pair) for pair in ALL_POINTS])
@@ -318,8 +376,11 @@ def test_a_killed_client_or_server_takes_the_driver_along_at_any_point(
         ("resident", "drain", "last file", "Fenced"),
         ("resident", "compact", "uncommitted", "Fenced"),
         ("submit", "drain", "first file", "Fenced"),
+        ("child", "drain", "last file", "Fenced"),
+        ("child", "ingest", "uncommitted", "nothing to do"),
     ],
 )
+@pytest.mark.usefixtures("hit_children")
 def test_a_stopped_driver_that_goes_on_after_a_newer_attempt_commits_nothing(
     killing: Killing, undisturbed: Undisturbed, tmp_path: Path, launcher: str, task: str, point: str, end: str
 ) -> None:
@@ -341,7 +402,8 @@ def test_a_stopped_driver_that_goes_on_after_a_newer_attempt_commits_nothing(
     try:
         stopped = psutil.Process(driver)
         eventually("the driver has stopped", lambda: stopped.status() == psutil.STATUS_STOPPED)
-        assert run(made, undisturbed, task, launcher="resident")["outcome"] == "applied"
+        second = "child" if launcher == "child" else "resident"
+        assert run(made, undisturbed, task, launcher=second)["outcome"] == "applied"
         version = made.log.newest_version()
         assert not ends
     finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -20,8 +19,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from tests.launch.support import context, eventually, is_dead, never_commits, started, toy
 from tidemark.airflow.app_operator import AppOperator
 from tidemark.airflow.submit_hook import AppSubmitHook
-from tidemark.errors import Contention, InvalidUsage
-from tidemark.jobs import app as jobs_app
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.resident.client import Resident
 from tidemark.resident.scratch import Scratch
@@ -164,88 +161,14 @@ class TestKilledMeansDead:
 
 
 @pytest.mark.pure
-class TestWithoutSpark:
-    @both
-    @pytest.mark.usefixtures("no_spark")
-    def test_a_metadata_only_step_starts_no_spark(
-        self, on_airflow: Path, monkeypatch: pytest.MonkeyPatch, launcher: str
-    ) -> None:
-        monkeypatch.setattr(Resident, "is_warm", lambda self: False)
-        seen: list[Any] = []
-
-        def without_spark(step: str, argv: list[str]) -> dict[str, Any]:
-            seen.append((step, argv[:-1], os.environ.get("WORD")))
-            return {"step": step, "outcome": "nothing to do"}
-
-        monkeypatch.setattr(jobs_app, "without_spark", without_spark)
-        task = AppOperator(task_id="s", app="seal", app_args=["--root", "r"], env_vars={"WORD": "w"}, launcher=launcher)
-        assert task.execute(context()) == {"step": "seal", "outcome": "nothing to do"}
-        assert seen == [("seal", ["--root", "r", "--attempt"], "w")]
-        assert "WORD" not in os.environ
-
-    @both
-    @pytest.mark.usefixtures("no_spark")
-    def test_what_it_says_meanwhile_is_no_error_in_the_log(
-        self, on_airflow: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], launcher: str
-    ) -> None:
-        """Airflow shows what a task writes on standard error as errors."""
-        monkeypatch.setattr(Resident, "is_warm", lambda self: False)
-
-        def without_spark(step: str, argv: list[str]) -> dict[str, Any]:
-            print("draining 5 rows\nin 1 task", file=sys.stderr)
-            print("half a line", end="", file=sys.stderr)
-            return {"step": step}
-
-        monkeypatch.setattr(jobs_app, "without_spark", without_spark)
-        AppOperator(task_id="s", app="seal", launcher=launcher).execute(context())
-        said = capsys.readouterr()
-        assert "draining" not in said.err
-        for line in ("draining 5 rows", "in 1 task", "half a line"):
-            assert line in said.out
-
-    @pytest.mark.usefixtures("no_spark")
-    def test_it_is_not_tried_where_a_warm_server_does_it_for_less(
-        self, on_airflow: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(Resident, "is_warm", lambda self: True)
-        with pytest.raises(AssertionError, match="a launcher was used"):
-            AppOperator(task_id="s", app="seal", application=toy("argv"), launcher="resident").execute(context())
-
-    @pytest.mark.parametrize(
-        ("error", "retried"), [(InvalidUsage("wrong"), False), (Contention("lost"), True)], ids=["usage", "contention"]
-    )
-    def test_its_errors_mean_what_an_exit_code_means(
-        self, monkeypatch: pytest.MonkeyPatch, error: Exception, retried: bool
-    ) -> None:
-        def fail(*_: object) -> None:
-            raise error
-
-        monkeypatch.setattr(jobs_app, "without_spark", fail)
-        with pytest.raises(AirflowException, match=f"{type(error).__name__}: {error}") as raised:
-            AppOperator(task_id="s", app="seal").execute(context())
-        assert isinstance(raised.value, AirflowFailException) != retried
-
-    def test_what_only_submit_can_do_is_said_to_have_no_effect(
-        self, on_airflow: Path, capsys: pytest.CaptureFixture[str], no_spark: None
-    ) -> None:
-        task = operator("argv", launcher="resident", driver_memory="9g", jars="x.jar")
-        with pytest.raises(AssertionError, match="a launcher was used"):
-            task.execute(context())
-        assert "no effect: driver_memory, jars" in capsys.readouterr().out
-
-    def test_wrong_arguments_are_not_retried(self) -> None:
-        with pytest.raises(AirflowFailException, match="does not take the arguments"):
-            AppOperator(task_id="s", app="seal", app_args=["--no-such"]).execute(context())
-
-    def test_a_kill_before_the_launch_is_kept(self, on_airflow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        task = AppOperator(task_id="s", app="seal", application=toy("argv"))
-
-        def killed_meanwhile(*_: object) -> None:
-            task.on_kill()
-
-        monkeypatch.setattr(jobs_app, "without_spark", killed_meanwhile)
-        with pytest.raises(AirflowException, match="was killed before it began"):
-            task.execute(context())
+@pytest.mark.usefixtures("no_spark")
+def test_what_only_submit_can_do_is_said_to_have_no_effect(
+    on_airflow: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = operator("argv", launcher="resident", driver_memory="9g", jars="x.jar")
+    with pytest.raises(AssertionError, match="a launcher was used"):
+        task.execute(context())
+    assert "no effect: driver_memory, jars" in capsys.readouterr().out
 
 
 @pytest.mark.pure

@@ -1,4 +1,5 @@
 """The app of a step whose process is hit at a chosen point: copied as spark_apps/<step>.py of a test's project folder.
+A child of a task that does small work calls `prepare` itself.
 
 TIDEMARK_KILLING names a folder. If it holds `plan.json`, {"step", "point", "action"}, the run of that step is hit at:
 
@@ -20,7 +21,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -124,9 +125,8 @@ def hit(folder: str, plan: dict[str, str]) -> None:
         runner.open_store = opened
 
 
-def main(step: str, argv: list[str]) -> int:
-    from tidemark.jobs import app
-
+def prepare(step: str, argv: Sequence[str]) -> None:
+    """Let this process be hit, where the plan is about its step."""
     folder = os.environ["TIDEMARK_KILLING"]
     try:
         plan = json.loads((Path(folder) / "plan.json").read_text())
@@ -135,6 +135,12 @@ def main(step: str, argv: list[str]) -> int:
     if plan["step"] == step and plan.get("collection", "") in ("", argv[argv.index("--collection") + 1]):
         print(f"this run will be hit: {plan}", file=sys.stderr)
         hit(folder, plan)
+
+
+def main(step: str, argv: list[str]) -> int:
+    from tidemark.jobs import app
+
+    prepare(step, argv)
     return app.main(step, argv)
 
 

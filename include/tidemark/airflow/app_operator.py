@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from tidemark.airflow import settings
 from tidemark.airflow.launch import AppRefused, InputNotReady, ResultLine, attempt_token, settle
+from tidemark.airflow.small_work import SmallWork, Work
 from tidemark.errors import REFUSED, InvalidUsage, NotReady, TidemarkError
 from tidemark.jobs.steps.declared import STEPS
+from tidemark.resident.confined import CLUSTER_PARALLELISM, local_parallelism
 
 LAUNCHERS = ("submit", "resident")
 CONNECTION = "spark_default"
@@ -34,11 +35,15 @@ class AppOperator(SparkSubmitOperator):
     """Runs `spark_apps/<app>.py` of the project with `app_args` and a token of this attempt, and returns its result.
     A declared step (jobs/steps/declared.py) needs no file of its own: without one `spark_apps/step.py` runs it.
 
-    A step with nothing to read is done in the task itself before a Spark is started for it. `launcher` is `submit` (a
-    spark-submit, with the project's zip) or `resident` (the machine's warm Spark); None means TIDEMARK_LAUNCHER, and
-    without it `submit`. The master is that of the Spark connection in both, or
-    TIDEMARK_SPARK_MASTER where there is no `spark_default`. However the task ends, killed, timed out or
-    with its process, the app ends too: with its whole process tree, or as a child of the resident server.
+    A step is planned first. What reads little is done by a child of the task's process (small_work.py), and Spark is
+    asked for the rest: `spark` is `auto`, or `always`, which leaves all data to Spark; None means TIDEMARK_SPARK_WHEN,
+    and without it `auto` where the master is `local[…]`, else `always`. A step with nothing to read, and a gate of
+    little data, never need Spark. An `application` of one's own is always launched.
+
+    `launcher` says how Spark is asked: `submit` (a spark-submit, with the project's zip) or `resident` (the machine's
+    warm Spark); None means TIDEMARK_LAUNCHER, and without it `submit`. The master is that of the Spark connection in
+    both, or TIDEMARK_SPARK_MASTER where there is no `spark_default`. However the task ends, killed, timed out or with
+    its process, the app ends too: with its whole process tree, or as a child of the resident server.
 
     Raises AppRefused (an AirflowFailException) where a retry cannot help, else AirflowException. All other arguments
     are those of SparkSubmitOperator; with `resident`, `conf` may only hold what a Spark session can set.
@@ -52,6 +57,7 @@ class AppOperator(SparkSubmitOperator):
         app: str,
         app_args: Sequence[str] = (),
         launcher: str | None = None,
+        spark: str | None = None,
         conn_id: str = CONNECTION,
         **kwargs: Any,
     ) -> None:
@@ -59,11 +65,15 @@ class AppOperator(SparkSubmitOperator):
         super().__init__(conn_id=conn_id, **kwargs)
         if launcher not in (None, *LAUNCHERS):
             raise ValueError(f"launcher must be one of {', '.join(LAUNCHERS)}, not {launcher!r}")
+        if spark not in (None, *settings.SPARK_WHEN):
+            raise ValueError(f"spark must be one of {', '.join(settings.SPARK_WHEN)}, not {spark!r}")
         self.app = app
         self.app_args = list(app_args)
         self.launcher = launcher
+        self.spark = spark
         self.result: Mapping[str, Any] = {}
         self.failure_details: Mapping[str, Any] = {}
+        self._small: SmallWork | None = None
         self._resident: Any = None
         self._killed = False
 
@@ -83,7 +93,10 @@ class AppOperator(SparkSubmitOperator):
         try:
             if launcher not in LAUNCHERS:
                 raise InvalidUsage(f"TIDEMARK_LAUNCHER must be one of {', '.join(LAUNCHERS)}, not {launcher!r}")
-            result = self._reside(argv) if launcher == "resident" else self._submit(context, argv)
+            result = self._without_spark(argv, launcher)
+            if result is None:
+                self._refuse_if_killed()
+                result = self._reside(argv) if launcher == "resident" else self._submit(context, argv)
         except TidemarkError as e:
             message = f"{self.app}: {e.kind}: {e}"
             if isinstance(e, NotReady):
@@ -92,7 +105,7 @@ class AppOperator(SparkSubmitOperator):
                 raise self._refused(AppRefused(message, e.kind, getattr(e, "details", None))) from e
             raise AirflowException(message) from e
         except BaseException as error:  # a time-out too: nothing of the app may outlive this call
-            self.on_kill()
+            self._end()
             if isinstance(error, AppRefused):
                 self._refused(error)
             raise
@@ -109,58 +122,89 @@ class AppOperator(SparkSubmitOperator):
 
     def on_kill(self) -> None:
         self._killed = True
+        self._end()
+
+    def _end(self) -> None:
+        """End whatever of the app still runs."""
+        if self._small is not None:
+            self._small.kill()
         if self._resident is not None:
             self._resident.cancel()
         if self._hook is not None:
             self._hook.on_kill()
 
-    def _without_spark(self, argv: list[str]) -> dict[str, Any] | None:
-        """The result of a step that needs no Spark (0010); None if the app has to run."""
-        from tidemark.jobs import app
-
-        if self.app not in STEPS:
+    def _without_spark(self, argv: list[str], launcher: str) -> dict[str, Any] | None:
+        """The result of a step that needs no Spark (0010, 0071); None if the app has to run."""
+        if self.app not in STEPS or self.application:
             return None
-        with _environment(self.env_vars or {}), _noted(self.log.info):
-            try:
-                return app.without_spark(self.app, argv)
-            except SystemExit:  # argparse has said why, in the lines before
-                raise InvalidUsage(f"{self.app} does not take the arguments {argv}") from None
+        parallelism = self._parallelism()
+        if parallelism is None and launcher == "resident" and self._resident_client().is_warm():
+            return None  # it has imported already what a child would import here
+        variables = {name: str(value) for name, value in (self.env_vars or {}).items()}
+        self._small = small = SmallWork(self.log.info)
+        self._refuse_if_killed()
+        result = small.run(Work(self.app, tuple(argv), variables, parallelism))
+        if result is not None:
+            self._say_what_has_no_effect("No Spark was needed", ("conf", *SUBMIT_ONLY))
+        return result
+
+    def _parallelism(self) -> int | None:
+        """How many tasks the master runs at once; None where Spark is to read all data."""
+        if (when := settings.spark_when(self.spark)) == "always":
+            return None
+        local = local_parallelism(self._master() or "")
+        return local if when is None else local or CLUSTER_PARALLELISM
+
+    def _master(self) -> str | None:
+        """The master that the launchers use; None without a connection, which they refuse."""
+        try:
+            master: str = self._connection(self._get_hook())["master"]
+        except InvalidUsage:
+            return None
+        return master
+
+    def _say_what_has_no_effect(self, why: str, names: Sequence[str]) -> None:
+        if ignored := [name for name in names if getattr(self, name, None) or getattr(self, f"_{name}", None)]:
+            self.log.warning("%s, so these have no effect: %s", why, ", ".join(ignored))
 
     def _submit(self, context: Any, argv: list[str]) -> dict[str, Any]:
-        if (result := self._without_spark(argv)) is not None:
-            return result
         from tidemark.resident.server_folder import zip_of
 
         zipped = zip_of(os.environ)
-        file, self.application_args = self._app(argv)
-        self.application = str(file)
-        self.py_files = ",".join(filter(None, [str(zipped), self.py_files]))
-        self.env_vars = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable, **(self.env_vars or {})}
-        self._hook = hook = self._get_hook()
-        if self._connection(hook)["deploy_mode"] == "cluster":
-            raise InvalidUsage(f"deploy-mode of {self._conn_id} must be client: the app's result is its output")
-        self._refuse_if_killed()
-        try:
-            super().execute(context)
-        except FileNotFoundError:
-            raise AirflowException("spark-submit is not on the PATH of this worker: pip install pyspark") from None
-        except AirflowException:
-            if not hook.exit_code:  # it did not reach the end of a spark-submit
-                raise
+        file, application_args = self._app(argv)
+        python = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable}
+        submitted = {
+            "application": str(file),
+            "application_args": application_args,
+            "py_files": ",".join(filter(None, [str(zipped), self.py_files])),
+            "env_vars": {**python, **(self.env_vars or {})},
+        }
+        with _changed(self, submitted):
+            self._hook = hook = self._get_hook()
+            if self._connection(hook)["deploy_mode"] == "cluster":
+                raise InvalidUsage(f"deploy-mode of {self._conn_id} must be client: the app's result is its output")
+            try:
+                super().execute(context)
+            except FileNotFoundError:
+                raise AirflowException("spark-submit is not on the PATH of this worker: pip install pyspark") from None
+            except AirflowException:
+                if not hook.exit_code:  # it did not reach the end of a spark-submit
+                    raise
         code = hook.exit_code or 0
         return settle(self.app, max(code, 0), max(-code, 0), hook.seen)
 
-    def _reside(self, argv: list[str]) -> dict[str, Any]:
+    def _resident_client(self) -> Any:
         from tidemark.resident.client import Resident
         from tidemark.resident.server_folder import Settings
 
-        master = self._connection(self._get_hook())["master"]
-        self._resident = Resident(Settings.from_environ(os.environ, master=master))
-        # A warm server has imported what trying without Spark would import here: it is tried only to start no server.
-        if not self._resident.is_warm() and (result := self._without_spark(argv)) is not None:
-            return result
-        if ignored := [name for name in SUBMIT_ONLY if getattr(self, name, None) or getattr(self, f"_{name}", None)]:
-            self.log.warning("The resident Spark is running already, so these have no effect: %s", ", ".join(ignored))
+        if self._resident is None:
+            master = self._connection(self._get_hook())["master"]
+            self._resident = Resident(Settings.from_environ(os.environ, master=master))
+        return self._resident
+
+    def _reside(self, argv: list[str]) -> dict[str, Any]:
+        resident = self._resident_client()
+        self._say_what_has_no_effect("The resident Spark is running already", SUBMIT_ONLY)
         self._refuse_if_killed()
         seen = ResultLine()
 
@@ -169,7 +213,7 @@ class AppOperator(SparkSubmitOperator):
             self.log.info(line)
 
         file, words = self._app(argv)
-        ended = self._resident.run(
+        ended = resident.run(
             file,
             words,
             cwd=settings.home(),
@@ -230,38 +274,11 @@ def _no_parsing_context() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _noted(note: Callable[[str], object]) -> Iterator[None]:
-    """Standard error as notes, line by line: steps say there what they do, and Airflow shows it as errors."""
-    lines = _Lines(note)
-    with contextlib.redirect_stderr(lines):
-        try:
-            yield
-        finally:
-            lines.end()
-
-
-class _Lines(io.TextIOBase):
-    def __init__(self, note: Callable[[str], object]) -> None:
-        self._note, self._begun = note, ""
-
-    def write(self, text: str) -> int:
-        *lines, self._begun = (self._begun + text).split("\n")
-        for line in lines:
-            self._note(line)
-        return len(text)
-
-    def end(self) -> None:
-        if self._begun:
-            self._note(self._begun)
-
-
-@contextlib.contextmanager
-def _environment(variables: Mapping[str, Any]) -> Iterator[None]:
-    """The process's environment with the task's variables, as the app would see it."""
-    before = dict(os.environ)
-    os.environ.update({k: str(v) for k, v in variables.items()})
+def _changed(operator: Any, attributes: Mapping[str, Any]) -> Iterator[None]:
+    """An operator with other attributes for a while: it may run again, and then these are its user's."""
+    before = {name: getattr(operator, name) for name in attributes}
+    operator.__dict__.update(attributes)
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        operator.__dict__.update(before)

@@ -42,7 +42,7 @@ class GateOperator(StepOperator):
     `notifiers` are called with the context whenever it asks, and so is who the collection's file says (`notify`), as no
     failure callback is by then. A task that was cleared or is tried again forgets what was asked, and judges again.
 
-    Starts Spark only for batches too large for the task itself; with the resident launcher the warm process serves it.
+    Starts Spark only for batches too large for the task itself.
     """
 
     operator_extra_links = (DataDocsLink(),)
@@ -108,11 +108,6 @@ class GateOperator(StepOperator):
 
     def args_of_run(self, context: Any) -> list[str]:
         return [*super().args_of_run(context), *self.bounds_of(context)]
-
-    def _without_spark(self, argv: list[str]) -> dict[str, Any] | None:
-        from tidemark.airflow.gate_here import gate_here
-
-        return gate_here(argv, resident=settings.launcher(self.launcher) == "resident")
 
     def _judge(self, context: Any) -> Any:
         """Run the gate, and ask where the data do not pass it."""

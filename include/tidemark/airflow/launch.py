@@ -1,4 +1,4 @@
-"""What both launchers share: the attempt's token, the app's result line, and what an end means for the task."""
+"""What all launchers share: the attempt's token, the app's result line, and what an end means for the task."""
 
 from __future__ import annotations
 
@@ -41,17 +41,20 @@ class ResultLine:
         self.value: dict[str, Any] | None = None
         self.last = ""
 
-    def see(self, line: str) -> None:
+    def see(self, line: str) -> bool:
+        """Whether a line is a result."""
         text = line.strip()
         self.last = text or self.last
         start = text.find('{"')
         if start < 0 or len(text) > MAX_LINE:
-            return
+            return False
         # spark-submit merges the app's two streams with the JVM's: something else may be before or behind.
         with contextlib.suppress(ValueError):
             value, _ = _DECODER.raw_decode(text, start)
             if "step" in value or "error" in value:
                 self.value = value
+                return True
+        return False
 
 
 def settle(app: str, code: int, signal: int, seen: ResultLine) -> dict[str, Any]:

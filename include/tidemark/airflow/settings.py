@@ -51,6 +51,18 @@ def launcher(chosen: str | None = None) -> str:
     return chosen or os.environ.get("TIDEMARK_LAUNCHER") or "submit"
 
 
+SPARK_WHEN = ("auto", "always")
+"""When Spark is asked: for what reads much, or for all that reads data."""
+
+
+def spark_when(chosen: str | None = None) -> str | None:
+    """`chosen`, else TIDEMARK_SPARK_WHEN: one of SPARK_WHEN; None: as the master suggests. InvalidUsage for another."""
+    said = chosen or (os.environ.get("TIDEMARK_SPARK_WHEN") or "").strip().lower() or None
+    if said not in (None, *SPARK_WHEN):
+        raise InvalidUsage(f"TIDEMARK_SPARK_WHEN must be {' or '.join(SPARK_WHEN)}, not {said!r}")
+    return said
+
+
 def ready_within() -> timedelta:
     """How long after an interval's end its files are waited for: TIDEMARK_READY_WITHIN, as 12h or 30m."""
     return parse_duration(os.environ.get("TIDEMARK_READY_WITHIN") or "12h") * MICROSECOND

@@ -18,11 +18,9 @@ from tidemark.resident.confined import private_conf, private_environment, write_
 from tidemark.resident.guard import request_death_signal
 from tidemark.resident.scratch import Scratch
 from tidemark.resident.server_folder import ServerFolder
-from tidemark.resident.watch import OwnTime, Stopped
+from tidemark.resident.watch import OwnTime, Stopped, patience_s
 
 KILL_WAIT_S = 10.0
-PATIENCE_S = 120.0
-"""A process of the app that has been stopped for so long ends the app; TIDEMARK_RESIDENT_PATIENCE_S says otherwise."""
 _LOOK_S = 1.0
 
 
@@ -100,7 +98,7 @@ class AppSubmitHook(SparkSubmitHook):
 
     def _end_if_stopped(self, over: threading.Event) -> None:
         """Whoever is stopped in the midst of an app would be waited for without end."""
-        patience = float(os.environ.get("TIDEMARK_RESIDENT_PATIENCE_S") or PATIENCE_S)
+        patience = patience_s(os.environ)
         now, stopped = OwnTime(), Stopped(patience)
         while not over.wait(_LOOK_S):
             if self._submit_sp is None:

@@ -10,10 +10,16 @@ from tidemark.airflow.notify import FailureCallback
 
 
 def task_arguments(location: Location) -> dict[str, Any]:
-    """Owner, pool, retries, and who is notified of a failure; what the file says nothing of is left out."""
+    """Owner, pool, retries, when Spark is asked, who hears of a failure; what the file does not say is left out."""
     said = location.airflow
     delay = None if said.retry_delay is None else timedelta(microseconds=said.retry_delay)
-    arguments = {"owner": said.owner, "pool": said.pool, "retries": said.retries, "retry_delay": delay}
+    arguments = {
+        "owner": said.owner,
+        "pool": said.pool,
+        "retries": said.retries,
+        "retry_delay": delay,
+        "spark": said.spark,
+    }
     return {name: value for name, value in arguments.items() if value is not None} | failure_arguments(location)
 
 

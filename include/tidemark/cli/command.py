@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
@@ -52,8 +51,6 @@ SparkOption = Annotated[
 ]
 LOCAL_SPARK = "local[*]"
 """The master where neither --spark nor TIDEMARK_SPARK names one."""
-CLUSTER_PARALLELISM = 2
-"""Tasks that work is cut into at least, for a cluster that is not asked how many it runs at once."""
 
 
 class UsageError(InvalidUsage):
@@ -142,6 +139,7 @@ class Call:
         from tidemark.jobs.app import spark_runner
         from tidemark.jobs.in_process_runner import BySize
         from tidemark.jobs.steps.declared import STEPS
+        from tidemark.resident.confined import CLUSTER_PARALLELISM, local_parallelism
 
         master = spark or os.environ.get("TIDEMARK_SPARK") or LOCAL_SPARK
 
@@ -153,7 +151,7 @@ class Call:
 
         if spark is not None or step not in (*STEPS, "advance"):
             return on_spark()
-        return BySize(job.store, on_spark, _parallelism(master), output.note)
+        return BySize(job.store, on_spark, local_parallelism(master) or CLUSTER_PARALLELISM, output.note)
 
     def collections(self) -> list[str]:
         """The collections below the root, by name. InvalidUsage if there are none."""
@@ -199,14 +197,6 @@ def register(
         return function
 
     return registered
-
-
-def _parallelism(master: str) -> int:
-    """How many tasks a master runs at once, as far as its name says."""
-    found = re.fullmatch(r"local\[(\d+|\*)(?:,\s*\d+)?\]", master)
-    if found is None:
-        return 1 if master == "local" else CLUSTER_PARALLELISM
-    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
 
 
 def _said(option: str | None, otherwise: str | None) -> str | None:

@@ -137,6 +137,9 @@ class AirflowSection(BaseModel):
     again."""
     retry_delay: Duration | None = None
     """How long before it is tried again, each time; without it 15 s, then twice as long each time."""
+    spark: Literal["auto", "always"] | None = None
+    """When Spark is asked: `auto`, for what the task's own process would take long for; `always`, for all that reads
+    data. TIDEMARK_SPARK_WHEN without it; without that `auto` where Spark's master is `local[…]`, else `always`."""
     max_active_runs: Annotated[int, Field(ge=1, le=1000)] | None = None
     """How many runs of the DAG there may be at a time. Their order is kept whatever that is."""
     backfill_intervals: Annotated[int, Field(ge=1, le=MOST_INTERVALS_OF_RUN)] | None = None

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidemark import __version__
 from tidemark.errors import MAX_LINE, RETRY_SAFE, InvalidUsage, TidemarkError, shortened
-from tidemark.jobs.computer import Computer, on_spark
+from tidemark.jobs.computer import Computer, here_or_on_spark, on_spark
 from tidemark.jobs.job import Job, Outcome, Runner, collection_store, fresh_id, writer_name
 from tidemark.jobs.steps.declared import step_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step
@@ -72,10 +72,29 @@ def main(step: str, argv: Sequence[str]) -> int:
     from tidemark.resident.guard import die_with_parent
 
     die_with_parent()
+    return answered(step, lambda: _by_spark(step, argv))
+
+
+def _by_spark(step: str, argv: Sequence[str]) -> dict[str, Any]:
+    args = parsed(step, argv)
+    print(f"tidemark {__version__} {step} {args.collection}", file=sys.stderr)
+    return run(step, args, lambda: app_runner(step, args))
+
+
+def parsed(step: str, argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a step. InvalidUsage, after what argparse says on stderr, for any that it does not take."""
     try:
-        args = parser(step).parse_args(argv)
-        print(f"tidemark {__version__} {step} {args.collection}", file=sys.stderr)
-        result = run(step, args, lambda: app_runner(step, args))
+        return parser(step).parse_args(argv)
+    except SystemExit as end:
+        if not end.code:  # --help
+            raise
+        raise InvalidUsage(f"{step} does not take the arguments {list(argv)}") from None
+
+
+def answered(step: str, result: Callable[[], dict[str, Any]]) -> int:
+    """Print what `result` returns, or raises, as one line of JSON. The exit code of errors.py."""
+    try:
+        document = result()
     except TidemarkError as error:
         document = {"step": step, "error": {"kind": error.kind, "message": str(error)}, **getattr(error, "details", {})}
         print(result_line(document), flush=True)
@@ -87,7 +106,7 @@ def main(step: str, argv: Sequence[str]) -> int:
         message = shortened(str(error).splitlines()[0] if str(error) else repr(error))
         print(result_line({"step": step, "error": {"kind": type(error).__name__, "message": message}}), flush=True)
         return RETRY_SAFE
-    print(result_line(result), flush=True)
+    print(result_line(document), flush=True)
     return 0
 
 
@@ -117,20 +136,36 @@ def _trimmed(value: Any, items: int, text: int) -> Any:
     return value
 
 
-def without_spark(step: str, argv: Sequence[str]) -> dict[str, Any] | None:
+def without_spark(step: str, argv: Sequence[str], *, parallelism: int | None = None) -> dict[str, Any] | None:
     """The step's result if its plan is empty or touches metadata only, or what it reads is little; None if it needs
     Spark.
 
+    Args:
+        parallelism: How many tasks Spark would run at once, so that work is cut here as there. None leaves all data
+            to Spark, but for steps that declare to read little themselves (`few_in_process`).
+
     Raises what the step raises. Nothing is lost by trying: what was planned is planned again.
     """
+    from tidemark.jobs.in_process_runner import BySize
+
+    args = parsed(step, argv)
+    store = collection_store(args.root, args.collection)
 
     def refuse() -> Runner:
         raise NeedsSpark
 
+    def here() -> Runner:
+        return BySize(store, refuse, parallelism or 1, _to_stderr)
+
+    little = parallelism is not None or step_of(step).few_in_process
     try:
-        return run(step, parser(step).parse_args(argv), refuse)
+        return run(step, args, here if little else refuse, computer_on=here_or_on_spark if little else on_spark)
     except NeedsSpark:
         return None
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def run(
@@ -191,12 +226,8 @@ def open_job(root: str, collection: str, runner: Callable[[], Runner], *, attemp
     """A job on a collection's store. Without an attempt token it gets one of its own."""
     store = collection_store(root, collection)
     log = StateLog(store, fresh_id, writer=writer_name())
-
-    def note(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
     token = attempt or fresh_id()
-    return Job(store, log, runner, token, note=note, first=ran(token).is_first)
+    return Job(store, log, runner, token, note=_to_stderr, first=ran(token).is_first)
 
 
 def app_runner(step: str, args: argparse.Namespace) -> Runner:

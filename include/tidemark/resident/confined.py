@@ -12,12 +12,23 @@ from pathlib import Path
 from tidemark.resident.scratch import MARK
 
 LOOPBACK = "127.0.0.1"
+CLUSTER_PARALLELISM = 2
+"""Tasks that work is cut into at least, for a cluster that is not asked how many it runs at once."""
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 _SECRET = re.compile(r"secret|password|passwd|token|credential|access[._]?key|\.pass$", re.IGNORECASE)
 
 
 def is_local(master: str) -> bool:
     """Whether all of this Spark runs on this machine."""
     return master.startswith("local")
+
+
+def local_parallelism(master: str) -> int | None:
+    """How many tasks a master `local` or `local[…]` runs at once; None for any other."""
+    named = _LOCAL.fullmatch(master)
+    if named is None:
+        return None
+    return (os.cpu_count() or 1) if named[1] == "*" else int(named[1] or 1)
 
 
 def private_conf(master: str) -> dict[str, str]:

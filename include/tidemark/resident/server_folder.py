@@ -17,6 +17,7 @@ from pathlib import Path
 from tidemark.errors import InvalidUsage
 from tidemark.resident.confined import is_local, ui_conf
 from tidemark.resident.scratch import Scratch, sweep
+from tidemark.resident.watch import PATIENCE_S, patience_s
 
 PACKAGE = Path(__file__).resolve().parent.parent
 """The folder of the package `tidemark`; its parent is the source root."""
@@ -62,7 +63,7 @@ class Settings:
     """Modules imported beside the first runs, because they are slow; a run may wait for them (`needs`)."""
     idle_s: float = 900.0
     max_runs: int = 4
-    patience_s: float = 120.0
+    patience_s: float = PATIENCE_S
     """A process that is silent or stopped for so long has failed: it is ended, and what it did may be run again."""
 
     def __post_init__(self) -> None:
@@ -91,16 +92,16 @@ class Settings:
             conf = json.loads(environ.get("TIDEMARK_RESIDENT_CONF") or "{}")
             idle_s = float(environ.get("TIDEMARK_RESIDENT_IDLE_S") or 900)
             max_runs = int(environ.get("TIDEMARK_RESIDENT_MAX_RUNS") or 4)
-            patience_s = float(environ.get("TIDEMARK_RESIDENT_PATIENCE_S") or 120)
         except json.JSONDecodeError as e:  # what it holds may be secret
             raise InvalidUsage(f"TIDEMARK_RESIDENT_CONF is no JSON: {e.msg} at character {e.pos}") from None
         except ValueError as e:
-            raise InvalidUsage(f"TIDEMARK_RESIDENT_IDLE_S, _MAX_RUNS or _PATIENCE_S cannot be read: {e}") from None
+            raise InvalidUsage(f"TIDEMARK_RESIDENT_IDLE_S or _MAX_RUNS cannot be read: {e}") from None
         if not isinstance(conf, dict):
             raise InvalidUsage(f"TIDEMARK_RESIDENT_CONF must be a JSON object, not {type(conf).__name__}")
         conf = {str(k): str(v) for k, v in conf.items()}
         zipped = "" if is_local(master) else str(zip_of(environ))
-        return cls(master=master, conf=conf, py_files=zipped, idle_s=idle_s, max_runs=max_runs, patience_s=patience_s)
+        patience = patience_s(environ)
+        return cls(master=master, conf=conf, py_files=zipped, idle_s=idle_s, max_runs=max_runs, patience_s=patience)
 
 
 def zip_of(environ: Mapping[str, str]) -> Path:

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from tidemark.errors import InvalidUsage
+
+PATIENCE_S = 120.0
+"""Seconds for which a process may be stopped before it counts as dead."""
 _LONGEST_STEP_S = 2.0
+
+
+def patience_s(environ: Mapping[str, str]) -> float:
+    """Seconds: TIDEMARK_RESIDENT_PATIENCE_S, else PATIENCE_S. InvalidUsage for what is no positive number."""
+    text = environ.get("TIDEMARK_RESIDENT_PATIENCE_S") or str(PATIENCE_S)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise InvalidUsage(f"TIDEMARK_RESIDENT_PATIENCE_S is {text!r}; write seconds above 0, such as 120")
+    return seconds
 
 
 class OwnTime:
