@@ -37,7 +37,9 @@ app = typer.Typer(pretty_exceptions_enable=False)
 @app.command()
 def main(
     sizes: Annotated[str, typer.Option(help="updates, and how many seeds for each: 100k, 1m:5, 10m")] = "1m:5,10m",
-    launchers: Annotated[str, typer.Option(help="for fixed_cost: resident, submit or both")] = "resident,submit",
+    launchers: Annotated[
+        str, typer.Option(help="for fixed_cost: some of child,resident,submit")
+    ] = "child,resident,submit",
     only: Annotated[str, typer.Option(help=f"some of {','.join(NAMES)}; or profile, or tables")] = ",".join(NAMES),
     full: Annotated[
         bool,

@@ -28,7 +28,8 @@ from tidemark.storage.log.log import StateLog
 
 CHANGES = 500
 WARM_RUNS = 5
-LAUNCHERS = ("resident", "submit")
+LAUNCHERS = ("child", "resident", "submit")
+"""Who does the work: a child of the task (`spark: auto`), or Spark by either launcher (`spark: always`)."""
 
 COLLECTION = """
 name: changes_{launcher}
@@ -91,13 +92,19 @@ def _runs(api: AirflowApi, feed: Feed, launchers: list[str], say: Callable[[str]
         return run
 
     one("floor", "warm-up", 0)  # what Airflow does once is no run's cost
-    resident, floor, warm, summaries = "changes_resident", [], [], []
+    resident, floor, warm, child, summaries = "changes_resident", [], [], [], []
     cold = [one(resident, "cold", 0)] if "resident" in launchers else []
+    if "child" in launchers:
+        one("changes_child", "child-0", 0)  # it creates the collection
     for day in range(1, WARM_RUNS + 1):
         floor.append(one("floor", f"floor-{day}", day))
+        if "child" in launchers:
+            child.append(one("changes_child", f"child-{day}", day))
         if cold:
             warm.append(one(resident, f"warm-{day}", day))
     summaries.append(_summary("floor", "", floor))
+    if child:
+        summaries.append(_summary("child", "child", child, plan="500 rows"))
     if cold:
         stop_resident()
         cold.append(one(resident, "cold-again", WARM_RUNS + 1))
@@ -140,6 +147,6 @@ def _summary(name: str, launcher: str, runs: list[Run], *, plan: str | None = No
 def _check(folder: Path, feed: Feed, launcher: str) -> None:
     store = collection_store(str(folder / "root"), f"changes_{launcher}")
     found = fingerprint_of(as_of(store, StateLog(store, fresh_id).load().state))
-    days = feed.days if launcher == "resident" else 1  # submit ran over the first day only
+    days = {"child": WARM_RUNS + 1, "resident": feed.days, "submit": 1}[launcher]  # over which it ran
     if found != feed.expected(days):
         raise AssertionError(f"{launcher}: the collection holds {found}, calculated were {feed.expected(days)}")

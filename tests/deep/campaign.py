@@ -1,6 +1,6 @@
-"""Kills and stops at random moments, over both launchers and of the children that do small work; then every answer is compared with the oracle's.
+"""Kills and stops at random moments, over both launchers and children of tasks; then answers are the oracle's.
 
-    tools/run python -m tests.deep.campaign --seed 1 --resident 150 --submit 30
+    tools/run python -m tests.deep.campaign --seed 1 --resident 150 --submit 30 --child 100
 
 Day after day of two small collections is moved by tasks as Airflow runs them: a process per try that executes the
 operator, and another try where Airflow would make one. While a try runs, some process is hit: killed, terminated,

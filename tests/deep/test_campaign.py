@@ -1,4 +1,4 @@
-"""The campaign of kills and stops over both launchers, and of small work: a few in `make test`, three hundred in `make test-deep`."""
+"""The campaign of kills and stops, over launchers and children: a few in `make test`, 300 in `make test-deep`."""
 
 from __future__ import annotations
 
