@@ -139,6 +139,24 @@ class TestResults:
         assert (tmp_path / "theirs").read_text() == ""
 
 
+    def test_a_stream_of_the_parent_that_owns_its_descriptor_does_not_close_it(self, does: Any, tmp_path: Path) -> None:
+        """Airflow's task runner makes such ones of 1 and 2."""
+
+        def says(*_: Any) -> int:
+            print("said", file=sys.stderr)
+            return answers({"outcome": "applied"})(*_)
+
+        does(says)
+        if (process := os.fork()) == 0:
+            try:
+                sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+                (tmp_path / "result").write_text(json.dumps(step().execute(context())))
+            finally:
+                os._exit(0)
+        os.waitpid(process, 0)
+        assert json.loads((tmp_path / "result").read_text()) == {"step": "seal", "outcome": "applied"}
+
+
 class TestKilledMeansDead:
     @pytest.fixture
     def lingers(self, does: Any, tmp_path: Path) -> Path:

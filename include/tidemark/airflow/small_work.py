@@ -145,6 +145,10 @@ class SmallWork:
         )
 
 
+_PARENTS: list[object] = []
+"""In a child, what it replaced: objects that would close descriptors when nobody has them any more."""
+
+
 def _has_one_thread() -> bool:
     """Whether this process has one thread, those of native libraries counted; False where nobody says."""
     try:
@@ -166,11 +170,13 @@ def _live(work: Work, writer: int, parent: int, blocked: set[int]) -> NoReturn:
         os.environ.update(work.variables)
         code = small_work.main(work.step, work.argv, work.parallelism)
     except BaseException:
-        traceback.print_exc()
+        os.write(2, traceback.format_exc().encode())
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:  # nothing may lead back into the parent's code
+            os._exit(code)
 
 
 def _redirect(writer: int) -> None:
@@ -186,6 +192,7 @@ def _redirect(writer: int) -> None:
             with contextlib.suppress(OSError):  # the one of the listing is closed by now
                 os.fstat(descriptor)
                 os.dup2(null, descriptor)
+    _PARENTS.extend((sys.stdin, sys.stdout, sys.stderr, logging.root.handlers))
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
