@@ -17,7 +17,8 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
 from tidemark.quality.rows import pandas_rows, spark_rows
-from tidemark.quality.validation import Validator, Verdict
+from tidemark.quality.validation import Validator
+from tidemark.quality.verdict import Verdict
 from tidemark.quality.wording import Wording
 from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.local import LocalStore

@@ -27,7 +27,8 @@ from tidemark.quality.evidence import Evidence
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
 from tidemark.quality.gates import GATES
 from tidemark.quality.rows import pandas_rows
-from tidemark.quality.validation import Validator, Verdict
+from tidemark.quality.validation import Validator
+from tidemark.quality.verdict import Verdict
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.quality

@@ -149,6 +149,7 @@ def verify(
     if data:
         parts = f"{report.parts_read:,} of {output.counted(report.parts, 'part')}"
         read = f", {parts} and {output.counted(report.rows_read, 'row')} read again"
+        read += f", {output.counted(report.validations, 'validation')} repeated" if report.validations else ""
     objects = f"{output.counted(report.batches, 'batch')} of {output.counted(report.objects, 'object')}"
     looked = f"version {report.version}: {objects}{read}"
     if report.unverified_parts:

@@ -15,7 +15,8 @@ from tidemark.quality.gates import GATES
 from tidemark.quality.report import RuleResult
 from tidemark.quality.rows import MAX_ROWS, is_judged, matching_rows, rows_at, shortened
 from tidemark.quality.suites import Clause, Rule
-from tidemark.quality.validation import Validator, Verdict
+from tidemark.quality.validation import Validator
+from tidemark.quality.verdict import Verdict
 from tidemark.quality.wording import Wording, by_column, plain_text, written
 from tidemark.storage.stores.store import ObjectStore
 

@@ -33,6 +33,17 @@ class Evidence:
     gate: Gate
     rows: tuple[Row, ...]
 
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values: each name once."""
+        names = list(self.rows[0]) if self.rows else []
+        return {"figures": names, "rows": [[row[name] for name in names] for row in self.rows]}
+
+    @classmethod
+    def from_dict(cls, gate: Gate, document: Mapping[str, Any]) -> Evidence:
+        """What `as_dict` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+        names = document["figures"]
+        return cls(gate, tuple(dict(zip(names, row, strict=True)) for row in document["rows"]))
+
 
 @dataclass(frozen=True)
 class Inspected:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.errors import shortened
 from tidemark.model.acceptance import Acceptance
 from tidemark.model.collection import Gate
+from tidemark.quality.evidence import Evidence
 from tidemark.quality.gates import GATES
 from tidemark.quality.suites import CRITICAL
 
@@ -50,7 +51,8 @@ class RuleResult:
 @dataclass(frozen=True)
 class GateReport:
     """A gate run: every rule over every batch (for the frontier: over the state, up to `upper`). `docs` is where it
-    was kept. Batches that a person `accepted` stop nothing, whatever failed."""
+    was kept. Batches that a person `accepted` stop nothing, whatever failed. `evidence` are the figures that the
+    built-in rules were judged by, of batches with rows and of full snapshots without, kept to be judged again."""
 
     collection: str
     gate: Gate
@@ -60,6 +62,7 @@ class GateReport:
     docs: str | None = None
     upper: int | None = None
     accepted: tuple[Acceptance, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
     @property
     def failures(self) -> tuple[RuleResult, ...]:
@@ -115,7 +118,9 @@ class GateReport:
     def as_dict(self) -> dict[str, Any]:
         """JSON values: everything, rows included."""
         accepted = [one.words for one in self.accepted]
-        return {**asdict(self), "gate": str(self.gate), "passed": self.passed, "accepted": accepted}
+        evidence = [one.as_dict() for one in self.evidence]
+        own = {"gate": str(self.gate), "passed": self.passed, "accepted": accepted, "evidence": evidence}
+        return asdict(replace(self, evidence=())) | own
 
     def summary(self) -> dict[str, Any]:
         """JSON values for a step's one-line result: warnings by rule and message, no rows."""

@@ -27,6 +27,8 @@ KEEP = 500
 """Results kept of each gate of a collection: more than a year of daily runs."""
 MOST_BYTES = 1 << 20
 """Bytes of one result. Rows beyond are left out, then checks that passed."""
+MOST_EVIDENCE = MOST_BYTES // 4
+"""Bytes of the evidence in a result that is too large: some 1,000 batches. More is left out."""
 OUTCOMES = ("passed", "failed", "refused", "nothing")
 """`refused` is a gate that could not run, `nothing` one that found nothing it had not certified."""
 _RESULT_NAME = re.compile(rf"(\d{{16}})-([0-9a-f]{{32}})-({'|'.join(OUTCOMES)})")
@@ -158,7 +160,10 @@ def _bounded(document: dict[str, Any]) -> bytes:
         kept.append(smaller)
     batches = document["batches"][: MOST_BYTES // 4096]
     left_out = len(document["results"]) - len(kept)
-    return _encoded({**document, "results": kept, "batches": batches, "results_left_out": left_out})
+    smaller = {"results": kept, "batches": batches, "results_left_out": left_out}
+    if len(_encoded(document.get("evidence"))) > MOST_EVIDENCE:
+        smaller["evidence"] = None
+    return _encoded({**document, **smaller})
 
 
 def _encoded(value: Any) -> bytes:

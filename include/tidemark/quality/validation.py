@@ -1,4 +1,4 @@
-"""What Great Expectations makes of rules over evidence and of the owner's expectations over rows."""
+"""Verdicts on rules over evidence and on the owner's expectations over rows: Great Expectations', or its equal."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from tidemark.model.condition.tree import Condition
+from tidemark.quality.compiled import judge
 from tidemark.quality.conditions import pandas_mask, spark_column
 from tidemark.quality.evidence import Evidence, Row
 from tidemark.quality.expectations import CATALOGUE, OwnerExpectation
 from tidemark.quality.gates import GATES
 from tidemark.quality.prepared import Asked, evaluate, is_pandas, make_ready
 from tidemark.quality.suites import Rule
+from tidemark.quality.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,29 +26,14 @@ ERROR_LENGTH = 300
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What an expectation came to: `positions` are the failing rows of a pandas frame, `values` some of what
-    they hold (of the columns the expectation is about), `error` why it could not be evaluated at all."""
-
-    passed: bool
-    failing: int | None
-    positions: tuple[int, ...]
-    values: tuple[Any, ...]
-    observed: Any
-    error: str | None
-    judged: int | None = None
-    """How many values it was asked of, where it is asked of each."""
-    not_asked: str = ""
-    """Why it was not asked."""
-
-    @classmethod
-    def unasked(cls, why: str) -> Verdict:
-        """That of an expectation that was not asked: nothing speaks against the rows."""
-        return cls(True, None, (), (), None, None, not_asked=why)
-
-
 class Validator:
-    """Asks Great Expectations. It holds nothing: what is kept of expectations is the process's (prepared.py)."""
+    """Judges, or asks Great Expectations. What is kept of expectations is the process's (prepared.py).
+
+    Attributes:
+        always_asks: Ask Great Expectations also about evidence that passes every rule.
+    """
+
+    always_asks: bool = False
 
     def prepare(self) -> None:
         """Ask every built-in rule once and have every expectation of the catalogue ready, so that this process and its
@@ -55,10 +42,18 @@ class Validator:
             make_ready(name)
         for gate, judgement in GATES.items():
             figures = dict.fromkeys((name for rule in judgement.rules for name in rule.figures), 0)
-            self.judge_evidence(judgement.rules, Evidence(gate, (figures,)))
+            Validator(always_asks=True).judge_evidence(judgement.rules, Evidence(gate, (figures,)))
 
     def judge_evidence(self, rules: Sequence[Rule], evidence: Evidence) -> list[Verdict]:
-        """Each rule over the evidence, in order; `positions` are rows of the evidence."""
+        """Judge each rule over the evidence, in order; `positions` are rows of the evidence.
+
+        Evidence that passes all rules costs no import of Great Expectations (compiled.py). It is asked about all of it
+        if a rule fails, or if a rule is not known here.
+        """
+        verdicts = [] if self.always_asks else judge(rules, evidence)
+        passed = [verdict for verdict in verdicts if verdict is not None and verdict.passed]
+        if len(passed) == len(rules):
+            return passed
         asked = [Asked(rule.expectation, rule.arguments | {"severity": rule.severity}, rule.name) for rule in rules]
         return _judged(asked, evidence_frame(evidence.rows, rules))
 

@@ -13,7 +13,7 @@ from tidemark.model.collection import MASKED, Collection, ColumnType, DecimalTyp
 from tidemark.model.instant import format_instant
 from tidemark.quality.expectations import OwnerExpectation
 from tidemark.quality.rows import shortened
-from tidemark.quality.validation import Verdict
+from tidemark.quality.verdict import Verdict
 
 SHOWN_VALUES = 5
 LONGEST_VALUE = 200

@@ -8,6 +8,7 @@ from typing import Any
 
 from tidemark.errors import Corruption
 from tidemark.jobs.job import Job
+from tidemark.jobs.queries.gates_again import Again, gates_again
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part, TraceBatch, UnsealedBatch, verified
 from tidemark.model.instant import format_instant
@@ -35,7 +36,8 @@ LATE_AT_ONCE = 100
 class Report:
     """What was looked at and every broken promise that was found. `objects` are those the state names; with data,
     `parts_read` of the `parts` were read in full: one that was not is a finding. `unverified_parts` have no checksums
-    that reads verify: a release before 0.6.0 wrote them."""
+    that reads verify: a release before 0.6.0 wrote them. With data, `validations` results of gates were judged again
+    by Great Expectations (jobs/queries/gates_again.py), and `validations_left` could not be; notes say why."""
 
     collection: str
     version: int
@@ -46,6 +48,8 @@ class Report:
     rows_read: int
     findings: tuple[Finding, ...]
     unverified_parts: int = 0
+    validations: int = 0
+    validations_left: int = 0
 
     @property
     def sound(self) -> bool:
@@ -58,7 +62,7 @@ class Report:
 
 def verify(job: Job, *, data: bool = False, progress: Progress = silent) -> Report:
     """Check the version chain and every object the newest state names; with `data` re-read all of them, every row of
-    every part, by the runner.
+    every part, by the runner, and ask Great Expectations again about what gates judged lately.
 
     Never raises for what it finds, not even where no state can be loaded: it is all in the report. Raises
     UpgradeRequired where a newer Tidemark wrote any of it, as this one cannot decide whether that is sound.
@@ -74,9 +78,12 @@ def verify(job: Job, *, data: bool = False, progress: Progress = silent) -> Repo
     found = contents(job.store, state, progress)
     findings += found.findings
     answers: list[InspectAnswer] = []
+    again = Again()
     if data:
         findings += _verify_parts(job, state, found, answers, progress)
         findings += _verify_late(job, found, progress)
+        again = gates_again(job, state.collection)
+        findings += again.findings
     return Report(
         state.collection.name,
         head.version,
@@ -87,6 +94,8 @@ def verify(job: Job, *, data: bool = False, progress: Progress = silent) -> Repo
         sum(answer.rows for answer in answers),
         tuple(findings),
         len(found.parts) - verified(part for _, part in found.parts),
+        again.validations,
+        again.left,
     )
 
 

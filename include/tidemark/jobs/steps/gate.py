@@ -62,8 +62,9 @@ def gate(
 
     Batches that pass are certified even where another fails. Raises GateFailed naming the first failure, with the
     failing rows shown through `job.note`; InvalidUsage for an expectation that cannot be run. Whatever came of it is
-    kept (quality/results.py); `docs` in the result, and the failure, say where. Data are read, and Great
-    Expectations imported, only if there is something to look at.
+    kept (quality/results.py); `docs` in the result, and the failure, say where. Data are read only if there is
+    something to look at, and Great Expectations is imported only if the collection has expectations of its own or
+    something fails.
     """
 
     asked = accepting(gate, accept, reason, by, judged_by)
@@ -187,7 +188,7 @@ def _judged(
     results += evaluate_invariants(validator, collection, without_rows, lambda *_: (), judgement.rules_of_snapshots)
     if request.gate.covers is Covers.UNSEALED and (owners := owner_expectations(collection)):
         results += _judged_by_owner(job, head.state, request, owners, found, recent, runner)
-    return replace(report, results=tuple(results))
+    return replace(report, results=tuple(results), evidence=(evidence, without_rows))
 
 
 def _judged_by_owner(
