@@ -86,7 +86,7 @@ def _why_not(collection: Collection, gate: Gate, document: Mapping[str, Any]) ->
     if document.get("suite") != collection.suite(gate):
         return "the rules have changed since"
     if not isinstance(document.get("evidence"), list):
-        return "kept without evidence, by a release before 0.8.0 or for its size"
+        return "kept without evidence, by a release before 0.6.0 or for its size"
     return ""
 
 
