@@ -1,10 +1,12 @@
 """What gates cost: the first ones in a process, later ones, and those in forks of a warm process (as the resident
-launcher has them), beside plain Python that decides the same rules over the same figures.
+launcher has them), what of them is judging, and what Great Expectations takes if it is asked about everything (as the
+daily audit asks it), beside plain Python that decides the same rules over the same figures.
 
 Days of upserts are ingested, sealed and drained, each step with its gate, in one process and on local files; two
 entries of `quality:` are among the checks. CPU seconds are those of the process that runs the gate, medians over the
-days. Plain Python is the least that judging could cost: it has no report to make, and knows the expectations used here
-only. AssertionError if it and Great Expectations disagree over a day, or over a last one with a wrong row.
+days. A gate asks Great Expectations about the two entries of `quality:` only, so gates without such, and the other
+gates, never import it. Plain Python is the least that judging could cost: it has no report to make, and knows the
+expectations used here only. AssertionError if two of them disagree over a day, or over a last one with a wrong row.
 """
 
 from __future__ import annotations
@@ -127,23 +129,30 @@ def _looked(job: Job, gate: Gate) -> Looked:
 
 
 def _judged(looked: Looked) -> dict[str, float]:
-    """What judging alone costs, both ways."""
+    """What judging alone costs: as a gate does it, its built-in rules alone, all by Great Expectations, plainly."""
+    ways: dict[str, Callable[[Looked], list[bool]]] = {
+        "judging": lambda looked: _by(Validator(), looked),
+        "great_expectations": lambda looked: _by(Validator(always_asks=True), looked),
+        "plain": _plainly,
+        "rules": lambda looked: _by(Validator(), replace(looked, owners=())),
+    }
     spent, verdicts = {}, {}
-    for name, judge in {"great_expectations": _by_great_expectations, "plain": _plainly}.items():
+    for name, judge in ways.items():
         costs = []
         for _ in range(REPEATED):
             with timed() as cost:
                 verdicts[name] = judge(looked)
             costs.append(cost.cpu["driver"])
         spent[name] = median(costs)
-    if verdicts["plain"] != verdicts["great_expectations"]:
-        raise AssertionError(f"{looked.evidence.gate} gate: the two judges disagree: {verdicts}")
+    rules = verdicts.pop("rules")
+    if any(each != verdicts["plain"] or each[: len(rules)] != rules for each in verdicts.values()):
+        raise AssertionError(f"{looked.evidence.gate} gate: the judges disagree: {verdicts}")
     return spent
 
 
-def _by_great_expectations(looked: Looked) -> list[bool]:
-    verdicts = Validator().judge_evidence(GATES[looked.evidence.gate].rules, looked.evidence)
-    verdicts += Validator().judge_rows(looked.owners, looked.frame) if looked.owners else []
+def _by(validator: Validator, looked: Looked) -> list[bool]:
+    verdicts = validator.judge_evidence(GATES[looked.evidence.gate].rules, looked.evidence)
+    verdicts += validator.judge_rows(looked.owners, looked.frame) if looked.owners else []
     return [verdict.passed for verdict in verdicts]
 
 

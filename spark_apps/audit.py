@@ -1,4 +1,4 @@
-"""Check every object and every row of every part against what was recorded.
+"""Check every object and every row of every part against what was recorded, and recent gates' verdicts.
 
 spark-submit --py-files build/tidemark.zip spark_apps/audit.py --root R --collection C
 """

@@ -50,6 +50,8 @@ SHAPES: dict[tuple[str, ...], set[str]] = {
         "parts",
         "parts_read",
         "unverified_parts",
+        "validations",
+        "validations_left",
         "rows_read",
         "findings",
         "sound",

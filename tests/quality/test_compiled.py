@@ -193,7 +193,7 @@ for root, gates in (sys.argv[1], Gate), (sys.argv[2], [Gate.COMPACTION]):
     for each in gates:
         if each is Gate.FRONTIER:
             job.log.commit(job.log.load(), Sealed(*[2 * 86_400_000_000] * 3))
-        print(each, gate(job, each)["outcome"])
+        print(each, run_gate(job, each)["outcome"])
 print([name for name in ("great_expectations", "pandas", "pyspark") if name in sys.modules])
 """
 

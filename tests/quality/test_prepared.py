@@ -218,7 +218,7 @@ SIBLINGS = """
 import os, signal, sys
 import tidemark.quality.warm
 from tidemark.resident.fork_server import shared_memory
-from tests.quality.test_suites import SOUND, failed
+from tests.quality.test_suites import BROKEN, SOUND, failed
 
 print(shared_memory())
 if not os.fork():  # killed while it has every lock that a progress bar takes
@@ -228,8 +228,8 @@ if not os.fork():  # killed while it has every lock that a progress bar takes
 os.wait()
 if not os.fork():
     signal.alarm(60)
-    for gate, figures in SOUND.items():
-        assert not failed(gate, figures)
+    for gate, figures in SOUND.items():  # of what passes nothing is asked of Great Expectations
+        assert len(failed(gate, figures | next(iter(BROKEN[gate].values())))) == 1
     print("tqdm has a lock:", hasattr(sys.modules["tqdm"].tqdm, "_lock"), flush=True)
     os._exit(0)
 print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)

@@ -122,7 +122,9 @@ def log(
 def verify(
     call: Call,
     collection: CollectionArgument,
-    data: Annotated[bool, typer.Option("--data", help="Re-read every row of every part, too.")] = False,
+    data: Annotated[
+        bool, typer.Option("--data", help="Re-read every row of every part, and judge recent gates' evidence again.")
+    ] = False,
     definition: Annotated[
         bool,
         typer.Option(

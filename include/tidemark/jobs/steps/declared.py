@@ -225,9 +225,10 @@ _STEPS = (
         "audit",
         job="tidemark.jobs.queries.verify:audit",
         intervals=Intervals.NONE,
-        help="Check every object and every row of every part against what was recorded.",
-        docs="Reads every row of every part and every object of late rows, and fails if anything is not what was "
-        "recorded; the log names each object, batch and rule at fault. Nothing is changed: `tidemark verify COLLECTION "
+        help="Check every object and every row of every part against what was recorded, and recent gates' verdicts.",
+        docs="Reads every row of every part and every object of late rows, asks Great Expectations again about what "
+        "gates judged in the last two days, and fails if anything is not what was recorded; the log names each object, "
+        "batch and rule at fault. Nothing is changed: `tidemark verify COLLECTION "
         "--data` in a shell says the same. Where an object is lost or damaged, restore it from a copy of the store.",
         when=When.MAINTENANCE,
         kernels=("audit", "checksum"),
