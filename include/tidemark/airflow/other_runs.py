@@ -13,13 +13,12 @@ from tidemark.airflow.timetable import moment
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job
-from tidemark.jobs.steps.gate_result import results_for
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Gate
 from tidemark.model.instant import from_datetime
 from tidemark.model.interval import Interval
 from tidemark.plan.gate import plan_gate
-from tidemark.quality.results import wrong_batches
+from tidemark.quality.results import results_of_collection, wrong_batches
 
 IN_FLIGHT = (DagRunState.QUEUED, DagRunState.RUNNING)
 SEEN_TO = (*IN_FLIGHT, DagRunState.FAILED)
@@ -92,7 +91,7 @@ def _who_found_wrong(job: Job, batches: set[str], suite: str) -> set[str]:
     """The runs whose gates failed one of the batches, among the newest failures that were kept."""
     name = job.log.load().state.collection.name
     try:
-        if (results := results_for(job)) is None:
+        if (results := results_of_collection(job.store.url)) is None:
             return set()
         failures = (kept for kept in results.names(name, Gate.UNSEALED) if kept.outcome == "failed")
         newest = [results.load(name, Gate.UNSEALED, kept) or {} for kept in islice(failures, RESULTS_LOOKED_AT)]

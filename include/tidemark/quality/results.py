@@ -94,6 +94,11 @@ def results_of(root: str) -> Results | None:
     return Results(open_private(url)) if url else None
 
 
+def results_of_collection(url: str) -> Results | None:
+    """The results of the collection at `url`, kept beside it; None for one in memory, unless TIDEMARK_DOCS is set."""
+    return results_of(url.rstrip("/").rpartition("/")[0])
+
+
 @dataclass(frozen=True)
 class Results:
     """The kept results below one place. Every method raises what its store raises."""

@@ -15,13 +15,12 @@ from typing import Any
 
 from tidemark.errors import InvalidUsage, MissingExtra, Unavailable
 from tidemark.jobs.job import Job
-from tidemark.jobs.steps.gate_result import results_for
 from tidemark.model.collection import Collection, Gate
 from tidemark.model.wording import counted
 from tidemark.quality.evidence import Evidence
 from tidemark.quality.gates import GATES
 from tidemark.quality.report import RuleResult
-from tidemark.quality.results import Results
+from tidemark.quality.results import Results, results_of_collection
 from tidemark.storage.verify.history import Finding
 
 LATELY = 2 * 86_400_000_000
@@ -51,7 +50,7 @@ def gates_again(job: Job, collection: Collection) -> Again:
 
     Results that cannot be judged again are counted, and a note says why.
     """
-    results = results_for(job)
+    results = results_of_collection(job.store.url)
     if results is None:
         return Again()
     repeated, findings, reasons = 0, list[Finding](), Counter[str]()

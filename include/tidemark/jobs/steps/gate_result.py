@@ -6,12 +6,7 @@ from time import time_ns
 
 from tidemark.jobs.job import Job
 from tidemark.quality.report import GateReport
-from tidemark.quality.results import Results, ran, results_of
-
-
-def results_for(job: Job) -> Results | None:
-    """Where results of the job's collection are kept; None for a collection in memory."""
-    return results_of(job.store.url.rstrip("/").rpartition("/")[0])
+from tidemark.quality.results import ran, results_of_collection
 
 
 def keep_result(job: Job, report: GateReport, *, looked: bool = False, error: str | None = None) -> str | None:
@@ -21,7 +16,7 @@ def keep_result(job: Job, report: GateReport, *, looked: bool = False, error: st
     """
     outcome = "refused" if error else "nothing" if not looked else "passed" if report.passed else "failed"
     try:
-        results = results_for(job)
+        results = results_of_collection(job.store.url)
         if results is None:
             return None
         document = {**report.as_dict(), "error": error}
