@@ -224,6 +224,7 @@ def test_a_second_reader_answers_alike(
     tmp_path: Path, envelope: Envelope, layout: Layout | None, seed: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(remember, "FAN_IN", 2)
+    monkeypatch.setattr(remember, "LEAST_GROWTH", 1)
     monkeypatch.setattr(undue, "STAGE_ROWS", 2)
     small = Small(tmp_path, envelope, seed, layout)
     small.live()

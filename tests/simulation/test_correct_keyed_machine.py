@@ -121,6 +121,7 @@ def walked(
 ) -> Counter[str]:
     done: Counter[str] = Counter()
     patch.setattr(remember, "FAN_IN", 2)
+    patch.setattr(remember, "LEAST_GROWTH", 1)
     patch.setattr(compact, "SETTLED_ROWS", 1)
     for seed in range(budget(ci=3, deep=80)):
         (folder / str(seed)).mkdir()

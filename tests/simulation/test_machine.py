@@ -79,6 +79,7 @@ DEPTHS = (
 def remembered_facts_and_what_is_ahead_are_merged_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A walk is short."""
     monkeypatch.setattr(remember, "FAN_IN", 2)
+    monkeypatch.setattr(remember, "LEAST_GROWTH", 1)
     monkeypatch.setattr(undue, "STAGE_ROWS", 3)
     monkeypatch.setattr(undue, "STAGE_BATCHES", 1)
     monkeypatch.setattr(compact, "SETTLED_ROWS", 1)

@@ -1,24 +1,34 @@
 """Which batches of remembered facts to merge, and how.
 
 Facts that were drained are remembered down to the horizon (docs/decisions/0008). A batch more each drain would make a
-state as long as what it remembers, and a late fact would open every one of them. So they are merged as the trace is,
-by levels that count like digits (compact.py): an unsealed batch of which all was drained is on level 0, and FAN_IN
-batches of a level become one of the next, all in one pass where several levels are full.
+state as long as what it remembers, and a late fact would open every one of them. So they are merged, by their rows:
 
-Facts are a set to those that come later: when one was learned is no longer of use, nor is what was said and retracted,
-nor what happened below the horizon. All that goes with a merge, so each fact is written at most as often as there are
-levels, and of n batches FAN_IN - 1 a level are left: 90 days of hours are 24 batches at most.
+    The smallest batches become one, as many as together have FAN_IN times the rows of the largest among them. There may
+    be FAN_IN - 1 batches a *level*, which says how often the facts of a batch were merged. Where there are more, half
+    of FAN_IN times the rows are enough, and so on down to twice the rows.
 
-An example with FAN_IN 2, after each drain and merge, from old to new, in batches that were drained:
+So no batch is written again for fewer rows than it has: a base of a million stays as it is until as many came behind
+it. Batches of one size are merged when there are FAN_IN of them. A fact is written again only into a batch that is
+FAN_IN times as large as the one before it, or at least twice. Of n equal batches FAN_IN - 1 a level are left, and there
+are log n levels: 90 days of hours are 24 batches at most. More than FAN_IN - 1 a level are left only where each has
+more rows than all smaller ones together: no more than the binary logarithm of all rows.
+
+Facts are a set to those that come later, so any batches can be merged, whenever they were drained: when a fact was
+learned is no longer of use, nor is what was said and retracted, nor what happened below the horizon. All that goes with
+a merge.
+
+An example with FAN_IN 2, after each drain and merge, from old to new, in rows:
 
     1  |  2  |  2 1  |  4  |  4 1  |  4 2
+
+With FAN_IN 8 and a base: 1,000,000 and 7 times 1,000 are 8 batches, where 7 may be. They become 1,000,000 and 7,000.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate
 
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
@@ -29,7 +39,9 @@ from tidemark.plan.ranges import split_keys, within
 from tidemark.plan.tasks import RememberTask, WriteAnswer
 
 FAN_IN = 8
-"""So many batches of one level are merged into one of the next."""
+"""So many batches of one size are merged into one."""
+LEAST_GROWTH = 2
+"""What is merged has so many times the rows of each input at least, before anything vanishes."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +63,25 @@ class RememberRequest:
 
 def plan_remember(state: Arrangement) -> RememberRequest | None:
     """The merge due now; None if there is none."""
-    if not state.collection.kind.facts or len(state.drained) < FAN_IN:
+    batches = (*state.remembered, *state.drained)
+    if not state.collection.kind.facts or not batches:
         return None
-    inputs = state.drained
-    for level in count(1):
-        full = tuple(batch for batch in state.remembered if batch.level == level)
-        if len(full) < FAN_IN - 1:
-            return RememberRequest(inputs, level, state.remembered_from, state.forgets_below)
-        inputs = (*full, *inputs)
-    raise AssertionError("unreachable")
+    top = max(batch.level for batch in batches)
+    ordered, growth = sorted(batches, key=lambda batch: batch.rows), FAN_IN
+    while not (smallest := _growing(ordered, growth)):
+        if len(batches) <= (FAN_IN - 1) * (1 + top) or growth <= LEAST_GROWTH:
+            return None
+        growth = max(LEAST_GROWTH, growth // 2)
+    inputs = tuple(batch for batch in batches if batch in smallest)
+    level = 1 + max(batch.level for batch in inputs)
+    return RememberRequest(inputs, level, state.remembered_from, state.forgets_below)
+
+
+def _growing(ordered: Sequence[UnsealedBatch], growth: int) -> Sequence[UnsealedBatch]:
+    """The smallest batches, as many as can be, that together have `growth` times the rows of each of them."""
+    totals = accumulate(batch.rows for batch in ordered)
+    ends = [end for end, total in enumerate(totals, 1) if total >= growth * ordered[end - 1].rows]
+    return ordered[: max(ends, default=0)]
 
 
 def remember_tasks(
