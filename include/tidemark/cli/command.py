@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from tidemark.api.opened import OpenCollection
+    from tidemark.jobs.in_process_runner import BySize
     from tidemark.jobs.job import Job, Runner
     from tidemark.jobs.steps.step import Step
     from tidemark.storage import ObjectStore
@@ -79,6 +80,7 @@ class Call:
     out: TextIO
     collection: str = ""
     done: list[dict[str, Any]] = field(default_factory=list)
+    _by_size: BySize | None = None
 
     @property
     def root(self) -> str:
@@ -121,9 +123,11 @@ class Call:
         return open(self.root, collection)
 
     def emit(self, document: dict[str, Any], *shown: RenderableType) -> None:
-        """The command's answer: the document as JSON, or what is shown to people."""
+        """The command's answer: the document as JSON, with what the `work` of kernels took, or what is shown to
+        people."""
         if self.settings.as_json:
-            output.print_json(document, self.out)
+            work = self._by_size.work if self._by_size else None
+            output.print_json({**document, **({"work": work.document()} if work else {})}, self.out)
             return
         for renderable in shown:
             if isinstance(renderable, str):
@@ -151,7 +155,8 @@ class Call:
 
         if spark is not None or step not in (*STEPS, "advance"):
             return on_spark()
-        return BySize(job.store, on_spark, local_parallelism(master) or CLUSTER_PARALLELISM, output.note)
+        self._by_size = BySize(job.store, on_spark, local_parallelism(master) or CLUSTER_PARALLELISM, output.note)
+        return self._by_size
 
     def collections(self) -> list[str]:
         """The collections below the root, by name. InvalidUsage if there are none."""

@@ -7,6 +7,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from tidemark import __version__
@@ -20,7 +21,6 @@ from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
 from tidemark.plan.consume import Waits
 from tidemark.quality.results import ran
-from tidemark.storage import ObjectStore
 from tidemark.storage.log.log import StateLog
 
 
@@ -175,9 +175,12 @@ def run(
     *,
     computer_on: Callable[[Callable[[], Runner]], Computer] = on_spark,
 ) -> dict[str, Any]:
-    """Call the step's job with parsed arguments. What no gate has certified by then is gated first (`gated`)."""
-    declared = step_of(step)
-    job = open_job(args.root, args.collection, runner, attempt=args.attempt)
+    """Call the step's job with parsed arguments. What no gate has certified by then is gated first (`gated`).
+
+    Where a runner chose the place by size, the result has its `work` (jobs/in_process_runner.py).
+    """
+    declared, made = step_of(step), cache(runner)
+    job = open_job(args.root, args.collection, made, attempt=args.attempt)
     job.computer_on = computer_on
     values, interval = declared.values(vars(args)), interval_of(declared, args)
     if declared.declares and args.file:
@@ -189,7 +192,8 @@ def run(
     if declared.origin is not None and (state := job.log.load().arrangement) is not None:
         declared.check_origin(state.collection)
     result = gated(job, lambda: _called(declared, job, interval, values))
-    return {"step": step, "collection": args.collection, **result}
+    work = getattr(made(), "work", None) if made.cache_info().currsize else None
+    return {"step": step, "collection": args.collection, **result, **({"work": work.document()} if work else {})}
 
 
 def waiting(waits: Waits) -> dict[str, Any]:
@@ -231,15 +235,11 @@ def open_job(root: str, collection: str, runner: Callable[[], Runner], *, attemp
 
 
 def app_runner(step: str, args: argparse.Namespace) -> Runner:
-    """What an app's tasks run on."""
-    return runner_of(step_of(step), collection_store(args.root, args.collection), lambda: spark_runner(step, args))
+    """What an app's tasks run on: this process for small work, else the executors of its session."""
+    from tidemark.jobs.in_process_runner import BySize
 
-
-def runner_of(step: Step, store: ObjectStore, on_spark: Callable[[], Runner]) -> Runner:
-    """What the tasks of a step run on, as the step declares: Spark, or this process as long as their rows are few."""
-    from tidemark.jobs.in_process_runner import FewInProcess
-
-    return FewInProcess(store, on_spark) if step.few_in_process else on_spark()
+    on_spark = cache(lambda: spark_runner(step, args))
+    return BySize(collection_store(args.root, args.collection), on_spark, None, _to_stderr)
 
 
 def spark_runner(step: str, args: argparse.Namespace) -> Runner:

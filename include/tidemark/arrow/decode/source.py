@@ -19,6 +19,7 @@ from tidemark.arrow.decode import csvfile, debezium, jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content, fetch
 from tidemark.arrow.decode.parquetfile import opened
 from tidemark.arrow.decode.typed import check_values, typed
+from tidemark.arrow.rows.allowance import count_decoded
 from tidemark.arrow.rows.schema import DELETED, ROW, source_schema
 from tidemark.errors import listed
 from tidemark.model.collection import Collection, Column, Envelope, Format
@@ -49,11 +50,17 @@ def decoded_schema(collection: Collection) -> pa.Schema:
 
 
 def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:
-    """The rows of a file in order, a bounded number of bytes at a time.
+    """The rows of a file in order, a bounded number of bytes at a time, which are counted (rows/allowance.py).
 
     Raises BadFile at the first thing that is wrong, also after some rows were given: take them only when all have come.
     Raises Unavailable where memory or storage fail.
     """
+    for rows in _decoded(content, collection):
+        count_decoded(rows.nbytes)
+        yield rows
+
+
+def _decoded(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:
     columns = source_columns(collection)
     content.check_kind(collection.landed.source.format)
     if collection.landed.source.envelope is Envelope.DEBEZIUM:

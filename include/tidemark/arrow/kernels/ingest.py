@@ -19,12 +19,13 @@ from tidemark.arrow.decode.source import decode
 from tidemark.arrow.kernels.ahead import cut_by_buckets, cut_of, split_ahead
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
 from tidemark.arrow.parts.hashing import HashingSink
-from tidemark.arrow.parts.writer import PART_ROWS, ROW_GROUP_ROWS, PartWriter
+from tidemark.arrow.parts.writer import PART_ROWS, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.memory import Gathered
 from tidemark.arrow.rows.schema import key_at_rest, sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.chunk.cuts import ROW_GROUP_ROWS
 from tidemark.model.collection import Collection
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, set_aside
 from tidemark.plan.ahead import Cut

@@ -25,6 +25,7 @@ from tidemark.arrow.decode.parquetfile import whole
 from tidemark.arrow.decode.source import decoded_schema
 from tidemark.arrow.kernels.ingest import LateObject
 from tidemark.arrow.kernels.lateness import APPLIED, ORIGINAL, LatenessBounds, revive
+from tidemark.arrow.rows.allowance import count_decoded
 from tidemark.arrow.rows.columns import Bools, Ints, integers, rows_within
 from tidemark.arrow.rows.fields import as_wanted, found
 from tidemark.arrow.rows.schema import ROW
@@ -49,6 +50,7 @@ def dead_letters(store: ObjectStore, ref: ObjectRef, columns: list[str] | None =
         with store.open_input(ref.key) as native:
             file = pq.ParquetFile(native, page_checksum_verification=True)
             for batch in whole(file, BATCH_ROWS, columns):
+                count_decoded(batch.nbytes)
                 if (letters := batch.filter(pc.invert(batch.column(APPLIED)))).num_rows:
                     yield letters
     except MemoryError as error:

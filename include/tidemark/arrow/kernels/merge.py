@@ -45,7 +45,7 @@ import pyarrow as pa
 
 from tidemark.arrow.parts.chunks import NO_SPANS, Spanned
 from tidemark.arrow.parts.reader import Fetched, OpenedPart
-from tidemark.arrow.parts.writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS, PartWriter
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.arrays import of_bools
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import cancelling, consolidated, forwarded
@@ -56,6 +56,7 @@ from tidemark.arrow.rows.order import SortKey, rows_before, rows_up_to, sort_key
 from tidemark.arrow.rows.schema import TIME, key_at_rest, sort_columns, updates_schema
 from tidemark.arrow.rows.woven import woven
 from tidemark.model.batch import DIGEST_MODULUS, Part
+from tidemark.model.chunk.cuts import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from tidemark.model.chunk.law import meets_keys
 from tidemark.plan.ranges import groups_among
 from tidemark.plan.tasks import ALL_KEYS, KeyRange, MergeTask, UnsealedTask, WriteAnswer

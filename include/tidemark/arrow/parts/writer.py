@@ -39,15 +39,10 @@ from tidemark.arrow.rows.schema import (
 )
 from tidemark.errors import InvalidUsage
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part
-from tidemark.model.chunk.cuts import CutReason, CutRules
+from tidemark.model.chunk.cuts import ROW_GROUP_BYTES, ROW_GROUP_ROWS, CutReason, CutRules
 from tidemark.model.key import Key
 from tidemark.storage.stores.store import ObjectStore
 
-ROW_GROUP_ROWS = 16_384
-"""Most rows of a row group: what a point read decodes, and the grain of the sparse index."""
-ROW_GROUP_BYTES = 8 * 2**20
-"""Most bytes of a row group's rows in memory, but for a single row: what a reader must hold at least of every part it
-has open. Rows of up to 512 bytes make full row groups."""
 BUCKETS_A_GROUP = 16
 """A row group goes on with the next bucket of a layout until it has this share of its rows: buckets may have few rows,
 and then each would have a group, and its statistics, to itself."""

@@ -107,7 +107,6 @@ _STEPS = (
         ),
         when=When.BEHIND,
         kernels=("inspect", "not_contributed", "retracted_share"),
-        few_in_process=True,
         imports=("tidemark.quality.warm",),
     ),
     Step(

@@ -10,6 +10,7 @@ from io import StringIO
 from typing import Any
 
 from tidemark.errors import GateFailed, InvalidUsage, UpgradeRequired
+from tidemark.jobs.in_process_runner import small_bytes
 from tidemark.jobs.job import Job, Proposal, Runner
 from tidemark.jobs.steps.gate_accept import accepted, accepting, check_named
 from tidemark.jobs.steps.gate_corrections import corrected_batches
@@ -24,6 +25,7 @@ from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry
 from tidemark.model.wording import counted
 from tidemark.plan.gate import GateRequest, plan_gate
+from tidemark.plan.task_size import estimate, is_small
 from tidemark.plan.tasks import InspectTask
 from tidemark.quality.evidence import Inspected, empty_evidence
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
@@ -32,9 +34,6 @@ from tidemark.quality.report import GateReport, RuleResult, rendered
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import ledger, parts_table
 
-PANDAS_ROWS = 200_000
-PANDAS_BYTES = 128 * 2**20
-"""Up to here a batch is checked as a pandas frame, which takes Great Expectations milliseconds; beyond, by Spark."""
 LEDGER_ENTRIES = 20_000
 """Newest source files whose counts say what is usual: a gate must not cost more as a collection ages."""
 REPORT_WIDTH = 160
@@ -247,10 +246,13 @@ def _recent(job: Job, state: Arrangement) -> tuple[LedgerEntry, ...]:
 def _rows(
     job: Job, runner: Runner | None, state: Arrangement, batches: Sequence[UnsealedBatch], parts: Sequence[Part]
 ) -> Iterator[Any]:
-    """The rows of batches as a frame for the owner's expectations; a runner without a Spark session has only pandas."""
+    """The rows of batches as a frame for the owner's expectations: of pandas where they are small, which takes Great
+    Expectations milliseconds, else of Spark; a runner without a session has only pandas."""
     from tidemark.quality.rows import pandas_rows, spark_rows
 
-    small = sum(batch.rows for batch in batches) <= PANDAS_ROWS and _most_bytes(parts) <= PANDAS_BYTES
+    facts = state.collection.kind.facts
+    estimated = estimate("expectations", [InspectTask(state.collection, part, facts) for part in parts])
+    small = estimated is not None and is_small(estimated, small_bytes())
     # An interval may end without rows, and its cuts have many: then nothing was inspected here.
     spark = None if small else getattr(runner or job.runner(), "spark", None)
     if spark is None:
@@ -261,14 +263,6 @@ def _rows(
         yield frame
     finally:
         frame.unpersist()
-
-
-def _most_bytes(parts: Sequence[Part]) -> int:
-    """What the rows of parts take in memory at most: row groups of wide rows are cut by that. A part of one row group
-    is small, as the size of its file shows."""
-    from tidemark.arrow.parts.writer import ROW_GROUP_BYTES
-
-    return sum(ROW_GROUP_BYTES * len(part.groups) if len(part.groups) > 1 else part.file.bytes for part in parts)
 
 
 def _as_text(report: GateReport) -> str:

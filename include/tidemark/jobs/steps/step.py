@@ -137,11 +137,10 @@ class Step:
     `intervals` says and the arguments by name, is idempotent, and returns JSON values with at least `outcome` and
     `version`. `help` is for who types it, `docs` (Markdown) for who finds its task in Airflow. `gate` certifies what it
     wrote (quality/gates.py). `kernels` (arrow/kernels/registry.py) read and write its data: a step without any needs no
-    Spark. With `few_in_process`, tasks that read few rows together run in the step's own process, and Spark starts for
-    more only (jobs/in_process_runner.py); each such task reads one part. `imports` are slow modules of others that the
-    step needs; a warm server has them ready. A step that `declares` creates the collection, or redefines it where its
-    file changed, before it begins. One `on_spark` is computed by Spark itself, beside what kernels do. `origin` says of
-    which collections it is: those that land, or those that are derived (None: all).
+    Spark, and small work of one runs in the step's own process (jobs/in_process_runner.py). `imports` are slow modules
+    of others that the step needs; a warm server has them ready. A step that `declares` creates the collection, or
+    redefines it where its file changed, before it begins. One `on_spark` is computed by Spark itself, beside what
+    kernels do. `origin` says of which collections it is: those that land, or those that are derived (None: all).
     """
 
     name: str
@@ -153,7 +152,6 @@ class Step:
     gate: Gate | None = None
     when: When = When.ASKED
     kernels: tuple[str, ...] = ()
-    few_in_process: bool = False
     imports: tuple[str, ...] = ()
     declares: bool = False
     on_spark: bool = False
@@ -174,8 +172,6 @@ class Step:
             raise InvalidUsage(f"step {self.name} belongs to each run, and takes no interval of its own")
         if self.when is When.MAINTENANCE and self.intervals.of_run:
             raise InvalidUsage(f"step {self.name} belongs to the maintenance DAG, whose runs have no interval")
-        if self.few_in_process and not self.kernels:
-            raise InvalidUsage(f"step {self.name} runs few_in_process, and names no kernels that it runs")
 
     @property
     def module(self) -> ModuleType:

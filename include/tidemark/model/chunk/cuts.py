@@ -13,6 +13,12 @@ from enum import StrEnum
 
 from tidemark.errors import InvalidUsage
 
+ROW_GROUP_ROWS = 16_384
+"""Most rows of a row group: what a point read decodes, and the grain of the sparse index."""
+ROW_GROUP_BYTES = 8 * 2**20
+"""Most bytes of a row group's rows in memory, but for a single row: what a reader must hold at least of every part it
+has open. Rows of up to 512 bytes make full row groups."""
+
 
 class CutReason(StrEnum):
     """Why a chunk ends, in the order in which the rules are checked."""

@@ -1,0 +1,335 @@
+"""The estimates of plan/task_size.py beside what the kernels take: lives of collections, each in a fresh process.
+
+A life lands days, and calls the steps that a DAG would. The runner estimates each group of tasks, runs it in this
+process, and keeps CPU seconds and the peak of its memory above what the process had before. Lives differ in format,
+shape of rows, files and what happens (merges, corrections, replays, full snapshots, trims), from fixed seeds.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from benchmarks.feed import DAY, START
+from benchmarks.measure import in_fresh_process, timed
+from benchmarks.steps import Bench, silent
+from tidemark.arrow.decode.density import density_of
+from tidemark.jobs.in_process_runner import InProcess, estimated_of
+from tidemark.jobs.job import Job
+from tidemark.jobs.steps.gate import gate
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.replay import replay
+from tidemark.jobs.steps.trim import trim
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Late, Source
+from tidemark.model.instant import format_instant
+from tidemark.model.interval import Interval
+from tidemark.plan.task_size import Size, size_of
+from tidemark.plan.tasks import InspectTask, TrimTask
+from tidemark.storage import ObjectStore
+from tidemark.storage.sidecars import parts_table
+
+WORDS = 997
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How many columns of each kind a row has besides its key, and how many words its texts have."""
+
+    name: str
+    ints: int
+    floats: int
+    texts: int
+    words: int
+
+    @property
+    def value(self) -> tuple[Column, ...]:
+        kinds = (
+            ("i", ColumnType.INT, self.ints),
+            ("f", ColumnType.FLOAT, self.floats),
+            ("s", ColumnType.STRING, self.texts),
+        )
+        return tuple(Column(f"{letter}{n}", of) for letter, of, count in kinds for n in range(count))
+
+    def rows(self, count: int, keys: int, seed: int) -> dict[str, pa.Array]:
+        """Columns of drawn rows."""
+        drawn = np.random.default_rng(seed)
+        words = np.array([f"word{n:03d} " for n in range(WORDS)])
+        columns: dict[str, pa.Array] = {"id": pa.array(drawn.integers(0, keys, count))}
+        for column in self.value:
+            if column.type is ColumnType.INT:
+                columns[column.name] = pa.array(drawn.integers(0, 1_000_000, count))
+            elif column.type is ColumnType.FLOAT:
+                columns[column.name] = pa.array(drawn.integers(0, 10**6, count) / 1024)
+            else:
+                picked = words[drawn.integers(0, WORDS, (count, self.words))]
+                columns[column.name] = pa.array(["".join(row) for row in picked.tolist()])
+        return columns
+
+
+NARROW, WIDE, LONG = Shape("narrow", 1, 1, 1, 2), Shape("wide", 120, 40, 39, 1), Shape("long text", 1, 0, 1, 250)
+
+
+@dataclass(frozen=True)
+class Life:
+    """What happens to a collection: `days` of `rows` rows in `files` files; then its files are written again with a
+    hundredth changed (`reread`), or all rows come late (`late`)."""
+
+    format: Format
+    shape: Shape
+    rows: int
+    files: int = 1
+    envelope: Envelope = Envelope.APPEND
+    days: int = 2
+    reread: bool = False
+    late: bool = False
+    few_later: bool = False
+    ahead: bool = False
+
+    @property
+    def name(self) -> str:
+        said = [str(self.format), self.shape.name, f"{self.rows:,} rows", str(self.envelope)]
+        said += [f"{self.files:,} files"] if self.files > 1 else []
+        said += [what for what in ("reread", "late", "few_later", "ahead") if getattr(self, what)]
+        return ", ".join(said)
+
+    @property
+    def collection(self) -> Collection:
+        snapshot, upsert = self.envelope is Envelope.SNAPSHOT, self.envelope is Envelope.UPSERT
+        inputs = () if snapshot else (Column("at", ColumnType.TIMESTAMP),)
+        inputs += (Column("gone", ColumnType.BOOL),) if upsert else ()
+        source = Source(
+            f"{{{{ landing }}}}/{{{{ ds }}}}/*.{self.format}",
+            self.format,
+            self.envelope,
+            order_by="at" if upsert else None,
+            delete_when="gone = TRUE" if upsert else None,
+            ready="always",
+        )
+        landed = Landed(
+            source=source,
+            start=START,
+            time=None if snapshot else "at",
+            event_time=None if snapshot else "at",
+            late=Late("discard") if self.late else Late(),
+            inputs=inputs,
+            reprocess_for=100 * DAY if self.reread else 0,
+        )
+        return Collection("bench", (Column("id", ColumnType.INT),), self.shape.value, landed, live_batches=2)
+
+    def interval(self, day: int) -> Interval:
+        return Interval(START + day * DAY, START + (day + 1) * DAY)
+
+    def table(self, day: int, *, again: bool = False) -> pa.Table:
+        rows = self.rows // 100 + 1 if self.few_later and day else self.rows
+        columns = self.shape.rows(rows, max(1, self.rows), 1 + day)
+        if self.envelope is Envelope.SNAPSHOT:
+            columns["id"] = pa.array(np.arange(rows))
+        if again:
+            changed = columns["i0"].to_numpy().copy()
+            changed[::100] += 1
+            columns["i0"] = pa.array(changed)
+        if self.envelope is not Envelope.SNAPSHOT:
+            drawn = np.random.default_rng(day)
+            first = self.interval(day).lower - (DAY * 20 if self.late else 0)
+            span = 30 * DAY if self.ahead else DAY
+            columns["at"] = pa.array(first + drawn.integers(0, span, rows)).cast(pa.timestamp("us", "UTC"))
+        if self.envelope is Envelope.UPSERT:
+            columns["gone"] = pa.array(np.random.default_rng(day + 9).random(rows) < 0.02)
+        return pa.table(columns)
+
+    def land(self, landing: Path, day: int, *, again: bool = False) -> None:
+        folder = landing / format_instant(self.interval(day).lower)[:10]
+        folder.mkdir(parents=True, exist_ok=True)
+        table = self.table(day, again=again)
+        each = -(-table.num_rows // self.files)
+        for number, first in enumerate(range(0, table.num_rows, each)):
+            _write(folder / f"{number:05d}.{self.format}", table.slice(first, each), self.format)
+
+
+def _write(path: Path, rows: pa.Table, of: Format) -> None:
+    if of is Format.PARQUET:
+        pq.write_table(rows, path, compression="snappy")
+        return
+    if "at" in rows.column_names:
+        at = rows.column_names.index("at")
+        rows = rows.set_column(at, "at", pa.compute.strftime(rows["at"], "%Y-%m-%dT%H:%M:%SZ"))
+    if of is Format.CSV:
+        pa.csv.write_csv(rows, path)
+        return
+    with path.open("w") as out:
+        for batch in rows.to_batches(max_chunksize=10_000):
+            out.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
+
+
+@dataclass
+class Estimating:
+    """Runs kernels in this process, and keeps what was estimated and what they took."""
+
+    store: ObjectStore
+    records: list[dict[str, Any]]
+    parallelism: int = 1
+
+    def run(self, name: str, tasks: Sequence[Any]) -> list[Any]:
+        if not tasks:
+            return []
+        before = _settled()
+        began = time.process_time()
+        estimate = estimated_of(self.store, name, tasks)
+        asked = time.process_time() - began
+        density = density_of(self.store, tasks)
+        sizes = [size_of(task, density) for task in tasks]
+        began = time.process_time()
+        answers = InProcess(self.store).run(name, tasks)
+        cpu = time.process_time() - began
+        self.records.append(
+            {
+                "kernel": name,
+                "tasks": len(tasks),
+                "size": vars(reduce(add, (size for size in sizes if size is not None), Size())),
+                "estimated_cpu_s": estimate and estimate.cpu_seconds,
+                "estimated_peak_mib": estimate and estimate.peak_bytes / 2**20,
+                "asked_cpu_s": asked,
+                "cpu_s": cpu,
+                "peak_mib": (_peak() - before) / 2**20,
+                "base_mib": before / 2**20,
+            }
+        )
+        return answers
+
+
+def _settled() -> int:
+    """What the process has in memory once what is free was given back; its peak begins there."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def _peak() -> int:
+    return _status("VmHWM")
+
+
+def _status(name: str) -> int:
+    found = re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    assert found
+    return int(found[1]) * 1024
+
+
+def lived(lives: Sequence[Life]) -> list[dict[str, Any]]:
+    """What each group of tasks of some lives was estimated to take, and took. The first life is lived twice: what a
+    process does for the first time takes longer."""
+    records: list[dict[str, Any]] = []
+    for number, life in enumerate((replace(lives[0], rows=100, files=1), *lives)):
+        here: list[dict[str, Any]] = []
+        with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
+            bench = Bench(
+                life.collection,
+                Path(folder, "root"),
+                Path(folder, "landing"),
+                runner_for=lambda store, here=here: Estimating(store, here),
+                measure=timed,
+                note=silent,
+            )
+            _live(life, bench)
+        records += [{"life": life.name, **record} for record in here] if number else []
+    return records
+
+
+def _live(life: Life, bench: Bench) -> None:
+    for day in range(life.days):
+        interval = life.interval(day)
+        for again in (False, True) if life.reread else (False,):
+            life.land(bench.landing, day, again=again)
+            if again:
+                ingest(bench.job, interval, landing_root=str(bench.landing))
+                gate(bench.job, Gate.UNSEALED)
+            else:
+                bench.certified_ingest(interval)
+            _inspect(bench.job)
+            bench.certified_seal(interval)
+            bench.drained(interval)
+        bench.certified_compaction(interval)
+        trim(bench.job, interval)
+    if life.late:
+        replay(bench.job)
+
+
+def _inspect(job: Job) -> None:
+    """What a gate reads of the newest batch."""
+    state = job.log.load().state
+    batches = [*state.unsealed, *state.trace][-1:]
+    collection = state.collection
+    parts = [(batch, part) for batch in batches for part in parts_table.parts_of(job.store, [batch])]
+    facts = [collection.kind.facts_in(batch) for batch, _ in parts]
+    looked = [InspectTask(collection, part, of) for (_, part), of in zip(parts, facts, strict=True)]
+    job.runner().run("inspect", looked)
+    middle = [(part.first_time + part.last_time) // 2 for _, part in parts]
+    job.runner().run(
+        "trim",
+        [
+            TrimTask(collection, part, of, lower, lower, "data/trimmed", DAY)
+            for (_, part), of, lower in zip(parts, facts, middle, strict=True)
+        ],
+    )
+
+
+def lives(full: bool) -> Iterator[Life]:
+    sizes = {NARROW: (1_000, 30_000, 300_000, 2_000_000), WIDE: (300, 3_000, 30_000), LONG: (1_000, 10_000, 50_000)}
+    for shape, counts in sizes.items():
+        for rows in counts if full else counts[:2]:
+            for of in Format:
+                yield Life(of, shape, rows)
+            yield Life(Format.PARQUET, shape, rows, envelope=Envelope.UPSERT, days=3)
+            yield Life(Format.PARQUET, shape, rows, envelope=Envelope.UPSERT, days=3, few_later=True)
+            yield Life(Format.PARQUET, shape, rows, envelope=Envelope.SNAPSHOT, days=3)
+            yield Life(Format.CSV, shape, rows, reread=True)
+            yield Life(Format.PARQUET, shape, rows, envelope=Envelope.UPSERT, reread=True)
+            yield Life(Format.PARQUET, shape, rows, late=True)
+            yield Life(Format.PARQUET, shape, rows, ahead=True, days=3)
+    for files, rows in ((300, 30_000), (1_000, 10_000)) if full else ((100, 10_000),):
+        for of in Format:
+            yield Life(of, NARROW, rows, files)
+
+
+def task_sizes(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    """The figures."""
+    chosen = list(lives(full))
+    say(f"estimates: {len(chosen)} lives of collections")
+    return {"runs": in_fresh_process(lived, chosen)}
+
+
+if __name__ == "__main__":
+    import sys
+
+    only = sys.argv[2] if len(sys.argv) > 2 else ""
+    out = Path(sys.argv[1]).open("w")
+    for life in lives(True):
+        if not re.search(only, life.name):
+            continue
+        began = time.time()
+        try:
+            records = lived([life])
+        except Exception as error:
+            import traceback
+
+            traceback.print_exc()
+            print(life.name, repr(error)[:300], flush=True)
+            continue
+        print(f"{life.name}: {time.time() - began:.1f} s", flush=True)
+        for record in records:
+            out.write(json.dumps(record) + "\n")
+        out.flush()
