@@ -14,8 +14,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +35,7 @@ from tidemark.jobs.steps.trim import trim
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Gate, Landed, Late, Source
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
-from tidemark.plan.task_size import Size, size_of
+from tidemark.plan.task_size import Size, sizes_of
 from tidemark.plan.tasks import InspectTask, TrimTask
 from tidemark.storage import ObjectStore
 from tidemark.storage.sidecars import parts_table
@@ -191,7 +189,10 @@ class Estimating:
         estimate = estimated_of(self.store, name, tasks)
         asked = time.process_time() - began
         density = density_of(self.store, tasks)
-        sizes = [size_of(task, density) for task in tasks]
+        sizes: dict[str, Size] = {}
+        for task in tasks:
+            for priced, size in sizes_of(name, task, density).items():
+                sizes[priced] = sizes.get(priced, Size()) + size
         began = time.process_time()
         answers = InProcess(self.store).run(name, tasks)
         cpu = time.process_time() - began
@@ -199,7 +200,7 @@ class Estimating:
             {
                 "kernel": name,
                 "tasks": len(tasks),
-                "size": vars(reduce(add, (size for size in sizes if size is not None), Size())),
+                "sizes": {priced: vars(size) for priced, size in sizes.items()},
                 "estimated_cpu_s": estimate and estimate.cpu_seconds,
                 "estimated_peak_mib": estimate and estimate.peak_bytes / 2**20,
                 "asked_cpu_s": asked,
@@ -288,21 +289,24 @@ def _inspect(job: Job) -> None:
 
 
 def lives(full: bool) -> Iterator[Life]:
-    sizes = {NARROW: (1_000, 30_000, 300_000, 2_000_000), WIDE: (300, 3_000, 30_000), LONG: (1_000, 10_000, 50_000)}
+    """The lives: each kernel, format and shape of rows."""
+    sizes = {NARROW: (1_000, 30_000, 300_000), WIDE: (300, 3_000, 20_000), LONG: (1_000, 20_000)}
+    upsert, snapshot = Envelope.UPSERT, Envelope.SNAPSHOT
     for shape, counts in sizes.items():
-        for rows in counts if full else counts[:2]:
-            for of in Format:
-                yield Life(of, shape, rows)
-            yield Life(Format.PARQUET, shape, rows, envelope=Envelope.UPSERT, days=3)
-            yield Life(Format.PARQUET, shape, rows, envelope=Envelope.UPSERT, days=3, few_later=True)
-            yield Life(Format.PARQUET, shape, rows, envelope=Envelope.SNAPSHOT, days=3)
+        for rows in counts if full else counts[:1]:
+            yield from (Life(of, shape, rows) for of in Format)
+            yield Life(Format.PARQUET, shape, rows, envelope=upsert, days=3, few_later=rows > 1_000)
+            yield Life(Format.PARQUET, shape, rows, envelope=snapshot, days=3)
             yield Life(Format.CSV, shape, rows, reread=True)
-            yield Life(Format.PARQUET, shape, rows, envelope=Envelope.UPSERT, reread=True)
+            yield Life(Format.PARQUET, shape, rows, envelope=upsert, reread=True)
             yield Life(Format.PARQUET, shape, rows, late=True)
-            yield Life(Format.PARQUET, shape, rows, ahead=True, days=3)
-    for files, rows in ((300, 30_000), (1_000, 10_000)) if full else ((100, 10_000),):
-        for of in Format:
-            yield Life(of, NARROW, rows, files)
+            yield Life(Format.PARQUET, shape, rows, ahead=True)
+    for of in Format:
+        yield Life(of, NARROW, 30_000 if full else 3_000, 300 if full else 30)
+    if full:
+        yield from (Life(of, NARROW, 2_000_000) for of in Format)
+        yield Life(Format.PARQUET, NARROW, 1_000_000, envelope=upsert)
+        yield Life(Format.PARQUET, NARROW, 1_000_000, envelope=snapshot)
 
 
 def task_sizes(full: bool, say: Callable[[str], None]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from tests.cli.conftest import Shell
 from tests.support.graph import Graph
 from tidemark.errors import InvalidUsage
 from tidemark.jobs import app
-from tidemark.jobs import in_process_runner as nearby
 
 
 def test_a_collection_advances_through_all_steps_also_over_days_on_which_nothing_came(events: Shell) -> None:
@@ -69,13 +68,15 @@ def test_a_small_day_needs_no_spark_and_the_run_says_so(choosing: Shell) -> None
     choosing.events(1, "a,1,10:00", "b,2,11:00")
     said = choosing.ok("advance", "events", "--to", "2024-01-02")
     (chosen,) = (line for line in said.err.splitlines() if "this process" in line)
-    assert chosen.startswith("ingest runs in this process, it reads")
-    assert "200,000 rows" in chosen
+    assert chosen.startswith("ingest runs in this process, it takes about 0.0 s and 1 MiB")
+    assert "work up to 15 s of CPU" in chosen
     assert "--spark" in chosen
+    choosing.events(2, "c,3,10:00")
     for step in ("ingest", "gate", "drain", "compact"):
         words = {"ingest": ["--date", "2024-01-02", "--as-landed"], "gate": ["unsealed"]}.get(step, [])
-        choosing.events(2, "c,3,10:00")
-        choosing.ok(step, "events", *words)
+        document = choosing.json(step, "events", *words)
+        assert document.get("work", {}).keys() in ({"runner", "estimated_cpu_s", "estimated_peak_mib", "cpu_s"}, set())
+        assert step != "ingest" or document["work"]["runner"] == "process"
 
 
 def test_spark_is_taken_for_more_and_where_the_option_says_so(choosing: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +84,7 @@ def test_spark_is_taken_for_more_and_where_the_option_says_so(choosing: Shell, m
     day = ("advance", "events", "--to", "2024-01-02")
     assert choosing.refused(*day, "--spark", "local[1]") == "Spark was asked for"
     with monkeypatch.context() as less:
-        less.setattr(nearby, "BYTES_HERE", 10)
+        less.setenv("TIDEMARK_SMALL_MEMORY", "0")
         assert choosing.refused(*day) == "Spark was asked for"
     monkeypatch.setenv("TIDEMARK_SPARK", "local[1]")  # where Spark is, if it is needed
     choosing.ok(*day)

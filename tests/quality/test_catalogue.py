@@ -172,7 +172,7 @@ def test_a_large_batch_is_judged_by_spark_and_shows_its_rows(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIDEMARK_DOCS", str(tmp_path / "docs"))
-    monkeypatch.setattr(gate_job, "PANDAS_ROWS", 2)
+    monkeypatch.setenv("TIDEMARK_SMALL_MEMORY", "0")
     quality = [
         {"expect_column_values_to_be_in_set": {"column": "status", "value_set": ["new", "paid"]}},
         {"expect_column_values_to_be_between": {"column": "at", "max_value": "9999-12-31"}},

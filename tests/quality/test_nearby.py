@@ -1,4 +1,4 @@
-"""A gate over few rows reads them in its own process; only for more is another runner asked for."""
+"""A gate over little reads it in its own process; only for more is another runner asked for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.quality.support import DAY, InProcess, World, collection, update
 from tidemark.jobs import in_process_runner as nearby
-from tidemark.jobs.in_process_runner import FewInProcess
+from tidemark.jobs.in_process_runner import BySize
 from tidemark.jobs.steps.gate import gate
 from tidemark.model.collection import Gate
 
@@ -31,16 +31,16 @@ def ingested(rows: int) -> World:
     return world
 
 
-def test_few_rows_need_no_other_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_needs_no_other_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_DOCS", str(tmp_path))
-    monkeypatch.setattr(nearby, "ROWS_HERE", 5)
-    few, many = ingested(5), ingested(6)
-    few.runner = FewInProcess(few.store, refuse)
+    monkeypatch.setenv(nearby.VARIABLE, "1MiB")
+    few, many = ingested(5), ingested(10_000)
+    few.runner = BySize(few.store, refuse, 1, print)
     assert gate(few.job(), Gate.UNSEALED)["outcome"] == "applied"
-    many.runner = FewInProcess(many.store, refuse)
+    many.runner = BySize(many.store, refuse, 1, print)
     with pytest.raises(NoSparkHere):
         gate(many.job(), Gate.UNSEALED)
     other = InProcess(many.store)
-    many.runner = FewInProcess(many.store, lambda: other)
+    many.runner = BySize(many.store, lambda: other, 1, print)
     assert gate(many.job(), Gate.UNSEALED)["outcome"] == "applied"
     assert other.tasks == 1

@@ -12,6 +12,7 @@ from tidemark.model.batch import Part
 from tidemark.model.chunk.cuts import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from tidemark.model.collection import Collection, ColumnType, Format
 from tidemark.model.ledger import SourceFile
+from tidemark.plan.ingest import HasBytes
 from tidemark.plan.ranges import groups_within
 from tidemark.plan.tasks import (
     ALL_KEYS,
@@ -46,12 +47,14 @@ class Size:
         bytes: Bytes of the parts and files, as they are stored.
         decoded: Bytes that the rows take in memory.
         objects: Parts and files.
+        columns: Columns of files and of row groups: each of them is opened.
     """
 
     rows: int = 0
     bytes: int = 0
     decoded: int = 0
     objects: int = 0
+    columns: int = 0
 
     def __add__(self, other: Size) -> Size:
         return Size(
@@ -59,6 +62,7 @@ class Size:
             self.bytes + other.bytes,
             self.decoded + other.decoded,
             self.objects + other.objects,
+            self.columns + other.columns,
         )
 
 
@@ -91,9 +95,8 @@ def sizes_of(kernel: str, task: Any, density: Density | None = None) -> dict[str
                 _decoding(collection): _of_files(collection, read, density),
                 "compared": _of_contributed(collection, contributed),
             }
-        case ReplayTask(sources=sources):
-            size, guess = sum(source.bytes for source in sources), density or GUESSED[Format.PARQUET]
-            return {kernel: Size(int(size * guess.rows), size, int(size * guess.decoded), len(sources))}
+        case ReplayTask(collection=collection, sources=sources):
+            return {kernel: _of_sources(collection, sources, density or GUESSED[Format.PARQUET])}
         case NotContributedTask(collection=collection, contributed=contributed, keys=keys):
             return {"compared": _of_contributed(collection, contributed, keys)}
         case RetractedShareTask(collection=collection, contributed=contributed, written=written, keys=keys):
@@ -118,8 +121,16 @@ def _decoding(collection: Collection) -> str:
 
 
 def _of_files(collection: Collection, files: Sequence[SourceFile], density: Density | None) -> Size:
-    size, guess = sum(file.bytes for file in files), density or GUESSED[collection.landed.source.format]
-    return Size(int(size * guess.rows), size, int(size * guess.decoded), len(files))
+    return _of_sources(collection, files, density or GUESSED[collection.landed.source.format])
+
+
+def _of_sources(collection: Collection, sources: Sequence[HasBytes], density: Density) -> Size:
+    size, count = sum(source.bytes for source in sources), len(sources)
+    return Size(int(size * density.rows), size, int(size * density.decoded), count, count * _width(collection))
+
+
+def _width(collection: Collection) -> int:
+    return len(collection.key) + len(collection.stored_value)
 
 
 def _of_contributed(collection: Collection, contributed: Iterable[Contributed], keys: KeyRange = ALL_KEYS) -> Size:
@@ -136,7 +147,8 @@ def _of_parts(
         groups = sorted((part.groups[at][1] for at in groups_within(part, keys)), reverse=True)[:most]
         if rows := sum(groups):
             size = part.file.bytes * rows // max(1, part.rows)
-            total += Size(rows, size, decoded_bytes(collection, part, rows, len(groups)), 1)
+            decoded = decoded_bytes(collection, part, rows, len(groups))
+            total += Size(rows, size, decoded, 1, len(groups) * _width(collection))
     return total
 
 
@@ -157,7 +169,7 @@ def decoded_bytes(collection: Collection, part: Part, rows: int, groups: int) ->
 
 def row_bytes(collection: Collection) -> int:
     """Bytes of a row in memory, of texts their places only."""
-    return 8 * (len(collection.key) + len(collection.stored_value)) + TIMES_BYTES
+    return 8 * _width(collection) + TIMES_BYTES
 
 
 _OF_ANY_LENGTH = (ColumnType.STRING, ColumnType.JSON, ColumnType.BYTES)
@@ -171,6 +183,7 @@ class Cost:
         per_mib: CPU seconds per MiB of decoded rows.
         per_million: CPU seconds per million rows.
         per_object: CPU seconds per part or file.
+        per_column: CPU seconds per column of a file, or of a row group.
         peak: Bytes of memory at its peak per decoded byte; of the first rows it is three times as many.
         most_mib: MiB of memory that it takes at most, however much it reads: kernels stream.
     """
@@ -178,13 +191,14 @@ class Cost:
     per_mib: float
     per_million: float
     per_object: float
+    per_column: float
     peak: float
     most_mib: int
 
     def cpu_seconds(self, size: Size) -> float:
         """CPU seconds for reading so much."""
         by_rows = self.per_mib * size.decoded / MIB + self.per_million * size.rows / 1e6
-        return by_rows + self.per_object * size.objects
+        return by_rows + self.per_object * size.objects + self.per_column * size.columns
 
     def peak_bytes(self, size: Size) -> int:
         """Bytes of memory for it."""
@@ -193,20 +207,20 @@ class Cost:
 
 
 COSTS: dict[str, Cost] = {
-    "ingest csv": Cost(0.010, 1.5, 0.0035, 4.5, 600),
-    "ingest jsonl": Cost(0.015, 2.5, 0.0025, 4.5, 600),
-    "ingest parquet": Cost(0.010, 1.2, 0.0025, 4.5, 600),
-    "replay": Cost(0.005, 1.0, 0.0050, 2.5, 600),
-    "compared": Cost(0.004, 0.3, 0.0030, 2.3, 600),
-    "merge": Cost(0.006, 0.5, 0.0030, 2.3, 600),
-    "resolve": Cost(0.010, 1.0, 0.0030, 2.2, 600),
-    "lookup": Cost(0.001, 0.1, 0.0030, 0.7, 600),
-    "difference": Cost(0.008, 0.5, 0.0030, 2.3, 600),
-    "remember": Cost(0.006, 0.5, 0.0030, 2.3, 600),
-    "trim": Cost(0.006, 0.5, 0.0030, 2.3, 600),
-    "inspect": Cost(0.002, 0.25, 0.0025, 1.0, 100),
-    "audit": Cost(0.002, 0.25, 0.0025, 1.0, 100),
-    "expectations": Cost(0.010, 1.0, 0.0030, 3.0, 10_000),
+    "ingest csv": Cost(0.030, 0.50, 0.0022, 0.0004, 4.5, 500),
+    "ingest jsonl": Cost(0.045, 0.50, 0.0010, 0.0004, 4.5, 500),
+    "ingest parquet": Cost(0.018, 0.50, 0.0010, 0.0004, 4.5, 500),
+    "replay": Cost(0.006, 0.50, 0.0030, 0.0003, 2.5, 500),
+    "compared": Cost(0.003, 0.10, 0.0010, 0.0001, 2.5, 500),
+    "merge": Cost(0.012, 0.20, 0.0010, 0.00015, 2.3, 500),
+    "resolve": Cost(0.012, 0.30, 0.0030, 0.0002, 3.0, 500),
+    "lookup": Cost(0.001, 0.05, 0.0010, 0.0001, 0.7, 250),
+    "difference": Cost(0.012, 0.20, 0.0010, 0.00015, 2.3, 500),
+    "remember": Cost(0.012, 0.20, 0.0010, 0.00015, 2.3, 500),
+    "trim": Cost(0.008, 0.20, 0.0010, 0.0003, 2.3, 500),
+    "inspect": Cost(0.0015, 0.15, 0.0010, 0.0001, 1.2, 250),
+    "audit": Cost(0.0015, 0.15, 0.0010, 0.0001, 1.2, 250),
+    "expectations": Cost(0.010, 1.0, 0.0010, 0.0001, 3.0, 1_000_000),
 }
 """What the rows of tasks cost, by what is done with them: mostly a kernel, of source files by format.
 
@@ -239,7 +253,7 @@ GIVEN_UP = 1.5
 """By how much rows may exceed what is small before they are given up: estimates are not exact."""
 
 
-TASK_SECONDS = 0.004
+TASK_SECONDS = 0.003
 """CPU seconds of a task of which nothing is read."""
 
 
@@ -272,4 +286,4 @@ def decoded_in_time(kernel: str, task: Any) -> int:
 def decoded_in_memory(kernel: str, task: Any, most_bytes: int = SMALL_BYTES) -> int:
     """The most decoded bytes of source files that one task of small work has, by memory."""
     cost = next((COSTS[name] for name in sizes_of(kernel, task) if name in COSTS), None)
-    return 0 if cost is None else int(GIVEN_UP * most_bytes / cost.peak)
+    return 0 if cost is None else int(GIVEN_UP * max(most_bytes / 3, most_bytes - FIRST_BYTES) / cost.peak)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.world import World, collection
 from tests.support import toy_step
+
 from tidemark.arrow.kernels.registry import KERNELS
 from tidemark.errors import InvalidUsage
 from tidemark.jobs import app, warm
-from tidemark.jobs.in_process_runner import InProcess
 from tidemark.jobs.job import Job, collection_store
 from tidemark.jobs.steps.declared import STEPS, steps_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step, When
@@ -89,7 +89,6 @@ def test_the_run_of_a_collection_and_its_maintenance() -> None:
     assert derived == ["correct", "seal", "drain", "compact"]
     assert [step.name for step in steps_of(When.MAINTENANCE)] == ["collect", "audit"]
     assert [step.name for step in steps_of(When.BEHIND)] == ["gate"]
-    assert [step.name for step in STEPS.values() if step.few_in_process] == ["gate"]
 
 
 def test_every_kernel_is_some_steps() -> None:
@@ -168,25 +167,22 @@ class TestAStepOfOnesOwn:
         }
         assert (seen[0].attempt, seen[0].store.url) == ("a1", collection_store(str(tmp_path), "orders").url)
 
-    def test_few_rows_are_read_without_spark_where_it_says_so(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    def test_small_work_is_done_without_spark_and_the_result_says_so(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         step, _ = toy_step.declared(monkeypatch)
-        asked: list[str] = []
+        world = World(tmp_path / "landing", collection(), truth=collection_store(str(tmp_path), "tides"))
+        world.land(0, "a", [{"k": 1, "v": "a", "t": 1, "e": 1}])
+        words = ["--root", str(tmp_path), "--collection", "tides", "--landing", str(tmp_path / "landing")]
 
-        def on_spark() -> Any:
-            asked.append("Spark")
-            return InProcess(store)
+        def refused(*_: object) -> None:
+            raise AssertionError("Spark was asked for")
 
-        store = collection_store(str(tmp_path), "orders")
-        assert isinstance(app.runner_of(step, store, on_spark), InProcess)
-        assert asked == ["Spark"]
-        reading = replace(step, kernels=("inspect",), few_in_process=True)
-        assert app.runner_of(reading, store, on_spark).run("inspect", []) == []
-        assert asked == ["Spark"], "it has been started for no rows at all"
-        monkeypatch.setitem(STEPS, "tally", reading)
-        args = app.parser("tally").parse_args(["--root", str(tmp_path), "--collection", "orders", *BOUNDS])
-        assert app.app_runner("tally", args).run("inspect", []) == []
+        monkeypatch.setattr(app, "spark_runner", refused)
+        bounds = ["--lower", "1970-01-01T00:00:00Z", "--upper", "1970-01-02T00:00:00Z"]
+        assert app.main("ingest", [*words, *bounds]) == 0, capsys.readouterr()
+        work = json.loads(capsys.readouterr().out)["work"]
+        assert (work["runner"], work["estimated_peak_mib"]) == ("process", 1)
 
     def test_a_warm_server_would_have_it_ready(self, monkeypatch: pytest.MonkeyPatch) -> None:
         step, _ = toy_step.declared(monkeypatch)
@@ -202,7 +198,6 @@ class TestAStepOfOnesOwn:
         ({"arguments": (Argument("a", "A."), Argument("a", "A."))}, "declares a, which it has already"),
         ({"when": When.EACH_RUN}, "belongs to each run, and takes no interval"),
         ({"when": When.MAINTENANCE, "intervals": Intervals.EACH}, "whose runs have no interval"),
-        ({"few_in_process": True}, "names no kernels"),
     ],
 )
 def test_a_declaration_that_cannot_be_is_refused(change: dict[str, Any], said: str) -> None:
