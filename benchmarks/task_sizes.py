@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from benchmarks.feed import DAY, START
 from benchmarks.measure import in_fresh_process, timed
 from benchmarks.steps import Bench, silent
-from tidemark.arrow.decode.density import density_of
+from tidemark.arrow.kernels.density import density_of
 from tidemark.jobs.in_process_runner import InProcess, estimated_of
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.gate import gate

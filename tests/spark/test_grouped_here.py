@@ -419,7 +419,7 @@ def test_a_first_build_of_what_is_not_little_is_left_to_spark(
     land(made, 1, [row(1, whole=3, change=2), row(2, shop="b", whole=4)])
     limits = {
         "kinds.groups.MOST_BUILT": 5,
-        "here.rows.LITTLE_BYTES": 0,
+        "here.rows.READ_BYTES": 0,
         "here.rows.BUILT_BYTES": 0,
     }
     one = unbuilt(made, spark, Definition(windows=HOPPING), "one")

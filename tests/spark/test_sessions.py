@@ -83,7 +83,7 @@ LIMITS = {
     "here.diff.LOOKED_AT_ROWS": -1,
     "views.LITTLE_BYTES": 0,
 }
-FIRST_LIMITS = ("MOST_BUILT", "LITTLE_BYTES", "BUILT_BYTES")
+FIRST_LIMITS = ("MOST_BUILT", "READ_BYTES", "BUILT_BYTES")
 SAME = ("added", "retracted", "unplaced", "late", "outcome")
 
 

@@ -156,7 +156,7 @@ def small_bytes() -> int:
 
 def estimated_of(store: ObjectStore, name: str, tasks: Sequence[Any]) -> Estimate | None:
     """What tasks of a kernel take; None where that is not known. Of many source files a little of one is read."""
-    from tidemark.arrow.decode.density import density_of
+    from tidemark.arrow.kernels.density import density_of
 
     return estimate(name, tasks, density_of(store, tasks))
 

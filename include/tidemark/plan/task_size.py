@@ -111,8 +111,8 @@ def sizes_of(kernel: str, task: Any, density: Density | None = None) -> dict[str
             new = _of_parts(collection, facts, keys)
             return {kernel: new, "lookup": _of_parts(collection, trace, keys, most=new.rows)}
         case DifferenceTask(collection=collection, trace=trace, snapshots=snapshots, keys=keys):
-            parts = [*trace, *(part for rows in snapshots for part in rows.parts)]
-            return {kernel: _of_parts(collection, parts, keys)}
+            of_snapshots = [part for rows in snapshots for part in rows.parts]
+            return {kernel: _of_parts(collection, [*trace, *of_snapshots], keys)}
     return {}
 
 
@@ -195,6 +195,20 @@ class Cost:
     peak: float
     most_mib: int
 
+    @property
+    def small_rows(self) -> int:
+        """Rows that are read in the CPU seconds of small work, if nothing else is to be done."""
+        return int(SMALL_CPU_SECONDS * 1e6 / self.per_million)
+
+    @property
+    def small_bytes(self) -> int:
+        """Decoded bytes that take the memory of small work."""
+        return self.bytes_within(SMALL_BYTES)
+
+    def bytes_within(self, memory: int) -> int:
+        """Decoded bytes whose reading takes so much memory."""
+        return int(max(memory / 3, memory - FIRST_BYTES) / self.peak)
+
     def cpu_seconds(self, size: Size) -> float:
         """CPU seconds for reading so much."""
         by_rows = self.per_mib * size.decoded / MIB + self.per_million * size.rows / 1e6
@@ -220,12 +234,14 @@ COSTS: dict[str, Cost] = {
     "trim": Cost(0.008, 0.20, 0.0010, 0.0003, 2.3, 500),
     "inspect": Cost(0.0015, 0.15, 0.0010, 0.0001, 1.2, 250),
     "audit": Cost(0.0015, 0.15, 0.0010, 0.0001, 1.2, 250),
+    "build": Cost(0.004, 1.2, 0.0010, 0.0001, 2.3, 500),
     "expectations": Cost(0.010, 1.0, 0.0010, 0.0001, 3.0, 1_000_000),
 }
 """What the rows of tasks cost, by what is done with them: mostly a kernel, of source files by format.
 
 Measured by `tools/run python -m benchmarks --only task_sizes --full`, which sets estimates beside what runs took; its
-table says where these figures are off. `expectations` are the owner's, judged over a frame of pandas.
+table says where these figures are off. `expectations` are the owner's, judged over a frame of pandas; `build` is the
+first build of a derived collection, with the figures of sliding windows over 2,000,000 readings (docs/decisions/0072).
 """
 FIRST_BYTES = 20 * MIB
 """What kernels take beyond their share of the rows: blocks, copies, and buffers of Arrow."""
@@ -286,4 +302,4 @@ def decoded_in_time(kernel: str, task: Any) -> int:
 def decoded_in_memory(kernel: str, task: Any, most_bytes: int = SMALL_BYTES) -> int:
     """The most decoded bytes of source files that one task of small work has, by memory."""
     cost = next((COSTS[name] for name in sizes_of(kernel, task) if name in COSTS), None)
-    return 0 if cost is None else int(GIVEN_UP * max(most_bytes / 3, most_bytes - FIRST_BYTES) / cost.peak)
+    return 0 if cost is None else int(GIVEN_UP * cost.bytes_within(most_bytes))

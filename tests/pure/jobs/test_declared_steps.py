@@ -11,7 +11,6 @@ import pytest
 
 from support.world import World, collection
 from tests.support import toy_step
-
 from tidemark.arrow.kernels.registry import KERNELS
 from tidemark.errors import InvalidUsage
 from tidemark.jobs import app, warm
@@ -170,15 +169,17 @@ class TestAStepOfOnesOwn:
     def test_small_work_is_done_without_spark_and_the_result_says_so(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        step, _ = toy_step.declared(monkeypatch)
         world = World(tmp_path / "landing", collection(), truth=collection_store(str(tmp_path), "tides"))
         world.land(0, "a", [{"k": 1, "v": "a", "t": 1, "e": 1}])
         words = ["--root", str(tmp_path), "--collection", "tides", "--landing", str(tmp_path / "landing")]
 
-        def refused(*_: object) -> None:
-            raise AssertionError("Spark was asked for")
+        class Cluster:
+            parallelism = 2
 
-        monkeypatch.setattr(app, "spark_runner", refused)
+            def run(self, kernel: str, tasks: Any) -> Any:
+                raise AssertionError("executors were asked for")
+
+        monkeypatch.setattr(app, "spark_runner", lambda *_: Cluster())
         bounds = ["--lower", "1970-01-01T00:00:00Z", "--upper", "1970-01-02T00:00:00Z"]
         assert app.main("ingest", [*words, *bounds]) == 0, capsys.readouterr()
         work = json.loads(capsys.readouterr().out)["work"]

@@ -113,7 +113,7 @@ def test_a_file_that_decodes_to_a_hundred_times_its_size_is_for_the_other_runner
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_sampled: bool
 ) -> None:
     if is_sampled:
-        monkeypatch.setattr("tidemark.arrow.decode.density.SAMPLED_BYTES", 1)
+        monkeypatch.setattr("tidemark.arrow.kernels.density.SAMPLED_BYTES", 1)
     monkeypatch.setenv(nearby.VARIABLE, "24MiB")
     world, noted, other = World(tmp_path, collection(format=Format.PARQUET)), list[str](), list[str]()
     file = tmp_path / "0" / "a.parquet"

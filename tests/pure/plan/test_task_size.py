@@ -66,7 +66,9 @@ def figures(task: Any, density: Density | None = None) -> tuple[int, int, int, i
 
 def test_rows_and_bytes_of_parts_and_files_are_recorded_or_sampled() -> None:
     assert figures(ingest(100, 20), Density(0.5, 3.0)) == (60, 120, 2, 4)
-    assert size_of(ingest(100, 20), Density(0.5, 3.0)) == replace(size_of(ingest(120)), rows=60, decoded=360, objects=2, columns=4)  # type: ignore[type-var]
+    assert size_of(ingest(100, 20), Density(0.5, 3.0)) == replace(
+        size_of(ingest(120)), rows=60, decoded=360, objects=2, columns=4
+    )  # type: ignore[type-var]
     assert figures(merge((part(5), part(7)))) == (12, 120, 2, 4)
     assert figures(InspectTask(collection(), part(5), False)) == (5, 50, 1, 2)
 
@@ -87,7 +89,9 @@ def test_facts_look_up_at_most_one_row_group_each_of_every_part_of_the_trace() -
 
 def test_a_file_that_is_read_again_costs_its_decoding_and_the_comparison() -> None:
     again = Reread("a", SourceFile("a", 100, "1"), 0, 0, 0)
-    task = RereadTask(collection(), Interval(0, 1), (again,), (Contributed((part(9),), ()),), 0, CompactionFunction(0), "b", "p")
+    task = RereadTask(
+        collection(), Interval(0, 1), (again,), (Contributed((part(9),), ()),), 0, CompactionFunction(0), "b", "p"
+    )
     assert sizes_of("reread", task).keys() == {"ingest jsonl", "compared"}
 
 
@@ -104,9 +108,17 @@ NUMBERS = replace(collection(), value=(Column("v", ColumnType.INT),))
         (WORDS, part(1_000, groups=4, size=1), 4 * ROW_GROUP_BYTES),
         (NUMBERS, part(4 * ROW_GROUP_ROWS, groups=4), 4 * ROW_GROUP_ROWS * 40),
     ],
-    ids=["numbers by their width", "texts by what is stored", "at most a group's", "groups cut by bytes", "cut by rows"],
+    ids=[
+        "numbers by their width",
+        "texts by what is stored",
+        "at most a group's",
+        "groups cut by bytes",
+        "cut by rows",
+    ],
 )
-def test_decoded_bytes_follow_from_columns_and_how_row_groups_were_cut(of: Collection, held: Part, expected: int) -> None:
+def test_decoded_bytes_follow_from_columns_and_how_row_groups_were_cut(
+    of: Collection, held: Part, expected: int
+) -> None:
     assert decoded_bytes(of, held, held.rows, len(held.groups)) == expected
 
 

@@ -1,6 +1,6 @@
 """Where a derived collection is computed. Places are asked from the cheapest on, and the first that takes it writes it:
 
-    here         this process reads all rows of an input for a first build, up to 2,097,152 rows and 128 MiB in memory
+    here         this process reads all rows of an input for a first build, if that is small work (0072)
     near         this process finds what few changes reach, up to 1,048,576 rows; it computes that itself, or lets
                  executors read the rows there
     key ranges   executors read ranges of the input's key, where that begins with what distinguishes groups or windows

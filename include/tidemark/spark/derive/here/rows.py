@@ -14,16 +14,18 @@ from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Bools, integers, one_batch, row_bytes, size_of_rows
 from tidemark.arrow.rows.order import sort, starts
 from tidemark.errors import InvalidUsage
+from tidemark.plan.task_size import COSTS
 from tidemark.spark.derive.parts import Batches
 from tidemark.spark.derive.touched import MOST_BYTES
-from tidemark.spark.derive.views import LITTLE_BYTES, Views
+from tidemark.spark.derive.views import Views
 from tidemark.spark.read import LEAST_TASK_ROWS
 
 AT_A_TIME, ONE_KEY = 2**17, 2**20
 """This process computes windows of so many rows of several keys at a time, and of at most so many rows of one key."""
-MOST_BUILT, BUILT_BYTES = 2**21, 2**27
-"""Rows of which this process builds a collection, and how many bytes it has of them in memory: of more, executors build
-it in less time, also those of a small cluster."""
+MOST_BUILT, BUILT_BYTES = COSTS["build"].small_rows, COSTS["build"].small_bytes
+"""Rows of which this process builds a collection, and how many bytes it has of them in memory: what small work has."""
+READ_BYTES = 2**27
+"""Bytes at rest that are read for it: what is read is kept, or added up, as it comes."""
 
 
 def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callable[[pa.RecordBatch], int]) -> bool:
@@ -31,7 +33,7 @@ def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callab
     is there, those that are null counted as in no window. False where they are not little, which is `most` rows or what
     takes, as `keep` says of all it had, more than BUILT_BYTES in memory; and where one is there less often than
     never."""
-    batches = views.rows_here(name, most_rows=most, most_bytes=LITTLE_BYTES)
+    batches = views.rows_here(name, most_rows=most, most_bytes=READ_BYTES)
     if batches is None:
         return False
     rows = size = unplaced = 0
