@@ -27,6 +27,7 @@ NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
     *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue", "windows"),
     *("chunk_index", "timelines", "layouts", "publishing", "sql", "shipped", "conditions", "verified"),
+    "task_sizes",
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -45,7 +46,7 @@ def main(
         bool,
         typer.Option(
             help="commits, longevity, peers, contention, corrections, derived, undue, windows, timelines, "
-            "layouts, publishing, sql, shipped, conditions, verified at full size"
+            "layouts, publishing, sql, shipped, conditions, verified, task_sizes at full size"
         ),
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
@@ -117,6 +118,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "shipped": lambda: _shipped(full),
         "conditions": lambda: _conditions(full),
         "verified": lambda: _verified(full),
+        "task_sizes": lambda: _task_sizes(full),
     }
     for name in chosen:
         report["results"][name] = work[name]()
@@ -166,6 +168,12 @@ def _verified(full: bool) -> dict[str, Any]:
     from benchmarks.verified import verified
 
     return verified(full, say)
+
+
+def _task_sizes(full: bool) -> dict[str, Any]:
+    from benchmarks.task_sizes import task_sizes
+
+    return task_sizes(full, say)
 
 
 def _fixed_cost(launchers: list[str]) -> dict[str, Any]:

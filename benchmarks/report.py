@@ -19,6 +19,7 @@ from benchmarks import (
     report_windows,
     shipped,
     sql,
+    task_sizes,
     timelines,
     undue,
     verified,
@@ -119,6 +120,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield shipped.figures(found)
     elif name == "conditions":
         yield conditions.figures(found)
+    elif name == "task_sizes":
+        yield task_sizes.figures(found)
     elif name == "verified":
         yield verified.figures(found)
     elif name == "sql":

@@ -14,6 +14,7 @@ from benchmarks import (
     report_windows,
     shipped,
     sql,
+    task_sizes,
     undue,
     verified,
 )
@@ -39,6 +40,7 @@ def targets(results: dict[str, Any]) -> Figures | None:
         *shipped.targets(results.get("shipped")),
         *conditions.targets(results.get("conditions")),
         *verified.targets(results.get("verified")),
+        *task_sizes.targets(results.get("task_sizes")),
     ]
     if not lines:
         return None

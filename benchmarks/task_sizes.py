@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from benchmarks.feed import DAY, START
+from benchmarks.figures import Figures
 from benchmarks.measure import in_fresh_process, timed
 from benchmarks.steps import Bench, silent
 from tidemark.arrow.kernels.density import density_of
@@ -41,6 +43,11 @@ from tidemark.storage import ObjectStore
 from tidemark.storage.sidecars import parts_table
 
 WORDS = 997
+WHAT = ("CPU", "memory")
+MOST, SHARE = 3, 0.9
+"""How many times too large or too small an estimate may be, and of how many it must hold."""
+BASE_MIB = 5
+"""Memory of which nothing is decided."""
 
 
 @dataclass(frozen=True)
@@ -316,24 +323,47 @@ def task_sizes(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
     return {"runs": in_fresh_process(lived, chosen)}
 
 
-if __name__ == "__main__":
-    import sys
+def figures(found: dict[str, Any]) -> Figures:
+    """Of each kernel how many times too large or too small its estimates are."""
+    by_kernel: dict[str, list[dict[str, Any]]] = {}
+    for run in found["runs"]:
+        by_kernel.setdefault(_kernel(run), []).append(run)
+    lines = []
+    for kernel, runs in sorted(by_kernel.items()):
+        cpu, memory = (sorted(_ratio(run, what) for run in runs) for what in WHAT)
+        seconds = max(run["cpu_s"] for run in runs)
+        shares = [f"{sum(map(_is_within, ratios)) / len(ratios):.0%}" for ratios in (cpu, memory)]
+        middle = [f"{median(ratios):.2f}" for ratios in (cpu, memory)]
+        lines.append((kernel, str(len(runs)), f"{seconds:.1f} s", middle[0], shares[0], middle[1], shares[1]))
+    return Figures(
+        "Estimates of tasks",
+        f"Estimated ÷ measured, of {len(found['runs']):,} groups of tasks in one process; "
+        f"memory is that above what the process had, plus {BASE_MIB} MiB.",
+        ("kernel", "runs", "longest", "CPU, median", f"within {MOST} x", "memory, median", f"within {MOST} x"),
+        tuple(lines),
+    )
 
-    only = sys.argv[2] if len(sys.argv) > 2 else ""
-    out = Path(sys.argv[1]).open("w")
-    for life in lives(True):
-        if not re.search(only, life.name):
-            continue
-        began = time.time()
-        try:
-            records = lived([life])
-        except Exception as error:
-            import traceback
 
-            traceback.print_exc()
-            print(life.name, repr(error)[:300], flush=True)
-            continue
-        print(f"{life.name}: {time.time() - began:.1f} s", flush=True)
-        for record in records:
-            out.write(json.dumps(record) + "\n")
-        out.flush()
+def targets(found: dict[str, Any] | None) -> list[tuple[str, str, str, bool]]:
+    """Nine of ten estimates are within three times of what was measured."""
+    if not found:
+        return []
+    shares = {what: sum(_is_within(_ratio(run, what)) for run in found["runs"]) / len(found["runs"]) for what in WHAT}
+    return [
+        (f"estimates of {what} within {MOST} x of what was measured", f">= {SHARE:.0%}", f"{share:.0%}", share >= SHARE)
+        for what, share in shares.items()
+    ]
+
+
+def _kernel(run: dict[str, Any]) -> str:
+    return f"ingest {run['life'].split(',')[0]}" if run["kernel"] == "ingest" else str(run["kernel"])
+
+
+def _ratio(run: dict[str, Any], what: str) -> float:
+    if what == "CPU":
+        return float(run["estimated_cpu_s"] / max(run["cpu_s"], 1e-4))
+    return float((run["estimated_peak_mib"] + BASE_MIB) / (run["peak_mib"] + BASE_MIB))
+
+
+def _is_within(ratio: float) -> bool:
+    return 1 / MOST <= ratio <= MOST
