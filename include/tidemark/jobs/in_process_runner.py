@@ -172,5 +172,6 @@ def _reason(name: str, estimated: Estimate | None, most: int, small: bool) -> st
     if estimated is None:
         return f"{name} runs on Spark: its size is not known"
     if small:
-        return f"{name} runs in this process, it takes about {_said(estimated)}: work up to {bound} does"
+        forced = f"{VARIABLE}=0, or --spark of a command, forces Spark"
+        return f"{name} runs in this process, it takes about {_said(estimated)}: work up to {bound} does; {forced}"
     return f"{name} runs on Spark, it takes about {_said(estimated)}: more than {bound}"

@@ -221,9 +221,9 @@ class Cost:
 
 
 COSTS: dict[str, Cost] = {
-    "ingest csv": Cost(0.030, 0.50, 0.0022, 0.0004, 4.5, 500),
-    "ingest jsonl": Cost(0.045, 0.50, 0.0010, 0.0004, 4.5, 500),
-    "ingest parquet": Cost(0.018, 0.50, 0.0010, 0.0004, 4.5, 500),
+    "ingest csv": Cost(0.030, 0.50, 0.0022, 0.0004, 5.2, 500),
+    "ingest jsonl": Cost(0.045, 0.50, 0.0010, 0.0004, 5.2, 500),
+    "ingest parquet": Cost(0.018, 0.50, 0.0010, 0.0004, 5.2, 500),
     "replay": Cost(0.006, 0.50, 0.0030, 0.0003, 2.5, 500),
     "compared": Cost(0.003, 0.10, 0.0010, 0.0001, 2.5, 500),
     "merge": Cost(0.012, 0.20, 0.0010, 0.00015, 2.3, 500),
@@ -263,7 +263,7 @@ NOTHING = Estimate()
 
 SMALL_CPU_SECONDS = 15
 """CPU seconds of small work: about as long as a session of Spark takes to start and to end."""
-SMALL_BYTES = 160 * MIB
+SMALL_BYTES = 128 * MIB
 """Memory of small work beside what its process has before it, some 100 MiB: 16 at once stay within 4 GiB."""
 GIVEN_UP = 1.5
 """By how much rows may exceed what is small before they are given up: estimates are not exact."""
