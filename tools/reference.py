@@ -185,7 +185,8 @@ def _choices(section: type[BaseModel], name: str) -> str:
 
 _COMMANDS = """\
 `--root` and `--landing` may be set by TIDEMARK_ROOT and TIDEMARK_LANDING (see [settings](settings.md)); `--json` gives
-one JSON document on standard output, refusals as well.
+one JSON document on standard output, refusals as well. A step whose kernels read something says under `work` where that
+was done, what it was estimated to take, and what it took ([decision 0072](../decisions/0072-one-rule-of-size.md)).
 """
 
 

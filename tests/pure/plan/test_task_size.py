@@ -100,7 +100,7 @@ NUMBERS = replace(collection(), value=(Column("v", ColumnType.INT),))
 
 
 @pytest.mark.parametrize(
-    ("of", "held", "expected"),
+    ("declared", "stored", "expected"),
     [
         (NUMBERS, part(1_000), 1_000 * (2 * 8 + 24)),
         (WORDS, part(1_000, size=100_000), 400_000),
@@ -117,9 +117,9 @@ NUMBERS = replace(collection(), value=(Column("v", ColumnType.INT),))
     ],
 )
 def test_decoded_bytes_follow_from_columns_and_how_row_groups_were_cut(
-    of: Collection, held: Part, expected: int
+    declared: Collection, stored: Part, expected: int
 ) -> None:
-    assert decoded_bytes(of, held, held.rows, len(held.groups)) == expected
+    assert decoded_bytes(declared, stored, stored.rows, len(stored.groups)) == expected
 
 
 def test_the_seconds_of_tasks_add_up_and_their_memory_does_not() -> None:
