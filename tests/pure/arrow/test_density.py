@@ -1,4 +1,4 @@
-"""The density of source files is that of the beginning of the largest; of few bytes, and of what cannot be read, none."""
+"""The density of source files is that of the beginning of the largest; of few bytes, and of what is bad, none."""
 
 from __future__ import annotations
 
