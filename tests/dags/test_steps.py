@@ -28,7 +28,7 @@ from tidemark.airflow import (
 )
 from tidemark.airflow.app_operator import AppOperator
 from tidemark.errors import CommitUnknown, Contention, Corruption, GateFailed, InvalidUsage, NotReady
-from tidemark.jobs import app, in_process_runner
+from tidemark.jobs import app
 from tidemark.jobs.in_process_runner import InProcess
 from tidemark.model.collection import Gate
 
@@ -186,7 +186,7 @@ def test_what_an_app_refused_is_known_by_its_kind(kind: str) -> None:
 
 
 def test_a_large_gate_is_left_to_spark(ingested: location.Location, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_process_runner, "ROWS_HERE", 1)
+    monkeypatch.setenv("TIDEMARK_SMALL_MEMORY", "0")
     assert app.without_spark("gate", gate_args(ingested)) is None
 
 

@@ -138,7 +138,6 @@ class TestResults:
             step().execute(context())
         assert (tmp_path / "theirs").read_text() == ""
 
-
     def test_a_stream_of_the_parent_that_owns_its_descriptor_does_not_close_it(self, does: Any, tmp_path: Path) -> None:
         """Airflow's task runner makes such ones of 1 and 2."""
 

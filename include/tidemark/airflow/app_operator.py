@@ -16,6 +16,7 @@ from tidemark.airflow import settings
 from tidemark.airflow.launch import AppRefused, InputNotReady, ResultLine, attempt_token, settle
 from tidemark.airflow.small_work import SmallWork, Work
 from tidemark.errors import REFUSED, InvalidUsage, NotReady, TidemarkError
+from tidemark.jobs.in_process_runner import VARIABLE as SMALL_MEMORY
 from tidemark.jobs.steps.declared import STEPS
 from tidemark.resident.confined import CLUSTER_PARALLELISM, local_parallelism
 
@@ -140,13 +141,18 @@ class AppOperator(SparkSubmitOperator):
         parallelism = self._parallelism()
         if parallelism is None and launcher == "resident" and self._resident_client().is_warm():
             return None  # it has imported already what a child would import here
-        variables = {name: str(value) for name, value in (self.env_vars or {}).items()}
+        variables = self._variables(on_spark=False)
         self._small = small = SmallWork(self.log.info)
         self._refuse_if_killed()
         result = small.run(Work(self.app, tuple(argv), variables, parallelism))
         if result is not None:
             self._say_what_has_no_effect("No Spark was needed", ("conf", *SUBMIT_ONLY))
         return result
+
+    def _variables(self, *, on_spark: bool) -> dict[str, str]:
+        """What the app's environment has beside this process's. One that is `on_spark` always does nothing itself."""
+        always = on_spark and self._parallelism() is None
+        return {**({SMALL_MEMORY: "0"} if always else {}), **{k: str(v) for k, v in (self.env_vars or {}).items()}}
 
     def _parallelism(self) -> int | None:
         """How many tasks the master runs at once; None where Spark is to read all data."""
@@ -177,7 +183,7 @@ class AppOperator(SparkSubmitOperator):
             "application": str(file),
             "application_args": application_args,
             "py_files": ",".join(filter(None, [str(zipped), self.py_files])),
-            "env_vars": {**python, **(self.env_vars or {})},
+            "env_vars": {**python, **self._variables(on_spark=True)},
         }
         with _changed(self, submitted):
             self._hook = hook = self._get_hook()
@@ -217,7 +223,7 @@ class AppOperator(SparkSubmitOperator):
             file,
             words,
             cwd=settings.home(),
-            env={k: str(v) for k, v in (self.env_vars or {}).items()},
+            env=self._variables(on_spark=True),
             conf={k: str(v) for k, v in (self.conf or {}).items()},
             needs=STEPS[self.app].imports if self.app in STEPS else (),
             out=out,

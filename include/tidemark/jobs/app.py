@@ -142,7 +142,7 @@ def without_spark(step: str, argv: Sequence[str], *, parallelism: int | None = N
 
     Args:
         parallelism: How many tasks Spark would run at once, so that work is cut here as there. None leaves all data
-            to Spark, but for steps that declare to read little themselves (`few_in_process`).
+            to Spark, but for gates, which write none.
 
     Raises what the step raises. Nothing is lost by trying: what was planned is planned again.
     """
@@ -157,7 +157,7 @@ def without_spark(step: str, argv: Sequence[str], *, parallelism: int | None = N
     def here() -> Runner:
         return BySize(store, refuse, parallelism or 1, _to_stderr)
 
-    little = parallelism is not None or step_of(step).few_in_process
+    little = parallelism is not None or step == "gate"
     try:
         return run(step, args, here if little else refuse, computer_on=here_or_on_spark if little else on_spark)
     except NeedsSpark:

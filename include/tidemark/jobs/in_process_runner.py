@@ -26,8 +26,6 @@ from tidemark.storage import ObjectStore
 
 VARIABLE = "TIDEMARK_SMALL_MEMORY"
 """The environment variable for the memory of small work; with 0 all work is for Spark."""
-ROWS_HERE = 200_000
-"""Most rows that airflow/gate_here.py has a gate read in its task."""
 NOTED_SECONDS = 1.0
 """CPU seconds from which on a run says each time what it took."""
 
