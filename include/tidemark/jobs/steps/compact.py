@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from tidemark.arrow.kernels.merge import chained
 from tidemark.jobs.job import Job, Outcome
 from tidemark.jobs.steps.ahead import settle
 from tidemark.jobs.steps.remember import remember
@@ -110,6 +109,8 @@ def _kept(request: CompactionRequest, parts: Sequence[Part]) -> list[Part]:
         batch.description.function != request.description.function for batch in request.with_data
     ):
         return []
+    from tidemark.arrow.kernels.merge import chained
+
     separated = [part for part in parts if part.cancels]
     runs = sorted(chained(separated), key=_rows)
     if len(runs) < SETTLED_RUNS:
