@@ -64,12 +64,14 @@ class Interrupted(TidemarkError):
 
 @dataclass
 class Settings:
-    """The global options as given before the command, and what a test puts in place of Spark."""
+    """The global options as given before the command, and what a test puts in place of Spark. `own_process`: nothing
+    but the command runs in this process."""
 
     root: str | None = None
     landing: str | None = None
     as_json: bool = False
     runner: Callable[[ObjectStore], Runner] | None = None
+    own_process: bool = False
 
 
 @dataclass
@@ -190,6 +192,7 @@ def register(
                 _said(options.pop("landing", None), given.landing),
                 options.pop("json") or given.as_json,
                 given.runner,
+                given.own_process,
             )
             call = Call(settings, sys.stdout)
             raise typer.Exit(run(call, lambda call: function(call, **_values(step, options))))

@@ -65,6 +65,7 @@ class Tidemark(TyperGroup):
         given = extra.pop("args", args[0] if args else None)
         words = list(sys.argv[1:] if given is None else given) or ["--help"]
         _open_streams()
+        extra.setdefault("obj", Settings(own_process=given is None))
         try:
             code = super().main(args=words, standalone_mode=False, **extra)
         except typer.Abort:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidemark.api.dataset import CollectionDataset
-from tidemark.api.latest import LatestAt, Question
 from tidemark.api.pinned import Pinned, find
-from tidemark.api.reads import Changes
 from tidemark.api.rows import AnswerRows, AsOfRows, Rows
 from tidemark.api.sql.statement import Source, Statement, arguments
 from tidemark.api.times import micros
-from tidemark.api.windowed import WindowRows
 from tidemark.errors import InvalidUsage, TidemarkError, listed
 from tidemark.jobs.queries import locate
 from tidemark.model.condition.tree import Condition
 from tidemark.model.nearest import nearest
+
+if TYPE_CHECKING:
+    from tidemark.api.latest import LatestAt
+    from tidemark.api.reads import Changes
+    from tidemark.api.windowed import WindowRows
 
 
 class Tables:
@@ -112,6 +114,8 @@ def _check(given: dict[str, Any], name: str, of: type) -> None:
 
 
 def _changes(pinned: Pinned, given: dict[str, Any], condition: Condition) -> Changes:
+    from tidemark.api.reads import Changes
+
     _check(given, "net", bool)
     return Changes(pinned, given.get("after"), given.get("upto"), given.get("net", False), also=condition)
 
@@ -121,6 +125,8 @@ def _windows(pinned: Pinned, given: dict[str, Any], condition: Condition) -> Win
 
 
 def _latest(pinned: Pinned, given: dict[str, Any], condition: Condition) -> LatestAt:
+    from tidemark.api.latest import LatestAt, Question
+
     if not isinstance(given.get("timeline"), str):
         raise InvalidUsage("latest_at: write the name of a timeline in single quotes behind the collection")
     within, known, happened = (given.get(name) for name in ("within", "time", "event_time"))

@@ -39,7 +39,7 @@ class VersionRecord:
 
 def encode(value: Any, kind: Any = None) -> bytes:
     """Compact JSON of a dataclass or of a collection of them (`kind` names the type where it is not a class)."""
-    return serializer(kind or type(value)).to_json(value)
+    return serializer(kind or type(value)).to_json(value)  # type: ignore[arg-type]
 
 
 def decode(data: bytes, kind: Any, *, name: str) -> Any:

@@ -11,9 +11,12 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic_core import SchemaSerializer, SchemaValidator
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
 
 Schema = dict[str, Any]
 
@@ -39,13 +42,13 @@ def schema(kind: Any, *, closed: bool = False) -> Schema:
 @lru_cache(maxsize=64)  # making one takes milliseconds
 def validator(kind: Any, *, closed: bool = False) -> SchemaValidator:
     """What makes values of a type of JSON."""
-    return SchemaValidator(schema(kind, closed=closed))  # type: ignore[arg-type] as it is one of many typed dicts
+    return SchemaValidator(cast("CoreSchema", schema(kind, closed=closed)))
 
 
 @lru_cache(maxsize=64)
 def serializer(kind: Any) -> SchemaSerializer:
     """What makes JSON of values of a type."""
-    return SchemaSerializer(schema(kind))  # type: ignore[arg-type]
+    return SchemaSerializer(cast("CoreSchema", schema(kind)))
 
 
 class _Schemas:
