@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 refused or failed (one line on stderr says why and what to
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -40,6 +41,10 @@ COMMANDS = {
 """The commands of each module, in the order of the help. A module is imported once one of its commands is needed: to
 import all of them takes as long as most commands do."""
 
+STARTS_WITH = 50_000
+"""So many objects more until the first look for garbage, in a process of one's own. What is imported is none: to look
+through it after every 700 objects took a tenth of a small command."""
+
 
 class Tidemark(TyperGroup):
     """The command group: a wrong command line is one line, too, and under --json a document."""
@@ -65,7 +70,9 @@ class Tidemark(TyperGroup):
         given = extra.pop("args", args[0] if args else None)
         words = list(sys.argv[1:] if given is None else given) or ["--help"]
         _open_streams()
-        extra.setdefault("obj", Settings(own_process=given is None))
+        if own_process := given is None:
+            gc.set_threshold(STARTS_WITH)
+        extra.setdefault("obj", Settings(own_process=own_process))
         try:
             code = super().main(args=words, standalone_mode=False, **extra)
         except typer.Abort:
