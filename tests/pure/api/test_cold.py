@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import support.world
 import tidemark
 from support.world import World, collection, interval
 from tidemark.jobs.steps.drain import drain
@@ -87,10 +88,12 @@ def row(k: int, day: int, *, keyed: bool) -> dict[str, Any]:
     return {"k": k, **value, **times}
 
 
-def fresh(script: str) -> str:
+def fresh(script: str, *arguments: str) -> str:
     """What a script prints in an interpreter of its own."""
-    path = {"PYTHONPATH": str(Path(tidemark.__file__).parent.parent)}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | path)
+    folders = (Path(each.__file__).parent.parent for each in (tidemark, support.world))
+    path = {"PYTHONPATH": os.pathsep.join(map(str, folders))}
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | path)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -123,6 +126,36 @@ def test_nor_does_a_condition_as_text(root: Path, name: str) -> None:
     *printed, rows = imported_by(root, name, questions)
     assert printed == [f"{question} []" for question in questions]
     assert int(rows) > 0
+
+
+STEPS = """
+import sys
+from pathlib import Path
+from support.world import World, collection, interval
+from tidemark.jobs.steps import compact, drain, ingest, seal
+from tidemark.model.collection import Envelope
+
+folder, envelope = Path(sys.argv[1]), Envelope(sys.argv[2])
+world = World(folder / "landing", collection(envelope))
+of_envelope = {"updates": {"d": 1}, "upsert": {"o": 1, "gone": True}, "debezium": {"o": 1}}.get(envelope, {})
+for day in range(2):
+    world.land(day, "a", [{"k": k, "v": str(k), "t": 10 * day, "e": 10 * day, **of_envelope} for k in range(6)])
+    world.land(day, "late", [{"k": 9, "v": "", "t": 0, "e": 0, **of_envelope}])
+    for step in (
+        lambda job: ingest.ingest(job, interval(day), landing_root=str(world.landing)),
+        lambda job: seal.seal(job, interval(day)),
+        lambda job: drain.drain(job, interval(day)),
+        lambda job: compact.compact(job, interval(day)),
+    ):
+        world.run(step)
+print(len(world.state.trace), [each for each in UNUSED if each in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("envelope", Envelope)
+def test_nor_does_a_step(tmp_path: Path, envelope: Envelope) -> None:
+    script = STEPS.replace("UNUSED", repr(UNUSED))
+    assert fresh(script, str(tmp_path), envelope) == "2 []"
 
 
 def test_pandas_is_there_to_be_imported() -> None:

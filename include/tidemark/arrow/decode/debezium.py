@@ -23,6 +23,7 @@ from tidemark.arrow.decode import debezium_files
 from tidemark.arrow.decode.content import BadFile, Content, NumberAsTime
 from tidemark.arrow.decode.debezium_files import OP, TOMBSTONE
 from tidemark.arrow.decode.typed import check_values, epoch_unit, place, refusal, typed
+from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.schema import ROW
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Format
@@ -100,8 +101,8 @@ class _Facts:
         rows = np.arange(first, first + block.num_rows)
         op = self._typed(block, "", [Column(OP, ColumnType.STRING)], first)[OP]
         self._check_ops(op, rows)
-        removed = pc.equal(op, "d").fill_null(False)
-        upserts = pc.is_in(op, value_set=pa.array(["c", "r", "u"]))
+        removed = _is(op, "d")
+        upserts = pc.is_in(op, value_set=of_values(["c", "r", "u"], pa.string()))
         after = self._typed(block, "after.", (*self._keys, *self._values), first)
         before = self._typed(block, "before.", self._keys, first)
         own = self._typed(block, "key.", self._keys, first)
@@ -111,14 +112,14 @@ class _Facts:
         self._check_deletes(pc.and_(removed, pc.invert(pc.or_(has_before, _complete(own)))), rows)
 
         keys = {name: pc.if_else(removed, pc.if_else(has_before, before[name], own[name]), after[name]) for name in own}
-        values = {c.name: pc.if_else(removed, pa.scalar(None, after[c.name].type), after[c.name]) for c in self._values}
+        values = {c.name: pc.if_else(removed, pa.nulls(1, after[c.name].type)[0], after[c.name]) for c in self._values}
         facts = self._batch({**keys, **values, **others}, removed, rows).filter(pc.or_(upserts, removed))
         self._check_values(facts)
-        moved = pc.and_(pc.and_(pc.equal(op, "u").fill_null(False), has_before), _differ(before, after))
+        moved = pc.and_(pc.and_(_is(op, "u"), has_before), _differ(before, after))
         if not pc.any(moved).as_py():
             return facts
         nulls = {column.name: pa.nulls(len(op), after[column.name].type) for column in self._values}
-        always = pa.repeat(pa.scalar(True), len(op))
+        always = of_bools(np.ones(len(op), np.bool_))
         left = self._batch({**before, **nulls, **others}, always, rows).filter(moved)
         return one_batch(pa.Table.from_batches([left, facts]))
 
@@ -129,33 +130,33 @@ class _Facts:
         }
 
     def _batch(self, columns: _Columns, deleted: pa.Array, rows: Ints) -> pa.RecordBatch:
-        arrays = [*(columns[column.name] for column in self._columns), deleted, pa.array(rows)]
+        arrays = [*(columns[column.name] for column in self._columns), deleted, of_numbers(rows)]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _check_ops(self, op: pa.Array, rows: Ints) -> None:
-        known = pc.is_in(op, value_set=pa.array(["c", "r", "u", "d", TOMBSTONE]))
-        if (at := pc.index(known, False).as_py()) >= 0:
+        known = pc.is_in(op, value_set=of_values(["c", "r", "u", "d", TOMBSTONE], pa.string()))
+        if (at := first_true(pc.invert(known))) >= 0:
             found = op[at].as_py()
             problem = _REFUSED.get(found, f"op {found!r} is not one of c (create), r (read), u (update), d (delete)")
             raise self._refusal(problem, rows[at])
 
     def _check_images(self, after: _Columns, upserts: pa.Array, rows: Ints) -> None:
         """Raise BadFile for a message that must have an after-image and has none, or half a one."""
-        at_rows = rows[upserts.to_numpy(zero_copy_only=False)]
+        at_rows = rows[bools_of(upserts)]
         nothing = reduce(pc.and_, (after[key.name].filter(upserts).is_null() for key in self._keys))
-        if (at := pc.index(nothing, True).as_py()) >= 0:
+        if (at := first_true(nothing)) >= 0:
             raise self._refusal(f"an insert or update has an after-image with the key ({self._names})", at_rows[at])
         for column in self._values:
             if column.type not in (ColumnType.STRING, ColumnType.BYTES):
                 continue
-            unavailable = pa.scalar(UNAVAILABLE.encode(), pa.binary()).cast(after[column.name].type)
+            unavailable = scalar_of(UNAVAILABLE.encode(), pa.binary()).cast(after[column.name].type)
             if (at := pc.index(after[column.name].filter(upserts), unavailable).as_py()) >= 0:
                 problem = f"holds {UNAVAILABLE}: the after-image is not whole; set REPLICA IDENTITY FULL at the source"
                 row = int(at_rows[at])
                 raise refusal(self._content, self._collection.landed.source.format, column.name, problem, row)
 
     def _check_deletes(self, lost: pa.Array, rows: Ints) -> None:
-        if (at := pc.index(lost, True).as_py()) >= 0:
+        if (at := first_true(lost)) >= 0:
             problem = f"op d has the key ({self._names}) neither in a before-image nor in a message key"
             raise self._refusal(problem, rows[at])
 
@@ -173,6 +174,15 @@ class _Facts:
         )
 
 
+def _is(op: pa.Array, kind: str) -> pa.BooleanArray:
+    """Which messages are of a kind."""
+    return _or_false(pc.equal(op, scalar_of(kind, op.type)))
+
+
+def _or_false(bools: pa.BooleanArray) -> pa.BooleanArray:
+    return pc.fill_null(bools, scalar_of(False, pa.bool_()))
+
+
 def _complete(columns: _Columns) -> pa.Array:
     """Where no column is null."""
     return reduce(pc.and_, (array.is_valid() for array in columns.values()))
@@ -180,4 +190,4 @@ def _complete(columns: _Columns) -> pa.Array:
 
 def _differ(one: _Columns, other: _Columns) -> pa.Array:
     """Where the columns of `one` differ from those of the same names in `other`; False where either is null."""
-    return reduce(pc.or_, (pc.not_equal(array, other[name]).fill_null(False) for name, array in one.items()))
+    return reduce(pc.or_, (_or_false(pc.not_equal(array, other[name])) for name, array in one.items()))

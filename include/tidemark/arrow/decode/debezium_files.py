@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.decode import jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.parquetfile import opened
+from tidemark.arrow.rows.arrays import bools_of, of_bools, scalar_of
 from tidemark.errors import listed
 from tidemark.model.collection import Column, Format
 
@@ -74,8 +75,8 @@ def _jsonl_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.Rec
             if tombstones is None:
                 tombstones = frozenset(_null_rows(content, form))
             rows = np.arange(first, first + read.num_rows)
-            null = pa.array([int(row) in tombstones for row in rows])
-            read = read.set_column(0, OP, pc.if_else(null, TOMBSTONE, read.column(OP)))
+            null = of_bools(np.array([int(row) in tombstones for row in rows], np.bool_))
+            read = read.set_column(0, OP, pc.if_else(null, scalar_of(TOMBSTONE, pa.string()), read.column(OP)))
         first += read.num_rows
         yield read
     _check_present(content, form, unseen)
@@ -132,8 +133,8 @@ def _with_tombstones(block: pa.RecordBatch) -> pa.RecordBatch:
     null = np.ones(block.num_rows, np.bool_)
     for name in block.schema.names:
         if not name.startswith("key."):
-            null &= block.column(name).is_null().to_numpy(zero_copy_only=False)
-    op = pc.if_else(pa.array(null), pa.scalar(TOMBSTONE, pa.string()), op.cast(pa.string()))
+            null &= bools_of(block.column(name).is_null())
+    op = pc.if_else(of_bools(null), scalar_of(TOMBSTONE, pa.string()), op.cast(pa.string()))
     return block.set_column(0, OP, op)
 
 

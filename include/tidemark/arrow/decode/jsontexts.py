@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidemark.arrow.rows.arrays import of_values
 from tidemark.arrow.rows.columns import contiguous
 from tidemark.model import canonical_json, encoded_bytes
 from tidemark.model.canonical_json import MAX_LEVELS, NotJson
@@ -31,7 +32,7 @@ DAY = 86_400_000_000
 def of_texts(array: pa.Array) -> pa.Array:
     """Texts that are JSON as their canonical texts; JSON's null is null. Raises NotJson."""
     texts = [None if text is None else or_null(canonical_json.canonical(text)) for text in array.to_pylist()]
-    return pa.array(texts, pa.string())
+    return of_values(texts, pa.string())
 
 
 def or_null(canonical: str) -> str | None:
@@ -41,7 +42,7 @@ def or_null(canonical: str) -> str | None:
 
 def of_nested(array: pa.Array) -> pa.Array:
     """Structs, lists and maps as canonical texts; null stays null. Raises NotJson."""
-    return pa.array([or_null(text) for text in _texts(array, 0)], pa.string())
+    return of_values([or_null(text) for text in _texts(array, 0)], pa.string())
 
 
 def is_nested(of: pa.DataType) -> bool:

@@ -20,6 +20,7 @@ from tidemark.arrow.decode.content import BadFile, Content, fetch
 from tidemark.arrow.decode.parquetfile import opened
 from tidemark.arrow.decode.typed import check_values, typed
 from tidemark.arrow.rows.allowance import count_decoded
+from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.schema import DELETED, ROW, source_schema
 from tidemark.errors import listed
 from tidemark.model.collection import Collection, Column, Envelope, Format
@@ -70,7 +71,7 @@ def _decoded(content: Content, collection: Collection) -> Iterator[pa.RecordBatc
     first = 0
     for block in _blocks(content, collection, columns):
         arrays = [typed(content, collection, column, block.column(column.name), first) for column in columns]
-        rows = pa.array(np.arange(first, first + block.num_rows))
+        rows = of_numbers(np.arange(first, first + block.num_rows))
         for column, array in zip(columns, arrays, strict=True):
             check_values(content, collection, column, array, rows)
         arrays.append(rows)

@@ -96,9 +96,9 @@ def parsed(array: pa.Array, declared: ValueType, *, empty_is_null: bool) -> pa.A
     if declared is ColumnType.STRING:
         return fitted(array, declared)
     if empty_is_null:
-        empty = pc.equal(pc.binary_length(array), 0)
+        empty = pc.invert(pc.binary_length(array).cast(pa.bool_()))
         if pc.any(empty).as_py():
-            array = pc.if_else(empty, pa.scalar(None, pa.string()), array)
+            array = pc.if_else(empty, pa.nulls(1, pa.string())[0], array)
     if isinstance(declared, DecimalType):
         return _divided(lambda some: _decimals(some, declared), array, declared)
     return canonical(_divided(_PARSERS[declared], array, declared))

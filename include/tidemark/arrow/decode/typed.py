@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.decode import csvfile, jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content, NumberAsTime
 from tidemark.arrow.decode.strict import Misfit, fitted, from_unscaled, parsed, shown, since_epoch
+from tidemark.arrow.rows.arrays import first_true, scalar_of
 from tidemark.arrow.rows.schema import TIMES
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format
 from tidemark.model.epoch import unit_of
@@ -55,16 +56,16 @@ def wrong_value(collection: Collection, column: Column, array: pa.Array) -> tupl
     time before the epoch. None if all are right."""
     if column.type in _LONG and column.name in (key.name for key in collection.key):
         lengths = pc.binary_length(array)
-        if (at := pc.index(pc.greater(lengths, MOST_KEY_BYTES), True).as_py()) >= 0:
+        if (at := first_true(pc.greater(lengths, scalar_of(MOST_KEY_BYTES, lengths.type)))) >= 0:
             what = "text" if column.type is ColumnType.STRING else column.type
             most = f"a key's {what} has at most {MOST_KEY_BYTES:,}"
             return f"holds {lengths[at].as_py():,} bytes; {most}: let it be a value", at
     for role in _never_null(collection, column.name):
         if array.null_count:
-            return f"is null; {role} never is", pc.index(array.is_null(), True).as_py()
+            return f"is null; {role} never is", first_true(array.is_null())
     if column.name in (collection.landed.time, collection.landed.event_time):
         micros = array.cast(pa.int64())
-        negative = pc.index(pc.less(micros, 0), True).as_py()
+        negative = first_true(pc.less(micros, scalar_of(0, micros.type)))
         if negative >= 0:
             return f"holds a time before 1970: {shown(micros[negative].as_py())} µs", negative
     return None

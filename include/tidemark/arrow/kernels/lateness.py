@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.arrow.rows.arrays import no_rows, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Bools, Ints, values
 from tidemark.arrow.rows.condition import holds
 from tidemark.arrow.rows.layout import buckets
@@ -136,7 +137,7 @@ def revive(
     path = letters.column(FILE)[0].as_py() if letters.num_rows else ""
     applied = _applied(rows, collection, verdict, path, number)
     moved = int(np.count_nonzero(~allowed & ~dead))
-    return Judged(applied, letters.filter(pa.array(dead)), 0, None, moved)
+    return Judged(applied, letters.filter(of_bools(dead)), 0, None, moved)
 
 
 def may_apply(letters: pa.RecordBatch, collection: Collection, bounds: LatenessBounds) -> Bools:
@@ -168,10 +169,10 @@ def _verdict(rows: pa.RecordBatch, collection: Collection, bounds: LatenessBound
 
 
 def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, path: str, number: int) -> pa.RecordBatch:
-    keep = None if not verdict.dead.any() else pa.array(~verdict.dead)
+    keep = None if not verdict.dead.any() else of_bools(~verdict.dead)
     schema = unsealed_schema(collection)
     columns = {column.name: rows.column(column.name) for column in collection.columns}
-    columns |= {TIME: pa.array(verdict.time), EVENT_TIME: pa.array(verdict.event_time)}
+    columns |= {TIME: of_numbers(verdict.time), EVENT_TIME: of_numbers(verdict.event_time)}
     if collection.kind.facts:
         columns |= _fact_columns(rows, collection, path)
     elif collection.landed.source.envelope is Envelope.UPDATES:
@@ -179,7 +180,7 @@ def _applied(rows: pa.RecordBatch, collection: Collection, verdict: _Verdict, pa
     else:
         columns[DIFF] = _constant(1, rows.num_rows, pa.int64())
     if collection.layout:
-        columns[BUCKET] = pa.array(buckets(columns[collection.layout.by], collection.layout))
+        columns[BUCKET] = of_numbers(buckets(columns[collection.layout.by], collection.layout))
     if SOURCE in schema.names:
         columns[SOURCE] = _constant(number, rows.num_rows, pa.int64())
     # A dropped column is in no source row, and null from then on.
@@ -203,7 +204,7 @@ def _fact_columns(rows: pa.RecordBatch, collection: Collection, path: str) -> di
         if pc.any(deleted).as_py():
             for column in collection.value:
                 array = rows.column(column.name)
-                columns[column.name] = pc.if_else(deleted, pa.scalar(None, array.type), array)
+                columns[column.name] = pc.if_else(deleted, pa.nulls(1, array.type)[0], array)
     order = rows.column(source.order_by) if source.order_by else pa.nulls(length, pa.int64())
     return columns | {DELETED: deleted, ORDER: order, FILE: _constant(path, length, pa.string()), ROW: rows.column(ROW)}
 
@@ -232,16 +233,16 @@ def late_schema(source_rows: pa.Schema) -> pa.Schema:
 def _late(rows: pa.RecordBatch, verdict: _Verdict, at: Ints, bounds: LatenessBounds, path: str) -> pa.RecordBatch:
     schema = late_schema(rows.schema)
     if not len(at):
-        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
-    taken = rows.take(pa.array(at))
+        return no_rows(schema)
+    taken = rows.take(of_numbers(at))
     fate = {
-        "_reason": pa.array(REASONS).take(pa.array(verdict.reason[at])),
-        APPLIED: pa.array(~verdict.dead[at]),
-        "_lateness": pa.array(bounds.complete_below - verdict.coordinate[at]),
-        ORIGINAL: pa.array(verdict.coordinate[at]),
+        "_reason": of_values(REASONS, pa.string()).take(of_numbers(verdict.reason[at])),
+        APPLIED: of_bools(~verdict.dead[at]),
+        "_lateness": of_numbers(bounds.complete_below - verdict.coordinate[at]),
+        ORIGINAL: of_numbers(verdict.coordinate[at]),
         "_complete_below": _constant(bounds.complete_below, len(at), pa.int64()),
-        TIME: pa.array(verdict.time[at]),
-        EVENT_TIME: pa.array(verdict.event_time[at]),
+        TIME: of_numbers(verdict.time[at]),
+        EVENT_TIME: of_numbers(verdict.event_time[at]),
         FILE: _constant(path, len(at), pa.string()),
     }
     arrays = [fate[name] if name in fate else taken.column(name) for name in schema.names]
@@ -253,4 +254,4 @@ def _micros(rows: pa.RecordBatch, name: str) -> Ints:
 
 
 def _constant(value: bool | int | str, length: int, of: pa.DataType) -> pa.Array:
-    return pa.repeat(pa.scalar(value, of), length)
+    return pa.repeat(scalar_of(value, of), length)

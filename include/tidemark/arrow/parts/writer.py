@@ -148,7 +148,7 @@ class PartWriter:
 
     def _flush(self, *, last: bool = False) -> None:
         """Write the waiting rows by whole row groups, rotating parts as they fill; at the `last` time all rows."""
-        table = pa.concat_tables(self._waiting) if self._waiting else self._schema.empty_table()
+        table = pa.concat_tables(self._waiting) if self._waiting else pa.Table.from_batches([], self._schema)
         start = 0
         while start < table.num_rows:
             part = self._open = self._open or self._start()

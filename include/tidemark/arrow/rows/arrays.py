@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _Bools = npt.NDArray[np.bool_]
 _NUMBERS = {pa.int64(): np.int64, pa.int32(): np.int32, pa.float64(): np.float64}
@@ -40,6 +41,12 @@ def bools_of(array: pa.BooleanArray) -> _Bools:
     first, before = divmod(array.offset, 8)
     packed = np.frombuffer(array.buffers()[1], np.uint8, offset=first)
     return np.unpackbits(packed, count=before + len(array), bitorder="little")[before:].view(np.bool_)
+
+
+def first_true(bools: pa.BooleanArray | pa.ChunkedArray) -> int:
+    """The place of the first value that is true; -1: none is."""
+    place: int = pc.index(bools, scalar_of(True, pa.bool_())).as_py()
+    return place
 
 
 def of_values(values: Sequence[Any], of: pa.DataType) -> pa.Array:
