@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import workload as workloads
+from benchmarks.cold import cold
 from benchmarks.figures import show
 from benchmarks.kept import as_json, tell
 from benchmarks.machine import commit, machine, sources
@@ -27,7 +28,7 @@ NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
     *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue", "windows"),
     *("chunk_index", "timelines", "layouts", "publishing", "sql", "shipped", "conditions", "verified"),
-    "task_sizes",
+    *("task_sizes", "cold"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -119,6 +120,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "conditions": lambda: _conditions(full),
         "verified": lambda: _verified(full),
         "task_sizes": lambda: _task_sizes(full),
+        "cold": cold,
     }
     for name in chosen:
         report["results"][name] = work[name]()

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks import (
     chunk_index,
+    cold,
     conditions,
     contention,
     layouts,
@@ -106,6 +107,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield from undue.figures(found)
     elif name == "commits":
         yield report_age.commits(found)
+    elif name == "cold":
+        yield cold.figures(found)
     elif name == "contention":
         yield contention.figures(found)
     elif name == "chunk_index":

@@ -27,15 +27,36 @@ def test_every_command_is_listed_with_its_module() -> None:
         assert tuple(typer.main.get_group(part).commands) == names
 
 
+UNUSED = ("airflow", "boto3", "great_expectations", "pandas", "polars", "pyspark", *OF_FILES)
+"""What no answer needs. Great Expectations needs pandas, and Arrow imports it, too, wherever it is installed."""
+
+
 @pytest.mark.parametrize("command", ["--help", "status", "log", "verify", "seal", "late"])
 def test_nothing_heavy_is_imported(events: Shell, command: str) -> None:
     heavy = HEAVY + (OF_FILES if command in ("status", "log") else ())
+    words = [command] if command == "--help" else [command, "events"]
+    assert imported(events, words, heavy).endswith(" []")
+
+
+@pytest.mark.parametrize(
+    ("words", "unused"),
+    [
+        (["sql", "SELECT * FROM events WHERE id = 'a'"], UNUSED),
+        (["as-of", "events", "--where", "id=a"], (*UNUSED, "duckdb")),
+        (["changes", "events"], (*UNUSED, "duckdb")),
+    ],
+)
+def test_an_answer_imports_what_it_needs(events: Shell, words: list[str], unused: tuple[str, ...]) -> None:
+    assert imported(events, words, unused) == "0 []"
+
+
+def imported(events: Shell, words: list[str], names: tuple[str, ...]) -> str:
+    """The exit code of a command, and those of some modules that it has imported at its end."""
     script = (
-        "import sys\nfrom tidemark.cli import app\ntry:\n    app()\nexcept SystemExit:\n    pass\n"
-        f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
+        "import sys\nfrom tidemark.cli import app\ntry:\n    app()\nexcept SystemExit as end:\n    code = end.code\n"
+        f"print(code or 0, [name for name in {names!r} if name in sys.modules], file=sys.stderr)"
     )
-    words = [command] if command == "--help" else [command, "events", "--root", str(events.root)]
-    path = {"PYTHONPATH": str(Path(tidemark.__file__).parent.parent)}
+    path = {"PYTHONPATH": str(Path(tidemark.__file__).parent.parent), "TIDEMARK_ROOT": str(events.root)}
     command_line = [sys.executable, "-c", script, *words]
     answer = subprocess.run(command_line, capture_output=True, text=True, env=os.environ | path)
-    assert answer.stderr.splitlines()[-1] == "[]", answer.stderr
+    return answer.stderr.splitlines()[-1]

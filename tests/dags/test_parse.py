@@ -36,7 +36,7 @@ started = time.monotonic()
 bag = DagBag(dag_folder=sys.argv[1])
 seconds = time.monotonic() - started
 heavy = {name.partition(".")[0] for name in sys.modules} & {
-    "boto3", "great_expectations", "numpy", "pandas", "pyarrow", "pyspark"
+    "boto3", "duckdb", "great_expectations", "numpy", "pandas", "pyarrow", "pyspark"
 }
 print(json.dumps({"dags": sorted(bag.dags), "errors": bag.import_errors, "heavy": sorted(heavy), "seconds": seconds}))
 """

@@ -14,9 +14,9 @@ ASKED = """
 import json, runpy, sys, threading
 runpy.run_path(sys.argv[1])
 before = set(sys.modules)
-heavy = {"boto3", "great_expectations", "numpy", "pandas", "pyarrow", "pyspark", "sqlglot"} & before
 from tidemark.airflow import collection_dags
-dags = sorted(collection_dags())
+dags = sorted(dag.dag_id for dag in collection_dags().values() if dag.tasks)
+heavy = {"boto3", "duckdb", "great_expectations", "numpy", "pandas", "pyarrow", "pyspark", "sqlglot"} & {*sys.modules}
 added = sorted(name for name in set(sys.modules) - before if name.startswith("tidemark"))
 print(json.dumps({"dags": dags, "added": added, "heavy": sorted(heavy), "threads": threading.active_count()}))
 """
