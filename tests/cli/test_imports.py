@@ -47,6 +47,8 @@ def test_nothing_heavy_is_imported(events: Shell, command: str) -> None:
     ],
 )
 def test_an_answer_imports_what_it_needs(events: Shell, words: list[str], unused: tuple[str, ...]) -> None:
+    events.events(1, "a,7,06:00")
+    events.moved("events", "2024-01-01")
     assert imported(events, words, unused) == "0 []"
 
 
