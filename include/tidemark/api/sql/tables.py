@@ -121,6 +121,8 @@ def _changes(pinned: Pinned, given: dict[str, Any], condition: Condition) -> Cha
 
 
 def _windows(pinned: Pinned, given: dict[str, Any], condition: Condition) -> WindowRows:
+    from tidemark.api.windowed import WindowRows
+
     return WindowRows(pinned, given.get("time"), given.get("open", False), also=condition)
 
 
