@@ -44,10 +44,12 @@ def test_nothing_heavy_is_imported(events: Shell, command: str) -> None:
         (["sql", "SELECT * FROM events WHERE id = 'a'"], UNUSED),
         (["as-of", "events", "--where", "id=a"], (*UNUSED, "duckdb")),
         (["changes", "events"], (*UNUSED, "duckdb")),
+        (["advance", "events", "--to", "2024-01-03"], (*UNUSED[: -len(OF_FILES)], "duckdb")),
     ],
 )
 def test_an_answer_imports_what_it_needs(events: Shell, words: list[str], unused: tuple[str, ...]) -> None:
     events.events(1, "a,7,06:00")
+    events.events(2, "b,7,06:00")
     events.moved("events", "2024-01-01")
     assert imported(events, words, unused) == "0 []"
 
