@@ -60,7 +60,8 @@ def imported(events: Shell, words: list[str], names: tuple[str, ...]) -> str:
         "import sys\nfrom tidemark.cli import app\ntry:\n    app()\nexcept SystemExit as end:\n    code = end.code\n"
         f"print(code or 0, [name for name in {names!r} if name in sys.modules], file=sys.stderr)"
     )
-    path = {"PYTHONPATH": str(Path(tidemark.__file__).parent.parent), "TIDEMARK_ROOT": str(events.root)}
+    places = {"TIDEMARK_ROOT": str(events.root), "TIDEMARK_LANDING": str(events.landing)}
+    path = {"PYTHONPATH": str(Path(tidemark.__file__).parent.parent), **places}
     command_line = [sys.executable, "-c", script, *words]
     answer = subprocess.run(command_line, capture_output=True, text=True, env=os.environ | path)
     return answer.stderr.splitlines()[-1]

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic_core import ValidationError
+from pydantic import Discriminator, TypeAdapter, ValidationError
 
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef
 from tidemark.model.change import Change
-from tidemark.storage.documents.shapes import Discriminator, serializer, validator
 
 _CHECKSUM = b',"sha256":"'
 
@@ -37,15 +37,20 @@ class VersionRecord:
     checkpoint: Arrangement | None = None
 
 
+@lru_cache(maxsize=64)  # making an adapter takes milliseconds
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def encode(value: Any, kind: Any = None) -> bytes:
     """Compact JSON of a dataclass or of a collection of them (`kind` names the type where it is not a class)."""
-    return serializer(kind or type(value)).to_json(value)  # type: ignore[arg-type]
+    return _adapter(kind or type(value)).dump_json(value)  # type: ignore[arg-type]
 
 
 def decode(data: bytes, kind: Any, *, name: str) -> Any:
     """The value of `kind` in `data`; Corruption naming the object `name` if it is anything else."""
     try:
-        return validator(kind).validate_json(data)
+        return _adapter(kind).validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"])

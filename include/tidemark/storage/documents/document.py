@@ -8,13 +8,14 @@ its format does not have, is another Tidemark's: it is refused as a whole, and n
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
-from pydantic_core import ErrorDetails, ValidationError, from_json, to_json
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, from_json, to_json
 
 from tidemark.errors import Corruption, UpgradeRequired, plain_line
 from tidemark.storage.documents.codec import encode
-from tidemark.storage.documents.shapes import validator
 from tidemark.storage.documents.upgrade import FORMAT, Kind, as_it_is, upgraded
 
 _LEAD = re.compile(rb'\s*\{\s*"format"\s*:(?:\s*([1-9][0-9]{0,8})\s*([,}]))?')
@@ -45,7 +46,7 @@ def read(data: bytes, kind: Kind, shape: Any, *, name: str) -> Any:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise Corruption(f"{name} does not decode: {plain_line(str(error))}") from None
     try:
-        return validator(shape, closed=True).validate_json(body)
+        return _adapter(shape).validate_json(b"[%b]" % body)[0]
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False), body, written_in, name) from None
 
@@ -60,6 +61,12 @@ def _numbered(data: bytes, kind: Kind, name: str) -> tuple[int, bytes]:
     return 1, data
 
 
+@lru_cache(maxsize=16)  # making an adapter takes milliseconds
+def _adapter(shape: Any) -> TypeAdapter[Any]:
+    """Fields that are not declared are refused at any depth: around a tuple, as a dataclass itself takes no config."""
+    return TypeAdapter(tuple[shape], config=ConfigDict(extra="forbid"))
+
+
 def _refusal(errors: list[ErrorDetails], body: bytes, written_in: int, name: str) -> UpgradeRequired | Corruption:
     """What a document that does not validate means: one that has what its format lacks was not damaged, as its checksum
     holds, but written by a build that is not a release."""
@@ -67,7 +74,7 @@ def _refusal(errors: list[ErrorDetails], body: bytes, written_in: int, name: str
     only_shape = all(error["type"] in _OF_SHAPE for error in errors)
     unknown = next((error for error in errors if only_shape and error["type"] in _UNKNOWN), None)
     first = unknown or errors[0]
-    where, said = plain_line(".".join(str(step) for step in first["loc"]), 200), plain_line(first["msg"])
+    where, said = plain_line(".".join(str(step) for step in first["loc"][1:]), 200), plain_line(first["msg"])
     if unknown is None:
         return Corruption(f"{name} does not decode: {where}: {said}")
     what = f"the field {where}" if first["type"] == _UNKNOWN[0] else f"{where} of another kind ({said})"

@@ -15,12 +15,13 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import Annotated, Literal
 
+from pydantic import Discriminator
+
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import LedgerRun, SmallLeaf
 from tidemark.model.batch import ObjectRef
 from tidemark.model.ledger import LedgerEntry, Status, late_identity
 from tidemark.storage.documents.codec import encode
-from tidemark.storage.documents.shapes import Discriminator
 from tidemark.storage.documents.upgrade import Kind
 from tidemark.storage.sidecars import parts_table, sidecar
 from tidemark.storage.sidecars.tree import Tree

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Literal
 
+from pydantic import Discriminator
+
 from tidemark.errors import Corruption
 from tidemark.model import batch
 from tidemark.model.batch import ObjectRef, Part, TraceBatch, UnsealedBatch
@@ -18,7 +20,6 @@ from tidemark.plan.read import ReadRequest
 from tidemark.plan.unsealed import PartsOf, UnsealedRequest
 from tidemark.storage.cache import remembered
 from tidemark.storage.documents.codec import encode
-from tidemark.storage.documents.shapes import Discriminator
 from tidemark.storage.documents.upgrade import Kind
 from tidemark.storage.read_many import read_many
 from tidemark.storage.sidecars import sidecar
