@@ -14,6 +14,9 @@ from tidemark.arrow.rows.arrays import bools_of, of_numbers, scalar_of
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+LEAST_TEXTS, SAMPLED = 4_096, 64
+"""Texts are looked at by their different ones where there are so many or more, and of one in so many no more than half
+are different."""
 _NO_BYTES = scalar_of(0, pa.int32())
 _FALSE = scalar_of(False, pa.bool_())
 
@@ -79,6 +82,14 @@ def words(array: pa.Array) -> npt.NDArray[np.uint64]:
         return np.empty((0, 2), np.uint64)
     flat = np.frombuffer(array.buffers()[1], "<u8", count=2 * len(array), offset=array.offset * 16)
     return flat.reshape(-1, 2)
+
+
+def encoded_texts(column: pa.Array) -> pa.DictionaryArray | None:
+    """Texts by their different ones; None where these are not few."""
+    if len(column) < LEAST_TEXTS:
+        return None
+    sample = column.take(of_numbers(np.arange(0, len(column), SAMPLED)))
+    return column.dictionary_encode() if 2 * len(sample.unique()) <= len(sample) else None
 
 
 def in_units(array: pa.Array) -> pa.Array:

@@ -43,7 +43,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidemark.arrow.rows.columns import Ints, contiguous, rows_within, valid, values, words
+from tidemark.arrow.rows.columns import Ints, contiguous, encoded_texts, rows_within, valid, values, words
 from tidemark.arrow.rows.schema import BUCKET, DIFF, EVENT_TIME, SOURCE, TIME
 
 Words = npt.NDArray[np.uint64]
@@ -137,6 +137,8 @@ def _string_codes(array: pa.Array) -> Words:
     if lengths.max() <= 8:
         word = window[offsets[:-1]] & _MASKS[lengths]
         codes = np.where(lengths > 0, _mix(word ^ _positions(1)), np.uint64(0))
+    elif not array.null_count and (encoded := encoded_texts(array)) is not None:
+        return np.take(_string_codes(encoded.dictionary), values(encoded.indices))
     else:
         codes = _sums_of_words(offsets, lengths, window)
     codes ^= lengths.view(np.uint64)

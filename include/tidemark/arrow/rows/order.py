@@ -17,17 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.rows.arrays import of_numbers
-from tidemark.arrow.rows.columns import Bools, Ints, contiguous, one_batch, valid, values
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, encoded_texts, one_batch, valid, values
 from tidemark.model import decimals
 from tidemark.model.key import BEHIND_NULL, NULL, Bound, Key
 from tidemark.model.update import Row, Scalar
 
 FIRST = 1_024
 """Rows of many that are looked at first, where these may be in no order."""
-LEAST_TEXTS, SAMPLED = 4_096, 64
-"""Texts that are sorted by numbers, as these are compared in less time, where there are so many or more, and of one
-in so many no more than half are different."""
-
 SortKey = tuple[tuple[int, Any], ...]
 _TIMES = (pa.TimestampScalar, pa.Date32Scalar)
 PLAIN = 2
@@ -61,12 +57,9 @@ def sort_indices(batch: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa
 
 def _quick(column: pa.Array) -> pa.Array:
     """A column that sorts as one of texts does: their places among the different ones, where these are few."""
-    if len(column) < LEAST_TEXTS:
+    encoded = encoded_texts(column)
+    if encoded is None:
         return column
-    sample = column.take(of_numbers(np.arange(0, len(column), SAMPLED)))
-    if 2 * len(sample.unique()) > len(sample):
-        return column
-    encoded = column.dictionary_encode()
     places = np.empty(len(encoded.dictionary), np.int64)
     places[values(pc.sort_indices(encoded.dictionary))] = np.arange(len(places))
     return of_numbers(places).take(encoded.indices)
