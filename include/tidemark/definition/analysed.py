@@ -88,23 +88,23 @@ def _analysed(select: str, shapes: Mapping[str, InputShape]) -> Recipe:
     keyed = _by_key(query, whole, found.columns, shapes)
     why = (f"not by row: {reason}", *keyed.why)
     if keyed.by_key is None:
-        return replace(recipe, why=why, left_to_spark="it is computed whole")
+        return _of_joins(query, replace(recipe, why=why, left_to_spark="it is computed whole"), shapes)
     recipe = replace(
         recipe, mode=Mode.BY_KEY, why=why, whole=text_of(keyed.whole), hidden=keyed.hidden, by_key=keyed.by_key
     )
     recipe = _without_queries(query, recipe, keyed.delta, shapes)
-    joined = joined_changes(query, shapes)
-    return recipe if joined is None else _of_joins(query, replace(recipe, joined=joined), shapes)
+    return _of_joins(query, replace(recipe, joined=joined_changes(query, shapes) or ""), shapes)
 
 
 def _of_joins(query: exp.Query, recipe: Recipe, shapes: Mapping[str, InputShape]) -> Recipe:
-    """The recipe of an inner join, which also says how it is computed from what changed."""
+    """The recipe, which of a join also says how rows at hand are joined."""
     try:
-        return replace(recipe, join=join_plan(query, shapes), left_to_spark="")
+        plan = join_plan(query, shapes)
     except RecursionError:
         return replace(recipe, left_to_spark="it is nested too deeply")
     except LeftToSpark as why:
         return replace(recipe, left_to_spark=str(why))
+    return recipe if plan is None else replace(recipe, join=plan, left_to_spark="")
 
 
 def _without_queries(query: exp.Query, recipe: Recipe, delta: Delta | None, shapes: Mapping[str, InputShape]) -> Recipe:

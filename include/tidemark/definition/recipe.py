@@ -278,13 +278,16 @@ class WindowedRows:
 
 @dataclass(frozen=True)
 class JoinPlan:
-    """An inner join of rows at hand. By input, in the order of the query, `columns` says which of its columns are
-    needed, and what these are called in joined rows. Rows are joined where the pairs of `equal` columns are equal. Of
-    joined rows those are kept that the projection keeps (None: all, as they are), and `shown` says which of their
-    columns the definition's are, of which `types`."""
+    """A join of rows at hand. By input, in the order of the query, `columns` says which of its columns are needed, and
+    what these are called in joined rows. Rows are joined where the pairs of `equal` columns are equal. Those of the
+    inputs in `left` are joined to what all others are joined to, in this order and where such pairs are equal (a column
+    of an input before, and its own): what equals none of them stays, with nulls. Of joined rows those are kept that the
+    projection keeps (None: all, as they are), and `shown` says which of their columns the definition's are, of which
+    `types`."""
 
     columns: Mapping[str, Mapping[str, str]]
     equal: tuple[tuple[str, str], ...]
+    left: Mapping[str, tuple[tuple[str, str], ...]]
     projection: Projection | None
     shown: Mapping[str, str]
     types: Mapping[str, ValueType]

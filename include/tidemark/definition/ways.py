@@ -1,8 +1,8 @@
 """How a definition is computed, in words: by what, where, and why in no cheaper place.
 
     kernel       rows are read by Python as Arrow and computed by NumPy: groups, sliding windows, sessions, joins
-    Spark SQL    a query that Spark plans: builds of joins, window functions, and what no kernel computes; of sliding
-                 windows and sessions the values of single rows, where Arrow cannot compute these, for the kernel
+    Spark SQL    a query that Spark plans: joins of large inputs, window functions, and what no kernel computes; of
+                 sliding windows and sessions the values of single rows, where Arrow cannot, for the kernel
 
     place        what goes where                                         costs
     here         this process reads the rows                             no job of Spark's
@@ -78,6 +78,12 @@ class Ways:
     why: tuple[str, ...]
 
 
+JOINED = (Place.HERE, Place.KEY_RANGES, Place.QUERIES)
+"""Where a join is computed the first time."""
+_JOINED = (
+    "all inputs but one are kept in memory; by executors where the key begins as that of the one does, "
+    "and by Spark SQL where they are too large"
+)
 _VALUES = "Spark SQL gives the rows that the kernel takes: {}"
 
 
@@ -103,10 +109,8 @@ def ways_of(recipe: Recipe, shapes: Sequence[InputShape]) -> Ways:
         joined = "up to a quarter of the rows changed: these are joined with the other inputs" if recipe.joined else ""
         return Ways("", (Place.QUERIES,), (Place.QUERIES,), tuple(filter(None, (left, joined))))
     if recipe.join is not None:
-        whole = recipe.mode is Mode.WHOLE
-        changes: list[Place] = [Place.QUERIES] if whole else [Place.HERE, Place.QUERIES]
-        said = "the first time by Spark SQL: the join kernel joins what changed, up to a quarter of the rows"
-        return Ways(kernel, (Place.QUERIES,), tuple(changes), (said,))
+        near = [Place.HERE] if recipe.mode is Mode.BY_KEY else []
+        return Ways(kernel, JOINED, (*near, *JOINED[1:]), (_JOINED,))
     (shape,), rule = shapes, recipe.by_key
     by = _by(recipe)
     ranges = [Place.KEY_RANGES] if by and _leading(shape, by) else []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import pickle
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,59 +14,85 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
-from tidemark.arrow.kernels.joined import joined
+from tidemark.arrow.kernels.joined import Side
 from tidemark.arrow.rows.schema import DIFF
 
 pytestmark = pytest.mark.pure
 
-LEFT = pa.schema([("a", pa.int64()), ("b", pa.string()), ("n", pa.float64()), (DIFF, pa.int64())])
-RIGHT = pa.schema([("c", pa.int64()), ("d", pa.string()), ("m", pa.int64()), (DIFF, pa.int64())])
-EQUAL = (("a", "c"), ("b", "d"))
-KEYS = st.tuples(st.none() | st.integers(0, 2), st.sampled_from([None, "", "x", "ü"]), st.none() | st.integers(0, 9))
-ROWS = st.lists(st.tuples(KEYS, st.integers(-3, 3)), max_size=12)
+TYPES = [("int", pa.int64()), ("text", pa.string()), ("float", pa.float64()), ("price", pa.decimal128(28, 3))]
+VALUES: dict[str, list[Any]] = {
+    "int": [None, 0, 1, -(2**63)],
+    "text": [None, "", "x", "ü"],
+    "float": [None, 0.0, -0.0, math.nan, math.inf, 0.1],
+    "price": [None, Decimal("0.000"), Decimal("0.001"), Decimal("9" * 25 + ".999")],
+}
+LEFT, RIGHT = (
+    pa.schema([*((side + name, of) for name, of in TYPES), (side + "n", pa.int64()), (DIFF, pa.int64())])
+    for side in "lr"
+)
+ROWS = st.lists(
+    st.tuples(*(st.sampled_from(VALUES[name]) for name, _ in TYPES), st.integers(0, 3), st.integers(-3, 3)), max_size=12
+)
+BY = st.lists(st.sampled_from([name for name, _ in TYPES]), min_size=1, max_size=4, unique=True)
 
 
 def table(schema: pa.Schema, rows: list[Any]) -> pa.Table:
-    names = schema.names
-    return pa.Table.from_pylist([dict(zip(names, (*keys, diff), strict=True)) for keys, diff in rows], schema)
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
-@given(ROWS, ROWS, st.integers(1, 2))
-def test_they_are_the_pairs_that_are_equal(left: list[Any], right: list[Any], pairs: int) -> None:
-    """A null is equal to nothing; the diff of a pair is the product of those of its rows."""
-    wanted: Counter[Any] = Counter()
-    for one, diff in left:
-        for other, times in right:
-            if all(one[at] is not None and one[at] == other[at] for at in range(pairs)):
-                wanted[(*one, *other, diff * times)] += 1
-    found = joined(table(LEFT, left), table(RIGHT, right), EQUAL[:pairs], most=1000)
+def equal(one: Any, other: Any) -> bool:
+    """As SQL has it."""
+    if one is None or other is None:
+        return False
+    return one == other or (one != one and other != other)
+
+
+def rows_of(found: pa.RecordBatch) -> list[Any]:
+    names = [*LEFT.names[:-1], *RIGHT.names[:-1], DIFF]
+    return [repr(row) for row in zip(*(found.column(name).to_pylist() for name in names), strict=True)]
+
+
+@given(ROWS, ROWS, BY, st.booleans())
+def test_they_are_the_pairs_that_are_equal(left: list[Any], right: list[Any], by: list[str], keeps_all: bool) -> None:
+    """In the order of the rows, and of the side; the diff of a pair is the product of those of its rows. Executors get
+    a side as it is pickled."""
+    at = [[name for name, _ in TYPES].index(one) for one in by]
+    wanted = []
+    for one in left:
+        pairs = [other for other in right if all(equal(one[i], other[i]) for i in at)]
+        wanted += [(*one[:-1], *other[:-1], one[-1] * other[-1]) for other in pairs]
+        if keeps_all and not pairs:
+            wanted.append((*one[:-1], *[None] * (len(RIGHT) - 1), one[-1]))
+    side = Side(table(RIGHT, right), [("l" + name, "r" + name) for name in by], keeps_all=keeps_all)
+    found = pickle.loads(pickle.dumps(side)).joined(table(LEFT, left), most=1000)
     assert found is not None
-    columns = [found.column(name).to_pylist() for name in ("a", "b", "n", "c", "d", "m", DIFF)]
-    assert Counter(zip(*columns, strict=True)) == wanted
+    assert rows_of(found) == [repr(row) for row in wanted]
 
 
 @given(ROWS, ROWS)
 def test_a_column_may_equal_several(left: list[Any], right: list[Any]) -> None:
-    """`c` is equal to `a`, and so is `m`."""
-    wanted: Counter[Any] = Counter()
-    for one, diff in left:
-        for other, times in right:
-            if one[0] is not None and one[0] == other[0] == other[2]:
-                wanted[(*one, *other, diff * times)] += 1
-    found = joined(table(LEFT, left), table(RIGHT, right), (("a", "c"), ("a", "m")), most=1000)
+    """`rint` is equal to `lint`, and so is `rn`."""
+    wanted = Counter(
+        repr((*one[:-1], *other[:-1], one[-1] * other[-1]))
+        for one in left
+        for other in right
+        if equal(one[0], other[0]) and one[0] == other[-2]
+    )
+    found = Side(table(RIGHT, right), [("lint", "rint"), ("lint", "rn")]).joined(table(LEFT, left), most=1000)
     assert found is not None
-    columns = [found.column(name).to_pylist() for name in ("a", "b", "n", "c", "d", "m", DIFF)]
-    assert Counter(zip(*columns, strict=True)) == wanted
+    assert Counter(rows_of(found)) == wanted
 
 
 def test_more_rows_than_there_is_room_for_are_not_joined() -> None:
-    many = table(LEFT, [((1, "x", 0), 1)] * 10)
-    assert joined(many, table(RIGHT, [((1, "x", 0), 1)] * 10), EQUAL, most=99) is None
-    found = joined(many, table(RIGHT, [((1, "x", 0), 1)] * 10), EQUAL, most=100)
+    row = (1, "x", 0.5, Decimal(1), 1, 1)
+    many, side = table(LEFT, [row] * 10), Side(table(RIGHT, [row] * 10), [("lint", "rint")])
+    assert side.joined(many, most=99) is None
+    found = side.joined(many, most=100)
     assert found is not None
     assert found.num_rows == 100
 
 
 def test_a_multiplicity_that_is_too_large_is_refused() -> None:
+    row = (1, "x", 0.5, Decimal(1), 1, 2**40)
     with pytest.raises(Overflowed):
-        joined(table(LEFT, [((1, "x", 0), 2**40)]), table(RIGHT, [((1, "x", 0), 2**40)]), EQUAL, most=9)
+        Side(table(RIGHT, [row]), [("lint", "rint")]).joined(table(LEFT, [row]), most=9)

@@ -5,9 +5,9 @@
     here/            what this process reads, compares and writes itself, within bounds of rows and bytes
     reach/           which instants changed, and which stretches of time they reach
     executors/       executors that read ranges of an input's key, and compare what comes out with what is stored
-    queries/         Spark SQL: general selects, joins, rows that count for a limited time, and values of single rows
-                     for a kernel
-    kinds/           the only room that knows a kind: what groups, sliding windows and sessions give each place
+    queries/         Spark SQL: general selects, joins of large inputs, rows that count for a limited time, and values
+                     of single rows for a kernel
+    kinds/           the only room that knows a kind: what groups, windows and joins give each place
     place            which place takes the computation: this process, executors, or queries; by size only
     computer         the whole, as jobs ask for it
 

@@ -1,4 +1,4 @@
-"""What a place asks of a kind of what a definition computes: groups, sliding windows, sessions (place.py)."""
+"""What a place asks of a kind of what a definition computes: groups, windows, joins (place.py)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Gathering(Protocol):
 @dataclass(frozen=True)
 class Ranged:
     """How executors compute by ranges of an input's key: of all rows that are equal in the columns `together`, which
-    lead that key, `made` makes updates in order. Rows have the columns `used`, those that are null in `on` are left
-    out, and one counts as so many as `windows`."""
+    lead that key, `made` makes updates in order. Rows have the columns `used`, those that are null in `on`, if there is
+    such a column, are left out, and one counts as so many as `windows`."""
 
     input: str
     together: Sequence[str]
-    on: str
+    on: str | None
     used: Sequence[str]
     made: Callable[[pa.Table], Iterable[pa.RecordBatch]]
     windows: int = 1
@@ -65,7 +65,7 @@ class Kind(Protocol):
 
     @property
     def input(self) -> str:
-        """The one input."""
+        """The one input, or of several that which places read by itself."""
 
     @property
     def on(self) -> str | None:

@@ -61,7 +61,7 @@ def written_by_ranges(views: Views, ranged: Ranged) -> list[Written] | None:
     stored = None
     if not holds_nothing(views.computation):
         stored = OwnRanges.of(views, [task.ranges or (task.keys,) for task in there.tasks])
-    names, make = [*dict.fromkeys([*together, on, *ranged.used]), MULTIPLICITY], ranged.made
+    names, make = [*dict.fromkeys([*together, *([on] if on else []), *ranged.used]), MULTIPLICITY], ranged.made
     at_once, room = max(1, AT_ONCE // ranged.windows), MOST_BYTES // ranged.windows
 
     def last_begins(rows: pa.RecordBatch) -> int:
@@ -87,8 +87,9 @@ def written_by_ranges(views: Views, ranged: Ranged) -> list[Written] | None:
 
 def _touched(views: Views, name: str, together: Sequence[str]) -> Sequence[KeyRange]:
     """The ranges of keys of an input that begin with what changed in the columns `together`, where changes are to be
-    learned and these are little; none: all keys."""
-    if views.computation.mode is not Mode.BY_KEY:
+    learned and these are little, and no other input has any; none: all keys."""
+    others = (one.name for one in views.computation.inputs if one.name != name)
+    if views.computation.mode is not Mode.BY_KEY or any(map(views.rows_changed, others)):
         return ()
     changed = views.rows_changed_here(name)
     if changed is None:
@@ -102,7 +103,7 @@ def _touched(views: Views, name: str, together: Sequence[str]) -> Sequence[KeyRa
     return ranges_holding(few, views, name, views.computation.input(name).state.collection, named(together))
 
 
-def _there(rows: pa.RecordBatch, on: str) -> pa.Table:
+def _there(rows: pa.RecordBatch, on: str | None) -> pa.Table:
     """InvalidUsage where rows amount to more than MOST_BYTES, or one has a negative multiplicity."""
     found = repeated(rows.filter(pa.array(placed_rows(rows, on))), most_bytes=MOST_BYTES)
     if found is None:

@@ -82,15 +82,14 @@ def _keys_in_order(rows: pa.Table, by: Sequence[str]) -> Iterator[pa.Table]:
     """All rows of some keys at a time, in order of these: so only their windows are in memory. InvalidUsage where one
     key has more than ONE_KEY."""
     ordered = sort(rows, by) if by else one_batch(rows)
-    begins = np.flatnonzero(starts(ordered, by)) if by else np.zeros(1, np.int64)
-    ends = np.append(begins[1:], ordered.num_rows)
-    if (most := int((ends - begins).max(initial=0))) > ONE_KEY:
+    ends = np.append(np.flatnonzero(starts(ordered, by))[1:] if by else [], ordered.num_rows).astype(np.int64)
+    if (most := int(np.diff(ends, prepend=0).max(initial=0))) > ONE_KEY:
         raise InvalidUsage(f"{most:,} rows of one key; this process computes windows of up to {ONE_KEY:,}")
     first = 0
-    for end in ends.tolist():
-        if end - first >= AT_A_TIME or end == ordered.num_rows:
-            yield pa.Table.from_batches([ordered.slice(first, end - first)])
-            first = end
+    while first < ordered.num_rows:
+        end = int(ends[min(int(np.searchsorted(ends, first + AT_A_TIME)), len(ends) - 1)])
+        yield pa.Table.from_batches([ordered.slice(first, end - first)])
+        first = end
 
 
 def placed_rows(rows: pa.RecordBatch, on: str | None) -> Bools:
