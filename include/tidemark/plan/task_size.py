@@ -200,11 +200,6 @@ class Cost:
         """Rows that are read in the CPU seconds of small work, if nothing else is to be done."""
         return int(SMALL_CPU_SECONDS * 1e6 / self.per_million)
 
-    @property
-    def small_bytes(self) -> int:
-        """Decoded bytes that take the memory of small work."""
-        return self.bytes_within(SMALL_BYTES)
-
     def bytes_within(self, memory: int) -> int:
         """Decoded bytes whose reading takes so much memory."""
         return int(max(memory / 3, memory - FIRST_BYTES) / self.peak)
@@ -265,6 +260,9 @@ SMALL_CPU_SECONDS = 15
 """CPU seconds of small work: about as long as a session of Spark takes to start and to end."""
 SMALL_BYTES = 128 * MIB
 """Memory of small work beside what its process has before it, some 100 MiB: 16 at once stay within 4 GiB."""
+BUILD_BYTES = 320 * MIB
+"""Memory of the first build of a derived collection: it is made once in a collection's life, so sixteen of them at once
+are not to be expected, and Spark takes several times its CPU seconds."""
 GIVEN_UP = 1.5
 """By how much rows may exceed what is small before they are given up: estimates are not exact."""
 

@@ -14,7 +14,7 @@ from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import Bools, integers, one_batch, row_bytes, size_of_rows
 from tidemark.arrow.rows.order import sort, starts
 from tidemark.errors import InvalidUsage
-from tidemark.plan.task_size import COSTS
+from tidemark.plan.task_size import BUILD_BYTES, COSTS
 from tidemark.spark.derive.parts import Batches
 from tidemark.spark.derive.touched import MOST_BYTES
 from tidemark.spark.derive.views import Views
@@ -22,8 +22,8 @@ from tidemark.spark.read import LEAST_TASK_ROWS
 
 AT_A_TIME, ONE_KEY = 2**17, 2**20
 """This process computes windows of so many rows of several keys at a time, and of at most so many rows of one key."""
-MOST_BUILT, BUILT_BYTES = COSTS["build"].small_rows, COSTS["build"].small_bytes
-"""Rows of which this process builds a collection, and how many bytes it has of them in memory: what small work has."""
+MOST_BUILT, BUILT_BYTES = COSTS["build"].small_rows, COSTS["build"].bytes_within(BUILD_BYTES)
+"""Rows of which this process builds a collection, and how many bytes it has of them in memory (plan/task_size.py)."""
 READ_BYTES = 2**27
 """Bytes at rest that are read for it: what is read is kept, or added up, as it comes."""
 
