@@ -186,8 +186,8 @@ class TestRefusals:
             operator("count").execute(context())
         monkeypatch.setenv("TIDEMARK_SPARK_MASTER", "local[3]")
         task = operator("count")
+        assert task._master() == "local[3]"
         hook = task._get_hook()
-        assert task._connection(hook)["master"] == "local[3]"
         hook._scratch = Scratch.make(on_airflow / "scratch")
         assert hook._build_spark_submit_command("x.py")[:3] == ["spark-submit", "--master", "local[3]"]
         with pytest.raises(AirflowFailException, match="no connection absent"):
@@ -198,7 +198,7 @@ class TestRefusals:
     ) -> None:
         monkeypatch.setenv("TIDEMARK_SPARK_MASTER", "local[3]")
         task = operator("count")
-        assert task._connection(task._get_hook())["master"] == "local[2]"
+        assert task._master() == "local[2]"
 
     def test_cluster_mode(self, on_airflow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         connection = {"conn_type": "spark", "host": "spark://m:7077", "extra": {"deploy-mode": "cluster"}}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.bases.hook import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from tidemark.airflow import settings
@@ -76,6 +77,7 @@ class AppOperator(SparkSubmitOperator):
         self.failure_details: Mapping[str, Any] = {}
         self._small: SmallWork | None = None
         self._resident: Any = None
+        self._asked_master: str | None = None
         self._killed = False
 
     def execute(self, context: Any) -> Any:
@@ -158,15 +160,32 @@ class AppOperator(SparkSubmitOperator):
         """How many tasks the master runs at once; None where Spark is to read all data."""
         if (when := settings.spark_when(self.spark)) == "always":
             return None
-        local = local_parallelism(self._master() or "")
+        try:
+            local = local_parallelism(self._master())
+        except InvalidUsage:  # the launchers refuse it, if Spark is needed
+            local = None
         return local if when is None else local or CLUSTER_PARALLELISM
 
-    def _master(self) -> str | None:
-        """The master that the launchers use; None without a connection, which they refuse."""
+    def _master(self) -> str:
+        """The master that both launchers use, asked for once: the connection's, or without `spark_default` the
+        deployment's. Without that it is an error here; the stock hook would silently go to yarn."""
+        if self._asked_master is None:
+            self._asked_master = self._deployment_master() or self._get_hook()._connection["master"]
+        return self._asked_master
+
+    def _deployment_master(self) -> str | None:
+        """TIDEMARK_SPARK_MASTER where there is no connection; None: there is one. InvalidUsage without either."""
         try:
-            master: str = self._connection(self._get_hook())["master"]
-        except InvalidUsage:
+            BaseHook.get_connection(self._conn_id)
             return None
+        except AirflowNotFoundException:
+            master = settings.spark_master() if self._conn_id == CONNECTION else None
+        if master is None:
+            raise InvalidUsage(
+                f"there is no connection {self._conn_id}: set AIRFLOW_CONN_{self._conn_id.upper()} to"
+                ' {"conn_type": "spark", "host": "local[2]"}, or make it in the UI'
+            )
+        self.log.info("No connection %s: the master is TIDEMARK_SPARK_MASTER, %s", self._conn_id, master)
         return master
 
     def _say_what_has_no_effect(self, why: str, names: Sequence[str]) -> None:
@@ -187,7 +206,7 @@ class AppOperator(SparkSubmitOperator):
         }
         with _changed(self, submitted):
             self._hook = hook = self._get_hook()
-            if self._connection(hook)["deploy_mode"] == "cluster":
+            if hook._connection["deploy_mode"] == "cluster":
                 raise InvalidUsage(f"deploy-mode of {self._conn_id} must be client: the app's result is its output")
             try:
                 super().execute(context)
@@ -204,8 +223,7 @@ class AppOperator(SparkSubmitOperator):
         from tidemark.resident.server_folder import Settings
 
         if self._resident is None:
-            master = self._connection(self._get_hook())["master"]
-            self._resident = Resident(Settings.from_environ(os.environ, master=master))
+            self._resident = Resident(Settings.from_environ(os.environ, master=self._master()))
         return self._resident
 
     def _reside(self, argv: list[str]) -> dict[str, Any]:
@@ -245,27 +263,12 @@ class AppOperator(SparkSubmitOperator):
         if self._killed:
             raise AirflowException(f"{self.app} was killed before it began")
 
-    def _connection(self, hook: Any) -> dict[str, Any]:
-        """What the connection says, and of a missing `spark_default` the deployment's master. Without that it is an
-        error here; the hook would silently go to yarn."""
-        connection: dict[str, Any] = hook._connection
-        try:
-            hook.get_connection(self._conn_id)
-        except AirflowNotFoundException:
-            master = settings.spark_master() if self._conn_id == CONNECTION else None
-            if master is None:
-                raise InvalidUsage(
-                    f"there is no connection {self._conn_id}: set AIRFLOW_CONN_{self._conn_id.upper()} to"
-                    ' {"conn_type": "spark", "host": "local[2]"}, or make it in the UI'
-                ) from None
-            self.log.info("No connection %s: the master is TIDEMARK_SPARK_MASTER, %s", self._conn_id, master)
-            connection["master"] = master
-        return connection
-
     def _get_hook(self) -> Any:
         from tidemark.airflow.submit_hook import AppSubmitHook
 
-        return AppSubmitHook.of(super()._get_hook())
+        hook = AppSubmitHook.of(super()._get_hook())
+        hook._connection["master"] = self._deployment_master() or hook._connection["master"]
+        return hook
 
 
 @contextlib.contextmanager
