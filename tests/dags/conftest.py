@@ -56,6 +56,15 @@ def runs_go_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", sleep)
 
 
+@pytest.fixture(autouse=True)
+def children_are_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process has threads, so its tasks would start an interpreter for each step, which takes a second. They fork,
+    as tasks do in Airflow: what threads `dag.test` has here wait for it, and have no lock."""
+    from tidemark.airflow import small_work
+
+    monkeypatch.setattr(small_work, "_has_one_thread", lambda: True)
+
+
 @pytest.fixture
 def collections(locations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of collection files with `orders` in it."""
