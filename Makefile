@@ -53,7 +53,7 @@ test-measured: setup ## What measures memory, seconds or races, alone
 # Searches that have no natural end, for as long as is worth it at night; `make test` gives them a budget
 # (tests/support/budget.py). One of them: tools/run env TIDEMARK_TEST_DEPTH=deep pytest --timeout=7200 tests/s3
 test-deep: setup ## The deep rings whole: walks of state machines, every fault on S3, contention, 300 kills, all windows on Spark (hours)
-	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/simulation tests/s3 tests/deep
+	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/simulation tests/s3 tests/deep tests/quality/test_compiled.py
 	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/spark
 
 # With the oldest releases that pyproject.toml allows, beside the environment, not into it.

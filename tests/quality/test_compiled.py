@@ -14,6 +14,7 @@ import pytest
 
 from tests.quality.support import DAY, World, collection, update
 from tests.quality.test_suites import SOUND, failed
+from tests.support.budget import budget
 from tidemark.jobs.steps.gate import gate as run_gate
 from tidemark.model.batch import Description
 from tidemark.model.change import Sealed
@@ -30,7 +31,7 @@ from tidemark.storage.stores.local import LocalStore
 
 pytestmark = pytest.mark.quality
 
-EVIDENCES = 1_000
+EVIDENCES = budget(ci=60, deep=1_000)
 MORE: Row = {
     "consumptions": 1,
     "rows_added": 3,
