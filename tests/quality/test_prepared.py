@@ -220,7 +220,7 @@ import tidemark.quality.warm
 from tidemark.resident.fork_server import shared_memory
 from tests.quality.test_suites import BROKEN, SOUND, failed
 
-print(shared_memory())
+print(shared_memory(), flush=True)
 if not os.fork():  # killed while it has every lock that a progress bar takes
     from tqdm.auto import tqdm
     tqdm.get_lock().acquire()

@@ -82,6 +82,7 @@ class Tidemark(TyperGroup):
                 raise
             code = _refused(_usage(error, words), int(getattr(error, "exit_code", USAGE)), "UsageError", words)
         if standalone_mode:
+            _drop_unwritten()
             sys.exit(code or 0)
         return code
 
@@ -91,6 +92,15 @@ def _open_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 for as long as we run
+
+
+def _drop_unwritten() -> None:
+    """Drop output that cannot be written, which a line has said: at its end Python would try again, and exit with
+    120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: Any, words: Sequence[str]) -> str:
