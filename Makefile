@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup doctor demo up down status test test-changed test-measured test-deep test-oldest test-% s3-server check format bench zip reference lock
+.PHONY: help setup doctor demo up down status test test-changed test-deep test-oldest test-% s3-server check format bench zip reference lock
 
 # Where the local Airflow listens: make up PORT=8096
 ifdef PORT
@@ -37,7 +37,7 @@ down: ## Stop the local Airflow and everything it started
 status: setup ## Say whether the local Airflow is up, and where
 	@$(RUN) python tools/local_airflow.py status
 
-test: setup build/duckdb-iceberg/.installed ## All tests, as CI runs them: three lanes of rings side by side, then what measures, alone
+test: setup build/duckdb-iceberg/.installed ## Every ring, as CI runs it, without the deep parts: three lanes side by side
 	@$(RUN) python -m tools.run_tests
 
 # Without it published tables are read back by other readers only.
@@ -47,14 +47,11 @@ build/duckdb-iceberg/.installed: requirements/duckdb-iceberg.txt | setup
 test-changed: setup ## The rings that what differs from BASE (main) can touch
 	@$(RUN) python -m tools.run_tests --changed $(or $(BASE),main)
 
-test-measured: setup ## What measures memory, seconds or races, alone
-	@$(RUN) python -m tools.run_tests --measured
-
-# Searches that have no natural end, for as long as is worth it at night; `make test` gives them a budget
-# (tests/support/budget.py). One of them: tools/run env TIDEMARK_TEST_DEPTH=deep pytest --timeout=7200 tests/s3
-test-deep: setup ## The deep rings whole: walks of state machines, every fault on S3, contention, 300 kills, all windows on Spark (hours)
-	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/simulation tests/s3 tests/deep tests/quality/test_compiled.py
-	@$(RUN) env TIDEMARK_TEST_DEPTH=deep python -m pytest --timeout=7200 tests/spark
+# What `make test` has no time for: long searches, rarer ways, what measures (tests/deep/parts.toml). A part that passes is
+# recorded in tests/deep/passed with a hash of what it depends on; commit it. BASE: only what changed since counts.
+test-deep: setup build/duckdb-iceberg/.installed ## Deep parts: all (hours), PART=spark-windows, NEXT=1 the stalest, STALE=20 minutes of stale ones; PARTS=1 lists them
+	@$(RUN) python -m tools.deep_parts $(if $(PARTS),--list $(PARTS)) $(if $(PART),--part $(PART)) $(if $(NEXT),--next) \
+	  $(if $(STALE),--stale $(STALE)) $(if $(BASE),--base $(BASE))
 
 # With the oldest releases that pyproject.toml allows, beside the environment, not into it.
 test-oldest: build/oldest/.installed ## What reads and collection files need, with the oldest dependencies that are allowed
@@ -65,8 +62,8 @@ build/oldest/.installed: requirements/oldest.txt | setup
 	@$(RUN) python -m pip install --quiet --target build/oldest -r $<
 	@touch $@
 
-test-%: setup ## One ring: test-pure, -simulation, -spark, -s3, -dags, -e2e, -environment
-	@$(RUN) python -m pytest tests/$*
+test-%: setup ## One ring, as in `make test`: test-pure, -simulation, -spark, -s3, -dags, -e2e, -environment
+	@$(RUN) python -m tools.run_tests $*
 
 # A real S3 server: what is built is checked against Go's own checksum database. All of it is made inside build/.
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.pure.model.chunk.pruning import case, exact
-
-pytestmark = pytest.mark.deep
 
 
 def test_twenty_thousand_answers_are_exact_without_the_chunks_left_out() -> None:

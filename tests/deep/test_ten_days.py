@@ -5,7 +5,7 @@ Nobody helps but by another worker in place of the one that died. Every figure a
 is then compared with the demo's calculation straight from the CSV.
 
     make s3-server                                                                  # a real one; else moto
-    tools/run env TIDEMARK_TEST_DEPTH=deep pytest -s --timeout=7200 tests/deep/test_ten_days.py
+    make test-deep PART=ten-days
 """
 
 from __future__ import annotations
@@ -23,11 +23,8 @@ import pytest
 import tidemark
 from demo import answers, derived, independent, layout
 from tests.e2e.instance import Airflow, running
-from tests.support.budget import DEEP
 from tests.support.s3_server import ACCESS, chosen, s3_server
 from tests.support.standalone import Cluster
-
-pytestmark = pytest.mark.deep
 
 PROJECT = Path(__file__).parents[2]
 COLLECTIONS = PROJECT / "include" / "collections"
@@ -48,8 +45,6 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield server
 
 
-@pytest.mark.timeout(2 * 3600)
-@pytest.mark.skipif(not DEEP, reason="only with TIDEMARK_TEST_DEPTH=deep, as in `make test-deep`")
 def test_ten_days_on_a_cluster_and_s3_are_as_calculated_whatever_dies(store: str, tmp_path: Path) -> None:
     took: dict[str, float] = {}
     began = time.monotonic()
