@@ -78,11 +78,12 @@ build/versitygw: | setup
 	@mv build/go/bin/versitygw $@
 	@rm -rf build/go
 
-check: setup ## Format, lint, types, layers
+check: setup ## Format, lint, types, layers; habits that may only become fewer
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
 	$(RUN) mypy --strict include
 	$(RUN) lint-imports
+	$(RUN) python -m tools.style_ratchet --lower
 
 format: setup ## Bring the source into the form that `check` asks for
 	$(RUN) ruff check --fix .

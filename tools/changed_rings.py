@@ -49,6 +49,8 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tools/deep_parts.py": (),
     "tools/run_tests.py": (),
     "tools/slowest_tests.py": (),
+    "tools/style_counts.json": (),
+    "tools/style_ratchet.py": (),
     "tools/reference.py": (),
     "tools/spark_apps.py": ("pure",),
     # Rings of tests, with those that import from them.
