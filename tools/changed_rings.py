@@ -41,6 +41,8 @@ TOUCHED: dict[str, Sequence[str]] = {
     "CONTRIBUTING.md": PAGES,
     "CHANGELOG.md": PAGES,
     "Makefile": PAGES,
+    ".ci/": (),
+    ".github/": (),
     "Dockerfile": (),
     "docker-compose.yaml": (),
     "tools/": ("spark", *AIRFLOW),
