@@ -163,7 +163,14 @@ def arguments(made: Made, undisturbed: Undisturbed, task: str) -> list[str]:
 
 
 def run(
-    made: Made, undisturbed: Undisturbed, task: str, *, launcher: str, ordinary: bool = True, number: int = 2
+    made: Made,
+    undisturbed: Undisturbed,
+    task: str,
+    *,
+    launcher: str,
+    ordinary: bool = True,
+    number: int = 2,
+    spark: str = "always",
 ) -> dict[str, Any]:
     """One try of a task, as Airflow would make it. `ordinary` takes the project's app, else the one that can be hit.
     The launcher `child` is none: the step is small work (see `hit_children`)."""
@@ -172,8 +179,8 @@ def run(
     app = task if is_step(task) else "gate"
     child = launcher == "child"
     application = str(PROJECT / "spark_apps" / f"{app}.py") if ordinary and not child else None
-    words, how = arguments(made, undisturbed, task), {"spark": "auto"} if child else {"launcher": launcher}
-    operator = AppOperator(task_id=task, app=app, application=application, app_args=words, **{"spark": "always", **how})
+    words, how = arguments(made, undisturbed, task), {"spark": "auto"} if child else {"launcher": launcher, "spark": spark}
+    operator = AppOperator(task_id=task, app=app, application=application, app_args=words, **how)
     result: dict[str, Any] = operator.execute(context(number))
     return result
 
@@ -307,6 +314,17 @@ def test_a_killed_child_of_the_resident_server(
     assert again["outcome"] == ("nothing to do" if point == "committed" else "applied")
     finished(made, undisturbed, task)
     assert_as_undisturbed(made, undisturbed)
+
+
+@pytest.mark.usefixtures("killing")
+@pytest.mark.parametrize(("spark", "runner"), [("always", "spark"), ("auto", "process")])
+def test_with_always_an_app_leaves_small_work_to_executors(
+    undisturbed: Undisturbed, tmp_path: Path, spark: str, runner: str
+) -> None:
+    warm()
+    made = before(undisturbed, "drain", tmp_path)
+    work = run(made, undisturbed, "drain", launcher="resident", spark=spark)["work"]
+    assert (work["runner"], work["cpu_s"] > 0) == (runner, runner == "process")
 
 
 @pytest.mark.parametrize(
