@@ -59,6 +59,19 @@ def test_a_state_stays_short_though_every_fact_is_remembered(world: World) -> No
     assert sound(world)
 
 
+def test_the_bytes_that_merges_write_are_counted(world: World) -> None:
+    total = 0
+    for number in range(4):
+        day(world, number, [row(1, f"{number}", 10 * number + 4)])
+        before = {info.key for info in world.truth.list("data/")}
+        result = world.run(lambda job, number=number: compact(job, interval(number)))
+        parts = [info for info in world.truth.list("data/") if info.key.endswith(".parquet")]
+        assert result["bytes_written"] == sum(info.bytes for info in parts if info.key not in before)
+        total += result["bytes_written"]
+        assert world.state.totals.bytes_compacted == total
+    assert remembered(world) == [(2, 4)]
+
+
 def test_what_was_merged_is_corrected(world: World) -> None:
     """Facts of a correction are merged with those they retract, in one merge or in several; then all is as said."""
     days(world, 0, 4)

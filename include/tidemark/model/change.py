@@ -363,12 +363,13 @@ class Trimmed:
 @dataclass(frozen=True)
 class Remembered:
     """Batches of drained facts that are remembered, replaced by one, `batch` (None: nothing of them is, any more).
-    Facts that happened below `horizon` are forgotten with it."""
+    Facts that happened below `horizon` are forgotten with it. `bytes_written` of its parts were written for it."""
 
     fence: Fence
     inputs: tuple[str, ...]
     batch: UnsealedBatch | None
     horizon: int = 0
+    bytes_written: int = 0
     kind: Literal["remembered"] = "remembered"
 
     @property

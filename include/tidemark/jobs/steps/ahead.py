@@ -37,13 +37,10 @@ def set_ahead(
     return tuple(batch.id for batch in left), tuple(left)
 
 
-def settle(job: Job, interval: Interval) -> int:
-    """Sort the rows stored ahead by time buckets, as far as that is due (plan/undue.py). Return how many
-    batches were sorted. `interval` names the run."""
-    settled = 0
-    while (change := _settle_once(job, interval)) is not None:
-        settled += len(change.inputs)
-    return settled
+def settle(job: Job, interval: Interval) -> list[AheadMerged]:
+    """Sort the rows stored ahead by time buckets, as far as that is due (plan/undue.py). Return the merges.
+    `interval` names the run."""
+    return [*iter(lambda: _settle_once(job, interval), None)]
 
 
 def _settle_once(job: Job, interval: Interval) -> AheadMerged | None:

@@ -34,12 +34,8 @@ def compact(job: Job, interval: Interval) -> dict[str, Any]:
     the trace gate has not certified an input.
     """
     moved = retain(job)
-    merges = rows = written = 0
     settled = settle(job, interval)
-    while (change := _compact_once(job, interval)) is not None:
-        merges += 1
-        rows += change.batch.rows - change.kept_rows
-        written += change.batch.bytes - change.kept_bytes
+    merges = [*iter(lambda: _compact_once(job, interval), None)]
     remembered = remember(job, interval)
     while _merge_ledger_once(job):
         pass
@@ -47,12 +43,13 @@ def compact(job: Job, interval: Interval) -> dict[str, Any]:
     return {
         "outcome": str(Outcome.APPLIED if merges or moved or remembered or settled else Outcome.NOTHING_TO_DO),
         "version": head.version,
-        "merges": merges,
-        "rows": rows,
-        "bytes_written": written,
+        "merges": len(merges),
+        "rows": sum(merge.batch.rows - merge.kept_rows for merge in merges),
+        "bytes_written": sum(merge.batch.bytes - merge.kept_bytes for merge in merges)
+        + sum(merge.bytes_written for merge in (*settled, *remembered)),
         "live_batches": len(head.state.trace),
-        **({"remembered": remembered} if remembered else {}),
-        **({"settled": settled} if settled else {}),
+        **({"remembered": sum(len(merge.inputs) for merge in remembered)} if remembered else {}),
+        **({"settled": sum(len(merge.inputs) for merge in settled)} if settled else {}),
         **({"since": head.state.since, "since_text": format_instant(head.state.since)} if moved else {}),
     }
 

@@ -18,12 +18,9 @@ from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import parts_table
 
 
-def remember(job: Job, interval: Interval) -> int:
-    """Merge remembered facts as far as that is due; how many batches were. `interval` names the run."""
-    merged = 0
-    while (change := _remember_once(job, interval)) is not None:
-        merged += len(change.inputs)
-    return merged
+def remember(job: Job, interval: Interval) -> list[Remembered]:
+    """Merge remembered facts as far as that is due. Return the merges. `interval` names the run."""
+    return [*iter(lambda: _remember_once(job, interval), None)]
 
 
 def _remember_once(job: Job, interval: Interval) -> Remembered | None:
@@ -33,7 +30,8 @@ def _remember_once(job: Job, interval: Interval) -> Remembered | None:
             return None
         head, fence = job.fenced(head, "remember", interval)
         inputs = tuple(batch.id for batch in request.inputs)
-        return Remembered(fence, inputs, execute(job, head.state, request), request.forgets)
+        batch = execute(job, head.state, request)
+        return Remembered(fence, inputs, batch, request.forgets, batch.bytes if batch else 0)
 
     return job.commit_until_fit(change_for).change
 

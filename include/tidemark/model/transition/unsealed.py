@@ -248,6 +248,7 @@ def remembered(state: Arrangement, change: Remembered) -> Outcome:
         return Stale(f"facts from {state.forgets_below} on may be needed again; the merge forgets to {change.horizon}")
     at = next((at for at, batch in enumerate(state.remembered) if batch.id in change.inputs), len(state.remembered))
     others = [batch for batch in state.remembered if batch.id not in change.inputs]
+    totals = replace(state.totals, bytes_compacted=state.totals.bytes_compacted + change.bytes_written)
     return Applied(
         replace(
             state,
@@ -256,6 +257,7 @@ def remembered(state: Arrangement, change: Remembered) -> Outcome:
             certificates=_without(state, set(change.inputs)),
             forgotten_below=max(state.forgotten_below, change.horizon),
             fences=unfenced(state, change.fence),
+            totals=totals,
         )
     )
 
