@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pty
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import Shell
+from tidemark import sql
 
 START = "from tidemark.cli import app; app()"
 INCLUDE = Path(__file__).parents[2] / "include"
@@ -121,6 +123,64 @@ def test_what_does_not_fit_together_is_refused(asked: Shell) -> None:
     assert "did you mean 'events'" in asked.refused("sql", "SELECT * FROM event")
     assert "write at least 32MiB" in asked.refused("sql", "SELECT 1", "--memory", "lots")
     assert "there is no folder" in asked.refused("sql", "SELECT 1", "--out", str(asked.files / "none" / "x.csv"))
+
+
+REFUSED = "CAST(… AS VARCHAR)"
+"""What is said of a type whose values Arrow would have otherwise, whatever the format."""
+TYPES = {
+    # an expression: its type in Parquet, None if there is none; its text
+    "interval 1 day": (None, "[0, 1, 0]"),
+    "[interval 1 day, null]": (None, "[[0, 1, 0], null]"),
+    "{'a': interval 1 day}": (None, '{"a": [0, 1, 0]}'),
+    "map {'a': interval 1 day}": (None, '[["a", [0, 1, 0]]]'),
+    "union_value(a := 1)": (None, "1"),
+    "[union_value(a := 'é')]": (None, '["é"]'),
+    "struct_pack()": (None, "{}"),
+    "'101'::bit": (REFUSED, ""),
+    "{'a': ['101'::bit]}": (REFUSED, ""),
+    "'12:00:00+02'::timetz": (REFUSED, ""),
+    "1::bignum": (REFUSED, ""),
+    "340282366920938463463374607431768211455::uhugeint": (REFUSED, ""),
+    "1::variant": (REFUSED, ""),
+    "170141183460469231731687303715884105727::hugeint": (
+        "decimal128(38, 0)",
+        "170141183460469231731687303715884105727",
+    ),
+    "'6222e92b-d1f4-403c-9887-a180cbf9606a'::uuid": ("string", "6222e92b-d1f4-403c-9887-a180cbf9606a"),
+    "'a'::enum('a', 'b')": ("dictionary<values=string, indices=uint8, ordered=0>", "a"),
+    "map {'a': 1}": ("map<string, int32 ('x')>", '[["a", 1]]'),
+    "[null, '\\xff'::blob]": ("list<element: binary>", '[null, "/w=="]'),
+    "['infinity'::timestamp, '2020-01-01']": (
+        "list<element: timestamp[us]>",
+        '["9223372036854775807", "2020-01-01T00:00:00Z"]',
+    ),
+    "['2020-01-01 00:00:00.000000001'::timestamp_ns]": ("list<element: timestamp[ns]>", '["2020-01-01T00:00:00Z"]'),
+    "row(1, 'nan'::double)": ("struct<element1: int32, element2: double>", '{"element1": 1, "element2": "nan"}'),
+}
+
+
+@pytest.mark.parametrize(("expression", "type_", "text"), [(of, *case) for of, case in TYPES.items()], ids=TYPES)
+def test_a_file_has_every_type_of_duckdb_or_says_why_not(
+    shell: Shell, expression: str, type_: str | None, text: str
+) -> None:
+    for ending in ("parquet", "csv", "jsonl"):
+        out = shell.files / f"x.{ending}"
+        asked = ("sql", f"SELECT {expression} AS x", "--out", str(out))
+        if type_ == REFUSED or (ending == "parquet" and type_ is None):
+            refused = shell.refused(*asked)
+            assert refused.startswith("column x is of type ")
+            assert (REFUSED in refused) == (type_ == REFUSED)
+            assert not out.exists()
+            continue
+        shell.ok(*asked)
+        if ending == "parquet":
+            assert str(pq.read_schema(out).field("x").type) == type_
+        elif ending == "csv":
+            assert list(csv.reader(out.open(encoding="utf-8"))) == [["x"], [text]]
+        else:
+            assert json.loads(out.read_text(encoding="utf-8")) == {"x": text}
+            by_value = sql(str(shell.root), f"SELECT {expression} AS x, 1 AS y")
+            assert by_value.export(shell.files / "parts", format="jsonl", partition_by="x").files == 1
 
 
 class Terminal:

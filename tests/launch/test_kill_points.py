@@ -179,7 +179,10 @@ def run(
     app = task if is_step(task) else "gate"
     child = launcher == "child"
     application = str(PROJECT / "spark_apps" / f"{app}.py") if ordinary and not child else None
-    words, how = arguments(made, undisturbed, task), {"spark": "auto"} if child else {"launcher": launcher, "spark": spark}
+    words, how = (
+        arguments(made, undisturbed, task),
+        {"spark": "auto"} if child else {"launcher": launcher, "spark": spark},
+    )
     operator = AppOperator(task_id=task, app=app, application=application, app_args=words, **how)
     result: dict[str, Any] = operator.execute(context(number))
     return result

@@ -83,8 +83,21 @@ def _jsonl(path: Path, schema: pa.Schema) -> _Writer:
     return _Text(path, line)
 
 
+def _parquet(path: Path, schema: pa.Schema) -> _Writer:
+    for field in schema:
+        try:
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
+        except pa.ArrowNotImplementedError:
+            raise InvalidUsage(
+                f"column {field.name} is of type {field.type}, which Parquet does not have; cast it to another one, "
+                "such as VARCHAR in SQL, or export CSV or JSON lines"
+            ) from None
+    writer: _Writer = pq.ParquetWriter(path, schema, write_page_checksum=True)
+    return writer
+
+
 FORMATS: dict[str, Callable[[Path, pa.Schema], _Writer]] = {
-    "parquet": lambda path, schema: pq.ParquetWriter(path, schema, write_page_checksum=True),
+    "parquet": _parquet,
     "csv": _csv,
     "jsonl": _jsonl,
 }
@@ -205,7 +218,12 @@ def _make(folder: Path, column: str) -> None:
 
 def _by_value(batch: pa.RecordBatch, at: int) -> Iterator[tuple[str | None, pa.RecordBatch]]:
     """The rows of a batch by their value of a column, as text."""
-    encoded = batch.column(at).dictionary_encode(null_encoding="encode")
+    column = batch.column(at)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_nested(column.type):
+        column = as_shown(pa.Table.from_arrays([column], ["value"])).column(0).combine_chunks()
+    encoded = column.dictionary_encode(null_encoding="encode")
     texts = [text for (text,) in plain_rows(as_shown(pa.Table.from_arrays([encoded.dictionary], ["value"])))]
     numbers = np.asarray(encoded.indices)
     for number, text in enumerate(texts):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BATCH_ROWS = 64 * 1024
+INEXACT = {"bignum", "bit", "time with time zone", "uhugeint", "variant"}
+"""Types of which DuckDB gives Arrow other values without a word: bytes of its own, no offset, negative numbers."""
 
 
 class SqlAnswer(Tabular):
@@ -44,8 +46,7 @@ class SqlAnswer(Tabular):
             database.check_select(statement.text)
             self._tables = Tables(root, statement)
             database.hold(self._tables.datasets)
-            empty = self._read(database, lambda: self._relation(database).limit(0).to_arrow_table())
-            self._schema: pa.Schema = empty.schema
+            self._schema: pa.Schema = self._read(database, lambda: _schema_of(self._relation(database)))
         finally:
             database.close()  # an answer that nobody reads holds no folder
 
@@ -132,6 +133,23 @@ class SqlAnswer(Tabular):
 
     def __repr__(self) -> str:
         return f"<{self.described}; columns {', '.join(self.schema.names)}; not read yet>"
+
+
+def _schema_of(relation: duckdb.DuckDBPyRelation) -> pa.Schema:
+    """The columns of an answer. InvalidUsage for one whose values Arrow would have otherwise."""
+    for name, type_ in zip(relation.columns, relation.types, strict=True):
+        if _is_inexact(type_):
+            raise InvalidUsage(
+                f"column {name} is of type {type_}, which no answer has; write CAST(… AS VARCHAR) for it"
+            )
+    return relation.limit(0).to_arrow_table().schema
+
+
+def _is_inexact(type_: Any) -> bool:
+    """Whether values of a type of DuckDB, or what is nested in them, are not exact in Arrow."""
+    if type_.id in ("array", "list", "map", "struct", "tuple", "union"):
+        return any(_is_inexact(child) for _, child in type_.children if hasattr(child, "id"))
+    return type_.id in INEXACT
 
 
 def _missing_table(message: str) -> str | None:

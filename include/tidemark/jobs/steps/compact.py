@@ -46,7 +46,8 @@ def compact(job: Job, interval: Interval) -> dict[str, Any]:
         "merges": len(merges),
         "rows": sum(merge.batch.rows - merge.kept_rows for merge in merges),
         "bytes_written": sum(merge.batch.bytes - merge.kept_bytes for merge in merges)
-        + sum(merge.bytes_written for merge in (*settled, *remembered)),
+        + sum(merge.bytes_written for merge in settled)
+        + sum(merge.bytes_written for merge in remembered),
         "live_batches": len(head.state.trace),
         **({"remembered": sum(len(merge.inputs) for merge in remembered)} if remembered else {}),
         **({"settled": sum(len(merge.inputs) for merge in settled)} if settled else {}),
