@@ -159,20 +159,22 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize(("expression", "type_", "text"), [(of, *case) for of, case in TYPES.items()], ids=TYPES)
+@pytest.mark.parametrize(
+    ("expression", "type_", "text"), [(expression, *case) for expression, case in TYPES.items()], ids=TYPES
+)
 def test_a_file_has_every_type_of_duckdb_or_says_why_not(
     shell: Shell, expression: str, type_: str | None, text: str
 ) -> None:
     for ending in ("parquet", "csv", "jsonl"):
         out = shell.files / f"x.{ending}"
-        asked = ("sql", f"SELECT {expression} AS x", "--out", str(out))
+        words = ("sql", f"SELECT {expression} AS x", "--out", str(out))
         if type_ == REFUSED or (ending == "parquet" and type_ is None):
-            refused = shell.refused(*asked)
+            refused = shell.refused(*words)
             assert refused.startswith("column x is of type ")
             assert (REFUSED in refused) == (type_ == REFUSED)
             assert not out.exists()
             continue
-        shell.ok(*asked)
+        shell.ok(*words)
         if ending == "parquet":
             assert str(pq.read_schema(out).field("x").type) == type_
         elif ending == "csv":
