@@ -62,6 +62,8 @@ BY_KEY = [
        FROM flights WINDOW w AS (PARTITION BY carrier ORDER BY id, at)""",
     "SELECT carrier FROM flights EXCEPT SELECT code FROM carriers WHERE rank > 2",
     "SELECT * FROM flights QUALIFY rank() OVER (PARTITION BY carrier ORDER BY at) = 1",
+    """SELECT f.id, f.carrier < 'B' OR f.carrier IS NULL AS either, c.name
+       FROM flights f LEFT JOIN carriers c ON f.carrier = c.code""",
 ]
 
 SPOKEN = r"""

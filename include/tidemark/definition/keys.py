@@ -69,7 +69,8 @@ def is_plain(select: exp.Select) -> bool:
 def _restrict(block: Block, expressions: Sequence[exp.Expr]) -> None:
     """Of the block's rows only those with touched values."""
     same = [
-        exp.NullSafeEQ(this=exp.column(f"k{at}", TOUCHED), expression=one.copy()) for at, one in enumerate(expressions)
+        exp.NullSafeEQ(this=exp.column(f"k{at}", TOUCHED), expression=exp.paren(one.copy()))
+        for at, one in enumerate(expressions)
     ]
     one = exp.select(exp.alias_(exp.Literal.number(1), "one")).from_(TOUCHED).where(exp.and_(*same), copy=False)
     block.select.where(exp.Exists(this=one), copy=False)

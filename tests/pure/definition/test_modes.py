@@ -81,6 +81,13 @@ def test_rows_of_one_group_or_join_key_each_are_by_key(select: str, key_columns:
     assert found.by_key.key_columns == key_columns
 
 
+@pytest.mark.parametrize("value", ["carrier IS NULL", "carrier > 'A' OR carrier IS NULL", "NOT carrier = 'A'"])
+def test_touched_values_are_compared_with_whole_expressions(value: str) -> None:
+    found = recipe(f"SELECT id, {value} AS v, name FROM flights JOIN carriers ON carrier = code").by_key
+    assert found is not None
+    assert "`k0` IS NOT DISTINCT FROM (" in found.select
+
+
 @pytest.mark.parametrize(("select", "why"), WHOLE)
 def test_all_else_is_whole_and_says_why(select: str, why: str) -> None:
     found = recipe(select)
