@@ -107,8 +107,8 @@ class Found:
             return
         self._kept.append(rows.select(self._names).take(of_numbers(every)))
         for target, places in chosen.items():
-            there = places >= 0
-            self.places[target][numbers[there]] = self._count + np.searchsorted(every, places[there])
+            answered = places >= 0
+            self.places[target][numbers[answered]] = self._count + np.searchsorted(every, places[answered])
         self._count += len(every)
 
     def columns(self, start: int, end: int) -> list[pa.Array]:
@@ -121,11 +121,11 @@ class Found:
         return columns
 
     def _taken(self, names: list[str], places: Ints) -> list[pa.Array]:
-        there = places >= 0
-        if not there.any():
+        answered = places >= 0
+        if not answered.any():
             return [pa.nulls(len(places)) for _ in names]
-        answers = gathered([rows.select(names) for rows in self._kept], places[there])
-        at = of_numbers(np.cumsum(there) - 1, ~there)
+        answers = gathered([rows.select(names) for rows in self._kept], places[answered])
+        at = of_numbers(np.cumsum(answered) - 1, ~answered)
         return [answers.column(name).take(at) for name in names]
 
 
@@ -136,12 +136,12 @@ def joined_to(
 
     Raises InvalidUsage, naming the key, where a row that could answer a probe has a negative multiplicity.
     """
-    found: Found | None = None
+    matches: Found | None = None
     for task in tasks:
-        found = found or Found(table.num_rows, join.ask, task.collection)
-        look_up(store, task, probes, join, found)
-    assert found is not None
-    yield from _put_together(found, table, schema)
+        matches = matches or Found(table.num_rows, join.ask, task.collection)
+        look_up(store, task, probes, join, matches)
+    assert matches is not None
+    yield from _put_together(matches, table, schema)
 
 
 def joined_to_rows(
@@ -153,31 +153,33 @@ def joined_to_rows(
     schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
     """The same of rows as `updates_asked` has them, in any order, all updates of a row in one batch."""
-    found = Found(table.num_rows, join.ask, collection)
+    matches = Found(table.num_rows, join.ask, collection)
     if len(probes):
-        _look_up_among(rows, collection, probes, join, found)
-    yield from _put_together(found, table, schema)
+        _look_up_among(rows, collection, probes, join, matches)
+    yield from _put_together(matches, table, schema)
 
 
-def _put_together(found: Found, table: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _put_together(matches: Found, table: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for start in range(0, table.num_rows, PIECE_ROWS):
         own = one_batch(table.slice(start, PIECE_ROWS))
-        columns = [*own.columns, *found.columns(start, start + own.num_rows)]
+        columns = [*own.columns, *matches.columns(start, start + own.num_rows)]
         yield pa.RecordBatch.from_arrays(
-            [column.cast(of.type) for column, of in zip(columns, schema, strict=True)], schema=schema
+            [column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
         )
 
 
 def check_knowledge(probes: Probes, function: CompactionFunction, seal: int) -> None:
     """Raise InvalidUsage unless it can be said what was known at all times of knowledge that probes have."""
-    known = probes.known
-    if known is not None and len(known):
+    knowledge = probes.known
+    if knowledge is not None and len(knowledge):
         check_known(
-            np.unique(known).tolist() if function.rungs else [int(known.min()), int(known.max())], function, seal
+            np.unique(knowledge).tolist() if function.rungs else [int(knowledge.min()), int(knowledge.max())],
+            function,
+            seal,
         )
 
 
-def look_up(store: ObjectStore, task: ReadTask, probes: Probes, join: Join, found: Found) -> None:
+def look_up(store: ObjectStore, task: ReadTask, probes: Probes, join: Join, matches: Found) -> None:
     """Find the rows of a task that answer probes."""
     if not len(probes):
         return
@@ -185,28 +187,28 @@ def look_up(store: ObjectStore, task: ReadTask, probes: Probes, join: Join, foun
     span = join.span(probes)
     if collection.layout:
         rows = updates_asked(store, within_times(task, join.ask.timeline, span), join)
-        _look_up_among(rows, collection, probes, join, found)
+        _look_up_among(rows, collection, probes, join, matches)
     elif own := _narrowed(task, probes.distinct):
-        asking = _Asking.of(collection, probes, join, found)
+        asking = _Asking.of(collection, probes, join, matches)
         rows = updates_asked(store, within_times(own, join.ask.timeline, span), join)
         for whole in whole_keys(rows, asking.key, asking.reduced):
-            asking.answer(whole, found)
+            asking.answer(whole, matches)
 
 
 def _look_up_among(
-    rows: Iterable[pa.RecordBatch], collection: Collection, probes: Probes, join: Join, found: Found
+    rows: Iterable[pa.RecordBatch], collection: Collection, probes: Probes, join: Join, matches: Found
 ) -> None:
     """Find those of some rows that answer probes, where rows of a key are anywhere."""
-    asking = _Asking.of(collection, probes, join, found)
-    for some in gathered_keys(map(asking.probed, rows), join.columns(collection)[:-1], asking.reduced):
-        asking.answer(some, found)
+    asking = _Asking.of(collection, probes, join, matches)
+    for whole in gathered_keys(map(asking.probed, rows), join.columns(collection)[:-1], asking.reduced):
+        asking.answer(whole, matches)
 
 
 def _narrowed(task: ReadTask, keys: pa.RecordBatch) -> ReadTask | None:
     """A task of the keys that are looked for, one by one unless these are many."""
     few = keys.num_rows <= MOST_KEYS
-    plain = keys_of(keys, range(keys.num_rows) if few else [0, keys.num_rows - 1], keys.num_columns)
-    return narrowed_to(task, plain) if few else narrowed_between(task, *plain)
+    key_values = keys_of(keys, range(keys.num_rows) if few else [0, keys.num_rows - 1], keys.num_columns)
+    return narrowed_to(task, key_values) if few else narrowed_between(task, *key_values)
 
 
 def within_times(task: ReadTask, timeline: str, interval: Interval) -> ReadTask:
@@ -240,16 +242,16 @@ class _Asking:
     probes: Probes
 
     @classmethod
-    def of(cls, collection: Collection, probes: Probes, join: Join, found: Found) -> _Asking:
+    def of(cls, collection: Collection, probes: Probes, join: Join, matches: Found) -> _Asking:
         """What asks rows of a collection."""
         key = [column.name for column in collection.key]
-        return cls(join, list(found.places), join.ask.read(collection), key, probes)
+        return cls(join, list(matches.places), join.ask.read(collection), key, probes)
 
-    def answer(self, rows: pa.RecordBatch, found: Found) -> None:
+    def answer(self, rows: pa.RecordBatch, matches: Found) -> None:
         """Find what rows answer. Raises InvalidUsage where the answer to a probe cannot be said."""
         first, end, chosen, below = self._chosen(rows)
         check_below_zero(rows, self.join.ask.timeline, self.key, chosen, below)
-        found.add(rows, chosen, self.probes.number[first:end])
+        matches.add(rows, chosen, self.probes.number[first:end])
 
     def probed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of keys that some probe has."""
@@ -257,7 +259,7 @@ class _Asking:
         if not rows.num_rows or not distinct.num_rows:
             return rows.slice(0, 0)
         own = rows.select(list(self.key))
-        both = [pa.RecordBatch.from_arrays(some.columns, list(self.key)) for some in (own, distinct)]
+        both = [pa.RecordBatch.from_arrays(batch.columns, list(self.key)) for batch in (own, distinct)]
         numbers = ranks(joined(both), self.key)
         return rows.filter(of_bools(np.isin(numbers[: rows.num_rows], numbers[rows.num_rows :])))
 
@@ -281,7 +283,7 @@ class _Asking:
             none = {target: np.empty(0, np.int64) for target in self.targets}
             return first, first, none, none
         group, groups = self._groups(rows, distinct.slice(low, high - low))
-        asked = self._asked(np.repeat(groups, np.diff(probes.firsts[low : high + 1])), first, end)
+        queries = self._asked(np.repeat(groups, np.diff(probes.firsts[low : high + 1])), first, end)
         periods = periods_of(rows, self.names)
         index = LatestIndex(periods, group, plain_times(rows.column(self.join.ask.timeline)), self._ranks(rows))
         are_asked = np.zeros(1 + max(int(group.max()), int(groups.max())), bool)
@@ -289,23 +291,23 @@ class _Asking:
         periods = periods if are_asked.all() else periods.where(are_asked[group[periods.row]])
         chosen, below = dict[Target, Ints](), dict[Target, Ints]()
         for target in self.targets:
-            some = periods if target is None else periods.where(has_value(rows, target)[periods.row])
-            chosen[target] = replace(index, periods=some.where(some.sign > 0)).latest(asked)
-            below[target] = replace(index, periods=some.where(some.sign < 0)).latest(asked)
+            valued = periods if target is None else periods.where(has_value(rows, target)[periods.row])
+            chosen[target] = replace(index, periods=valued.where(valued.sign > 0)).latest(queries)
+            below[target] = replace(index, periods=valued.where(valued.sign < 0)).latest(queries)
         return first, end, chosen, below
 
     def _groups(self, rows: pa.RecordBatch, probed: pa.RecordBatch) -> tuple[Ints, Ints]:
         """Numbers for the keys of rows and of probes, equal for equal ones."""
         begins = starts(rows, self.key)
         own = rows.select(list(self.key)).take(of_numbers(np.flatnonzero(begins)))
-        both = [pa.RecordBatch.from_arrays(some.columns, list(self.key)) for some in (own, probed)]
+        both = [pa.RecordBatch.from_arrays(batch.columns, list(self.key)) for batch in (own, probed)]
         numbers = ranks(joined(both), self.key)
         lengths = np.diff(np.flatnonzero(begins), append=rows.num_rows)
         return np.repeat(numbers[: own.num_rows], lengths), numbers[own.num_rows :]
 
     def _asked(self, group: Ints, first: int, end: int) -> Asked:
-        upto, known = self.probes.upto[first:end], self.probes.known
-        return Asked(group, upto, self.join.lower(upto), None if known is None else known[first:end])
+        upto, knowledge = self.probes.upto[first:end], self.probes.known
+        return Asked(group, upto, self.join.lower(upto), None if knowledge is None else knowledge[first:end])
 
     def _ranks(self, rows: pa.RecordBatch) -> Ints | None:
         ties = self.join.ask.ties

@@ -63,25 +63,25 @@ def delta_of(query: exp.Query, grouped_by: Sequence[str], shapes: Mapping[str, I
         raise NoDelta(f"{type(query).__name__.upper()} compares rows with all others")
     select = distinct_as_groups(query.copy())
     _check(select)
-    shown = {one.alias_or_name: one.unalias() for one in select.selects}
-    keys = {text_of(shown[name]): f"k{at}" for at, name in enumerate(grouped_by)}
-    if clash := next((name for name in shown if name not in grouped_by and _KEY.fullmatch(name)), None):
+    columns = {column.alias_or_name: column.unalias() for column in select.selects}
+    keys = {text_of(columns[name]): f"k{at}" for at, name in enumerate(grouped_by)}
+    if clash := next((name for name in columns if name not in grouped_by and _KEY.fullmatch(name)), None):
         raise NoDelta(f"a column is called {clash}, as a group's keys are where sums are added up")
     missing = [key for key in select.args["group"].expressions if key.find(exp.Column) and text_of(key) not in keys]
     if missing:
         raise NoDelta(f"it groups by {missing[0].sql()}, which is none of its columns")
     return _Growth(
-        select, shown, keys, dict(zip(grouped_by, keys.values(), strict=True)), types_of(select, shapes)
+        select, columns, keys, dict(zip(grouped_by, keys.values(), strict=True)), types_of(select, shapes)
     ).delta()
 
 
 def distinct_as_groups(select: exp.Select) -> exp.Select:
     """DISTINCT as the GROUP BY that it is. Raises NoDelta where it compares groups."""
     if select.args.get("distinct") and not select.args.get("group"):
-        if any(own_aggregates(one) or one.find(exp.Window) for one in select.selects):
+        if any(own_aggregates(column) or column.find(exp.Window) for column in select.selects):
             raise NoDelta("DISTINCT of sums compares groups with each other")
         select.set("distinct", None)
-        keys = [one.unalias().copy() for one in select.selects if one.find(exp.Column)]
+        keys = [column.unalias().copy() for column in select.selects if column.find(exp.Column)]
         select.set("group", exp.Group(expressions=keys))
     return select
 
@@ -91,7 +91,7 @@ def _check(select: exp.Select) -> None:
         raise NoDelta("only what GROUP BY or DISTINCT brings together can be added up")
     if select.args.get("having"):
         raise NoDelta("a group that HAVING leaves out is not kept, so nothing can be added to it")
-    if select.args.get("distinct") or any(one.find(exp.Window) for one in select.selects):
+    if select.args.get("distinct") or any(column.find(exp.Window) for column in select.selects):
         raise NoDelta("groups are compared with each other")
     source = select.copy()
     source.set("group", None)
@@ -132,49 +132,49 @@ class _Growth:
         """The same without a query, where that is possible."""
         keys = [self.shown[name] for name in self.key_names]
         others = {name: node for name, node in self.shown.items() if name not in self.key_names}
-        if not is_plain(self.select) or not all(isinstance(one, exp.Column) for one in keys):
+        if not is_plain(self.select) or not all(isinstance(key, exp.Column) for key in keys):
             return None
         sums = [self._added(name, self.parts[text]) for text, name in self.names.items()]
         means = [self._mean(name, node) for name, node in others.items() if text_of(node) not in self.names]
         if None in sums or None in means:
             return None
         rest = tuple(filter(None, sums)), self.rows.name, tuple(filter(None, means))
-        return DeltaPlan(tuple(one.name for one in keys), *rest)
+        return DeltaPlan(tuple(key.name for key in keys), *rest)
 
     def _added(self, name: str, part: _Part) -> SumColumn | None:
         """How a part is added up, if it aggregates a column as it is."""
         if not isinstance(part.whole, exp.Func) or len(part.whole.expressions) != 1:
             return None
-        (of,), count = part.whole.expressions, name_of(part.whole) == "count"
-        if count and isinstance(of, exp.Star | exp.Literal):
+        (operand,), count = part.whole.expressions, name_of(part.whole) == "count"
+        if count and isinstance(operand, exp.Star | exp.Literal):
             return SumColumn(name)
         hidden = name.startswith("_")
-        of = of.this if hidden and not count and is_big(of) else of
-        if not isinstance(of, exp.Column):
+        operand = operand.this if hidden and not count and is_big(operand) else operand
+        if not isinstance(operand, exp.Column):
             return None
         if count:
-            return SumColumn(name, of.name, count=True)
-        values = None if hidden else self.names.get(text_of(_call("COUNT", of.copy())))
-        return SumColumn(name, of.name, null_without=values, type=_column(name, part.type).type)
+            return SumColumn(name, operand.name, count=True)
+        values = None if hidden else self.names.get(text_of(_call("COUNT", operand.copy())))
+        return SumColumn(name, operand.name, null_without=values, type=_column(name, part.type).type)
 
     def _mean(self, name: str, node: exp.Expr) -> MeanColumn | None:
         """How a mean is computed from sums, if it aggregates a column as it is."""
         if not isinstance(node, exp.Func) or name_of(node) not in ("avg", "mean"):
             return None
-        of = node.expressions[0]
-        if not isinstance(of, exp.Column):
+        operand = node.expressions[0]
+        if not isinstance(operand, exp.Column):
             return None
-        type_ = type_of(of, self.types)
+        type_ = type_of(operand, self.types)
         digits = None if type_ in WHOLE_NUMBERS else decimal_digits(type_)
-        total = self.names[text_of(_call("SUM", of.copy() if digits else exp.cast(of.copy(), BIG)))]
+        total = self.names[text_of(_call("SUM", operand.copy() if digits else exp.cast(operand.copy(), BIG)))]
         result = DecimalType(digits[0] + 4, digits[1] + 4) if digits else ColumnType.FLOAT
-        return MeanColumn(name, total, self.names[text_of(_call("COUNT", of.copy()))], result)
+        return MeanColumn(name, total, self.names[text_of(_call("COUNT", operand.copy()))], result)
 
-    def _part(self, whole: exp.Expr, change: exp.Expr, of: str) -> exp.Column:
+    def _part(self, whole: exp.Expr, change: exp.Expr, type_: str) -> exp.Column:
         """The column of GROWN that holds a part: the group's own column that is the same, or a hidden one."""
         text = text_of(whole)
         if text not in self.parts:
-            self.parts[text] = _Part(whole, change, of)
+            self.parts[text] = _Part(whole, change, type_)
             own = [name for name, node in self.shown.items() if text_of(node) == text]
             count = sum(name.startswith("_") for name in self.names.values())
             self.names[text] = own[0] if own else ROWS if not self.names else f"_part{count}"
@@ -203,25 +203,27 @@ class _Growth:
             return self._counted(node, node.expressions[0])
         if name not in ("sum", "avg", "mean"):
             raise NoDelta(f"{name} of a group cannot be computed from its changes")
-        of, distinct = distinct_of(node)
+        operand, distinct = distinct_of(node)
         if distinct:
             raise NoDelta(f"{name} of distinct values cannot be computed from a group's changes")
-        type_ = type_of(of, self.types)
+        type_ = type_of(operand, self.types)
         if type_ not in WHOLE_NUMBERS and not is_decimal(type_):
             raise NoDelta(f"{name} of floats is never subtracted")
-        count = self._counted(node, of.copy().is_(exp.null()).not_(), as_count=of)
+        count = self._counted(node, operand.copy().is_(exp.null()).not_(), as_count=operand)
         if name == "sum":
-            return _unless_none(count, self._sum(node, of, type_))
-        return self._average(node, of, type_, count)
+            return _unless_none(count, self._sum(node, operand, type_))
+        return self._average(node, operand, type_, count)
 
     def _count(self, node: exp.Func) -> exp.Expr:
-        if any(isinstance(one, exp.Distinct) for one in node.expressions):
+        if any(isinstance(argument, exp.Distinct) for argument in node.expressions):
             raise NoDelta("a count of distinct values cannot be computed from a group's changes")
-        if all(isinstance(one, exp.Star | exp.Literal) for one in node.expressions):
+        if all(isinstance(argument, exp.Star | exp.Literal) for argument in node.expressions):
             return self.rows if not isinstance(with_filter(node), exp.Filter) else self._counted(node, exp.true())
-        known = exp.and_(*(one.copy().is_(exp.null()).not_() for one in node.expressions))
+        not_null = exp.and_(*(argument.copy().is_(exp.null()).not_() for argument in node.expressions))
         return self._part(
-            with_filter(node), self._change(node, exp.case().when(known, _diff(self.select)).else_(_zero())), "bigint"
+            with_filter(node),
+            self._change(node, exp.case().when(not_null, _diff(self.select)).else_(_zero())),
+            "bigint",
         )
 
     def _counted(self, node: exp.Func, where: exp.Expr, as_count: exp.Expr | None = None) -> exp.Column:
@@ -231,29 +233,29 @@ class _Growth:
             whole, self._change(node, exp.case().when(where.copy(), _diff(self.select)).else_(_zero())), "bigint"
         )
 
-    def _sum(self, node: exp.Func, of: exp.Expr, type_: str) -> exp.Expr:
+    def _sum(self, node: exp.Func, operand: exp.Expr, type_: str) -> exp.Expr:
         if type_ in WHOLE_NUMBERS:
-            change = exp.Mul(this=_diff(self.select), expression=exp.cast(of.copy(), "bigint"))
-            return self._part(_again(node, _call("SUM", of.copy())), self._change(node, change), "bigint")
+            change = exp.Mul(this=_diff(self.select), expression=exp.cast(operand.copy(), "bigint"))
+            return self._part(_again(node, _call("SUM", operand.copy())), self._change(node, change), "bigint")
         digits = decimal_digits(type_)
         if digits is None or digits[0] > _MAX_PRECISION:
-            raise NoDelta(f"the digits of {of.sql()} are not known to be few enough; CAST it as decimal(18, 2)")
-        return self._decimal(node, of, digits, f"decimal({digits[0] + SUM_DIGITS}, {digits[1]})")
+            raise NoDelta(f"the digits of {operand.sql()} are not known to be few enough; CAST it as decimal(18, 2)")
+        return self._decimal(node, operand, digits, f"decimal({digits[0] + SUM_DIGITS}, {digits[1]})")
 
-    def _decimal(self, node: exp.Func, of: exp.Expr, digits: tuple[int, int], total: str) -> exp.Expr:
+    def _decimal(self, node: exp.Func, operand: exp.Expr, digits: tuple[int, int], total: str) -> exp.Expr:
         """The sum of decimals: a diff has as many digits as the product can hold besides."""
         diff = exp.cast(_diff(self.select), f"decimal({min(37 - digits[0], 18)}, 0)")
-        change = exp.Mul(this=diff, expression=of.copy())
-        return self._part(_again(node, _call("SUM", of.copy())), self._change(node, change), total)
+        change = exp.Mul(this=diff, expression=operand.copy())
+        return self._part(_again(node, _call("SUM", operand.copy())), self._change(node, change), total)
 
-    def _average(self, node: exp.Func, of: exp.Expr, type_: str, count: exp.Expr) -> exp.Expr:
+    def _average(self, node: exp.Func, operand: exp.Expr, type_: str, count: exp.Expr) -> exp.Expr:
         if type_ in WHOLE_NUMBERS:
-            total = self._decimal(node, exp.cast(of.copy(), BIG), (20, 0), "decimal(30, 0)")
+            total = self._decimal(node, exp.cast(operand.copy(), BIG), (20, 0), "decimal(30, 0)")
             return exp.Div(this=exp.cast(total.copy(), "double"), expression=_call("NULLIF", count.copy(), _zero()))
         digits = decimal_digits(type_)
         if digits is None or sum(digits) > _MAX_DIGITS:
-            raise NoDelta(f"the digits of {of.sql()} are not known to be few enough; CAST it as decimal(18, 2)")
-        return _unless_none(count, quotient(self._sum(node, of, type_), count, *digits))
+            raise NoDelta(f"the digits of {operand.sql()} are not known to be few enough; CAST it as decimal(18, 2)")
+        return _unless_none(count, quotient(self._sum(node, operand, type_), count, *digits))
 
     def _change(self, node: exp.Func, change: exp.Expr) -> exp.Expr:
         filtered = with_filter(node)
@@ -280,9 +282,9 @@ class _Growth:
         """The groups' rows as they are to be."""
         keys: list[exp.Expr] = [exp.alias_(exp.column(key, DELTA), key) for key in self.key_names.values()]
         for text, name in self.names.items():
-            of = self.parts[text].type
-            before = _call("COALESCE", exp.column(name, CURRENT), exp.cast(_zero(), of))
-            total = exp.cast(exp.Add(this=before, expression=exp.column(name, DELTA)), of)
+            type_ = self.parts[text].type
+            before = _call("COALESCE", exp.column(name, CURRENT), exp.cast(_zero(), type_))
+            total = exp.cast(exp.Add(this=before, expression=exp.column(name, DELTA)), type_)
             keys.append(exp.alias_(total, name))
         same = [
             exp.NullSafeEQ(this=exp.column(name, CURRENT), expression=exp.column(key, DELTA))
@@ -305,8 +307,8 @@ class _Growth:
         return text_of(whole.where(rows.else_(exp.GT(this=self.rows.copy(), expression=_zero()))))
 
 
-def _call(name: str, *of: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=[*of])
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=[*arguments])
 
 
 def _from_zero(part: _Part) -> exp.Expr:
@@ -357,6 +359,6 @@ def quotient(total: exp.Expr, count: exp.Expr, precision: int, scale: int) -> ex
     return exp.cast(exp.Mul(this=rounded, expression=digit), f"decimal({precision + 4}, {scale + 4})")
 
 
-def _column(name: str, of: str) -> Column:
-    digits = decimal_digits(of)
+def _column(name: str, type_: str) -> Column:
+    digits = decimal_digits(type_)
     return Column(name, DecimalType(*digits) if digits else ColumnType.INT)

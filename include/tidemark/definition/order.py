@@ -29,9 +29,9 @@ def check_order(query: exp.Query, shapes: Mapping[str, InputShape]) -> None:
                 _check_window(node, select, shapes)
             elif windowed(node) is None:
                 _check_aggregate(node)
-    for one in query.find_all(exp.Select, exp.SetOperation):
-        if one.args.get("limit") or one.args.get("offset"):
-            _check_limit(one, shapes)
+    for inner in query.find_all(exp.Select, exp.SetOperation):
+        if inner.args.get("limit") or inner.args.get("offset"):
+            _check_limit(inner, shapes)
 
 
 def _own(select: exp.Select) -> Iterator[exp.Expr]:
@@ -52,7 +52,7 @@ def _depends_on_order(node: exp.Expr, name: str) -> str | None:
     if name in FIRST_OF:
         return ", but rows have no order; write max(x), or max(struct(time, x)).x for the last by a time"
     if name in EXTREMES:
-        most, arguments = name[:3], [shown(one) for one in node.expressions]
+        most, arguments = name[:3], [shown(argument) for argument in node.expressions]
         return (
             f", where several rows may be {most}imal; write {most}(named_struct('by', {arguments[-1]}, 'value', "
             f"{arguments[0]})).value"
@@ -72,7 +72,7 @@ def _unordered_list(node: exp.Expr) -> str | None:
     if isinstance(value, exp.Distinct):
         value = value.expressions[0]
     order = within.expression if isinstance(within, exp.WithinGroup) else None
-    if order is not None and text_of(value) in {text_of(one.this) for one in order.expressions}:
+    if order is not None and text_of(value) in {text_of(term.this) for term in order.expressions}:
         return None
     return f" without an order of what it lists; add WITHIN GROUP (ORDER BY {shown(value)})"
 
@@ -100,13 +100,13 @@ def _check_window(window: exp.Window, select: exp.Select, shapes: Mapping[str, I
     if name in LISTS and _orderless(window):
         return
     order = window.args.get("order")
-    given = {text_of(one) for one in window.args.get("partition_by") or []}
-    given |= {text_of(one.this) for one in (order.expressions if order is not None else [])}
+    ordered_by = {text_of(term) for term in window.args.get("partition_by") or []}
+    ordered_by |= {text_of(term.this) for term in (order.expressions if order is not None else [])}
     keys = _row_keys(select, shapes)
-    if not any(key <= given for key in keys):
+    if not any(key <= ordered_by for key in keys):
         what = f"{name} over ROWS" if by_rows and name not in _BY_POSITION else name
         raise refused(
-            f"calls {what}{place(called)} in an order in which different rows may be alike; {_more(keys, given)}"
+            f"calls {what}{place(called)} in an order in which different rows may be alike; {_more(keys, ordered_by)}"
         )
 
 
@@ -118,33 +118,35 @@ def _all_rows(spec: exp.Expr) -> bool:
 def _check_limit(query: exp.Query, shapes: Mapping[str, InputShape]) -> None:
     word = "LIMIT" if query.args.get("limit") else "OFFSET"
     order = query.args.get("order")
-    ordered = [one.this for one in order.expressions] if order is not None else []
+    ordered = [term.this for term in order.expressions] if order is not None else []
     if any(
-        isinstance(one, exp.Column | exp.Var) and one.name.upper() == "ALL" and not one.args.get("table")
-        for one in ordered
+        isinstance(term, exp.Column | exp.Var) and term.name.upper() == "ALL" and not term.args.get("table")
+        for term in ordered
     ):
         return
     names = names_of(query)
     named = dict(zip(names, query.selects, strict=False)) if isinstance(query, exp.Select) else {}
-    given = set()
-    for one in ordered:
-        given.add(text_of(one))
-        if isinstance(one, exp.Column) and not one.table:
-            given.add(text_of(exp.column(one.name)))
-            if one.name in named:
-                given.add(text_of(named[one.name].unalias()))
-        given |= {text_of(exp.column(name)) for name, node in named.items() if text_of(node.unalias()) == text_of(one)}
+    ordered_by = set()
+    for term in ordered:
+        ordered_by.add(text_of(term))
+        if isinstance(term, exp.Column) and not term.table:
+            ordered_by.add(text_of(exp.column(term.name)))
+            if term.name in named:
+                ordered_by.add(text_of(named[term.name].unalias()))
+        ordered_by |= {
+            text_of(exp.column(name)) for name, node in named.items() if text_of(node.unalias()) == text_of(term)
+        }
     keys = [frozenset(text_of(exp.column(name)) for name in names)]
     if isinstance(query, exp.Select) and not query.args.get("distinct"):
         keys = [*_row_keys(query, shapes), *keys]
-    if not any(key <= given for key in keys):
+    if not any(key <= ordered_by for key in keys):
         what = f"has {word}{place(query.args[word.lower()])}"
-        raise refused(f"{what} in an order in which different rows may be alike; {_more(keys, given)}")
+        raise refused(f"{what} in an order in which different rows may be alike; {_more(keys, ordered_by)}")
 
 
-def _more(keys: list[frozenset[str]], given: set[str]) -> str:
-    missing = min((sorted(key - given) for key in keys), key=len, default=[])
-    names = ", ".join(one.replace("`", "") for one in missing[:5])
+def _more(keys: list[frozenset[str]], ordered_by: set[str]) -> str:
+    missing = min((sorted(key - ordered_by) for key in keys), key=len, default=[])
+    names = ", ".join(text.replace("`", "") for text in missing[:5])
     return f"add {names or 'all columns'} to its ORDER BY{', and so on' if len(missing) > 5 else ''}"
 
 
@@ -155,12 +157,12 @@ def _row_keys(select: exp.Select, shapes: Mapping[str, InputShape]) -> list[froz
     if group is not None:
         return [frozenset(text_of(key) for key in group.expressions)]
     choices = [_source_keys(source, shapes) for source in sources_of(select)]
-    found = []
+    keys = []
     for chosen in product(*choices):
-        found.append(frozenset().union(*chosen))
-        if len(found) == _MAX_KEYS:
+        keys.append(frozenset().union(*chosen))
+        if len(keys) == _MAX_KEYS:
             break
-    return found
+    return keys
 
 
 def _source_keys(source: exp.Expr, shapes: Mapping[str, InputShape]) -> list[frozenset[str]]:
@@ -171,11 +173,11 @@ def _source_keys(source: exp.Expr, shapes: Mapping[str, InputShape]) -> list[fro
         sets.append(tuple(column.name for column in shape.columns))
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Query):
         outside = dict(zip(names_of(source.this), output_names(source), strict=False))
-        sets = [tuple(outside[name] for name in one) for one in _query_keys(source.this, shapes)]
+        sets = [tuple(outside[name] for name in key) for key in _query_keys(source.this, shapes)]
     else:
         alias = source.args.get("alias")
         sets = [tuple(column.name for column in (alias.args.get("columns") if alias else None) or [])]
-    return [frozenset(text_of(exp.column(name, called)) for name in one) for one in sets]
+    return [frozenset(text_of(exp.column(name, called)) for name in key) for key in sets]
 
 
 def _query_keys(query: exp.Expr, shapes: Mapping[str, InputShape]) -> list[tuple[str, ...]]:
@@ -183,8 +185,8 @@ def _query_keys(query: exp.Expr, shapes: Mapping[str, InputShape]) -> list[tuple
     every = tuple(names_of(query)) if isinstance(query, exp.Query) else ()
     if not isinstance(query, exp.Select) or query.args.get("distinct"):
         return [every]
-    if any(isinstance(one, exp.Aliases) for one in query.selects):
+    if any(isinstance(column, exp.Aliases) for column in query.selects):
         return [every]
-    called = {text_of(one.unalias()): name for name, one in zip(every, query.selects, strict=True)}
+    called = {text_of(column.unalias()): name for name, column in zip(every, query.selects, strict=True)}
     keys = _row_keys(query, shapes)
-    return [*(tuple(called[one] for one in key) for key in keys if all(one in called for one in key)), every]
+    return [*(tuple(called[text] for text in key) for key in keys if all(text in called for text in key)), every]

@@ -87,10 +87,10 @@ _BITS = {"tinyint": 8, "smallint": 16, "int": 32}
 def column_type(name: str) -> ValueType:
     """The type of a column that holds values of a type of Spark's. Raises LeftToSpark for one that is not known."""
     digits = decimal_digits(name)
-    found = DecimalType(*digits) if digits else _CASTS.get(name)
-    if found is None:
+    result = DecimalType(*digits) if digits else _CASTS.get(name)
+    if result is None:
         raise LeftToSpark(f"an expression is of type {name or 'unknown'}")
-    return found
+    return result
 
 
 @dataclass
@@ -116,10 +116,10 @@ class Steps:
         """The column that holds an expression. Raises LeftToSpark."""
         return self._as_column(self.value(node), node)
 
-    def only(self, where: exp.Expr, of: exp.Expr | None) -> str:
+    def only(self, where: exp.Expr, argument: exp.Expr | None) -> str:
         """The column that holds an expression (None: true) where a condition is true, and null elsewhere. Raises
         LeftToSpark."""
-        value = Value(Constant(True, ColumnType.BOOL), ColumnType.BOOL) if of is None else self.value(of)
+        value = Value(Constant(True, ColumnType.BOOL), ColumnType.BOOL) if argument is None else self.value(argument)
         if value.type is None:
             raise LeftToSpark("an aggregate takes NULL")
         none = Constant(None, value.type)
@@ -130,9 +130,9 @@ class Steps:
         node = node.unnest()
         match node:
             case exp.And():
-                return And(tuple(self.condition(one) for one in node.flatten()))
+                return And(tuple(self.condition(operand) for operand in node.flatten()))
             case exp.Or():
-                return Or(tuple(self.condition(one) for one in node.flatten()))
+                return Or(tuple(self.condition(operand) for operand in node.flatten()))
             case exp.Not():
                 return Not(self.condition(node.this))
             case exp.Boolean():
@@ -185,15 +185,15 @@ class Steps:
             raise LeftToSpark(f"{shown(node)} is more than columns, comparisons, arithmetic, CASE and CAST")
         return called(self, node.expressions, node)
 
-    def _step(self, step: Step, of: ValueType, bits: int = 64) -> str:
+    def _step(self, step: Step, type_: ValueType, bits: int = 64) -> str:
         if step not in self._named:
             name = f"{self.prefix}{len(self._named)}"
             self._named[step] = name
-            self._values[name] = Value(name, of, bits)
+            self._values[name] = Value(name, type_, bits)
         return self._named[step]
 
-    def _value(self, step: Step, of: ValueType, bits: int = 64) -> Value:
-        return Value(self._step(step, of, bits), of, bits)
+    def _value(self, step: Step, type_: ValueType, bits: int = 64) -> Value:
+        return Value(self._step(step, type_, bits), type_, bits)
 
     def _value_of(self, name: str) -> Value:
         return self._values[name] if name in self._values else Value(name, self.types[name])
@@ -213,11 +213,11 @@ class Steps:
     def _among(self, node: exp.In) -> Condition:
         if not node.expressions or any(node.args.get(part) for part in ("query", "unnest", "field")):
             raise LeftToSpark(f"{shown(node)} is no list of literals")
-        of = self.type_of(name := self.column(node.this))
+        type_ = self.type_of(name := self.column(node.this))
         # Spark's sets distinguish -0.0 from 0.0, and what texts become in a list of several types is its own affair.
-        if of is ColumnType.FLOAT or (of in TIMES and any(map(is_text, node.expressions))):
-            raise LeftToSpark(f"{shown(node)}: a list beside {of}")
-        return In(name, literals(of, node.expressions))
+        if type_ is ColumnType.FLOAT or (type_ in TIMES and any(map(is_text, node.expressions))):
+            raise LeftToSpark(f"{shown(node)}: a list beside {type_}")
+        return In(name, literals(type_, node.expressions))
 
     def _compared(self, op: str, left: exp.Expr, right: exp.Expr) -> Condition:
         left, right = left.unnest(), right.unnest()
@@ -232,10 +232,10 @@ class Steps:
         return self._beside(name, op, literal)
 
     def _beside(self, name: str, op: str, literal: Literal) -> Condition:
-        compared, of = Compare(name, op, literal), self.type_of(name)
-        if of is ColumnType.BOOL and op not in ("=", "!="):
+        compared, type_ = Compare(name, op, literal), self.type_of(name)
+        if type_ is ColumnType.BOOL and op not in ("=", "!="):
             raise LeftToSpark("booleans are ordered")
-        if of is ColumnType.FLOAT and op in (">", ">="):
+        if type_ is ColumnType.FLOAT and op in (">", ">="):
             return Or((compared, Compare(name, "=", _NAN)))  # to Spark it is greater than all others
         return compared
 
@@ -254,10 +254,10 @@ class Steps:
         """`a <=> b`: both are null, or they are equal."""
         if isinstance(node.expression.unnest(), exp.Null):
             return IsNull(self.column(node.this))
-        one, other = (self.column(side) for side in (node.this, node.expression))
+        left, right = (self.column(side) for side in (node.this, node.expression))
         equal = self._compared("=", node.this, node.expression)
-        known = And((Not(IsNull(one)), Not(IsNull(other)), equal))
-        return Or((And((IsNull(one), IsNull(other))), known))
+        both_equal = And((Not(IsNull(left)), Not(IsNull(right)), equal))
+        return Or((And((IsNull(left), IsNull(right))), both_equal))
 
     def _like(self, node: exp.Like) -> Condition:
         """Only where the pattern is a text with % before or behind it."""
@@ -272,11 +272,11 @@ class Steps:
         if self.type_of(name) is not ColumnType.STRING:
             raise LeftToSpark(f"{shown(node)}: no text")
         if not starts and not ends:
-            found: Condition = Compare(name, "=", inner)
+            condition: Condition = Compare(name, "=", inner)
         else:
             place = "anywhere" if starts and ends else "start" if starts else "end"
-            found = Compare(self._step(Matches(name, place, inner), ColumnType.BOOL), "=", True)
-        return Not(found) if node.args.get("negate") else found
+            condition = Compare(self._step(Matches(name, place, inner), ColumnType.BOOL), "=", True)
+        return Not(condition) if node.args.get("negate") else condition
 
     def _negated(self, node: exp.Neg) -> Value:
         if is_literal(node):
@@ -289,13 +289,13 @@ class Steps:
 
     def _arithmetic(self, op: str, left: Value, right: Value, node: exp.Expr) -> Value:
         types = {left.type, right.type}
-        if None in types or not all(is_number(of) for of in types):
+        if None in types or not all(is_number(type_) for type_ in types):
             raise LeftToSpark(f"{shown(node)} takes no numbers")
         if ColumnType.FLOAT in types:
             if op == "div":
                 raise LeftToSpark(f"{shown(node)} takes floats")
             return self._floats(op, left, right)
-        if any(isinstance(of, DecimalType) for of in types):
+        if any(isinstance(type_, DecimalType) for type_ in types):
             return self._decimals(op, left, right, node)
         if op == "/":
             return self._floats(op, left, right)
@@ -303,15 +303,15 @@ class Steps:
         return self._value(Arithmetic(op, left.operand, right.operand, ColumnType.INT, bits), ColumnType.INT, bits)
 
     def _floats(self, op: str, left: Value, right: Value) -> Value:
-        one, other = (self._as(side, Value("", ColumnType.FLOAT)).operand for side in (left, right))
-        return self._value(Arithmetic(op, one, other, ColumnType.FLOAT), ColumnType.FLOAT)
+        first, second = (self._as(side, Value("", ColumnType.FLOAT)).operand for side in (left, right))
+        return self._value(Arithmetic(op, first, second, ColumnType.FLOAT), ColumnType.FLOAT)
 
     def _decimals(self, op: str, left: Value, right: Value, node: exp.Expr) -> Value:
         """Sums and products of as many digits as they can have: where a decimal holds fewer, Spark rounds."""
         if op not in ("+", "-", "*"):
             raise LeftToSpark(f"{shown(node)}: Spark rounds quotients of decimals")
-        one, other = self._as_decimal(left), self._as_decimal(right)
-        mine, its = one.type, other.type
+        first, second = self._as_decimal(left), self._as_decimal(right)
+        mine, its = first.type, second.type
         assert isinstance(mine, DecimalType)
         assert isinstance(its, DecimalType)
         if op == "*":
@@ -321,8 +321,8 @@ class Steps:
             digits = max(mine.whole_digits, its.whole_digits) + scale + 1
         if digits > MAX_PRECISION:
             raise LeftToSpark(f"{shown(node)} may have {digits} digits, and Spark rounds beyond {MAX_PRECISION}")
-        of = DecimalType(digits, scale)
-        return self._value(Arithmetic(op, one.operand, other.operand, of), of)
+        type_ = DecimalType(digits, scale)
+        return self._value(Arithmetic(op, first.operand, second.operand, type_), type_)
 
     def _as_decimal(self, value: Value) -> Value:
         if isinstance(value.type, DecimalType):
@@ -334,15 +334,15 @@ class Steps:
 
     def _as(self, value: Value, wanted: Value) -> Value:
         """A value as one of another type, which holds it exactly, or is the float next to it."""
-        of = wanted.type
-        assert of is not None
-        if value.type == of:
-            return Value(value.operand, of, max(value.bits, wanted.bits))
+        type_ = wanted.type
+        assert type_ is not None
+        if value.type == type_:
+            return Value(value.operand, type_, max(value.bits, wanted.bits))
         if value.constant is not None:
-            return Value(constant_as(value.constant, of), of, wanted.bits)
-        if not converts(value.type, of):
-            raise LeftToSpark(f"{value.type} is taken for {of}")
-        return self._value(Converted(value.operand, of), of, wanted.bits)
+            return Value(constant_as(value.constant, type_), type_, wanted.bits)
+        if not converts(value.type, type_):
+            raise LeftToSpark(f"{value.type} is taken for {type_}")
+        return self._value(Converted(value.operand, type_), type_, wanted.bits)
 
     def _cast(self, node: exp.Cast) -> Value:
         if node.args.get("safe"):
@@ -351,24 +351,24 @@ class Steps:
             return typed_literal(node)
         name = node.to.sql(dialect="spark").lower().replace(" ", "")
         digits = decimal_digits(name.replace(",", ", ")) or ((10, 0) if name == "decimal" else None)
-        of = DecimalType(*digits) if digits else _CASTS.get(name)
-        if of is None:
+        target = DecimalType(*digits) if digits else _CASTS.get(name)
+        if target is None:
             raise LeftToSpark(f"{shown(node)}: a cast to {name}")
         value, bits = self.value(node.this), _BITS.get(name, 64)
         if value.type is None:
-            return Value(Constant(None, of), of, bits)
-        if value.type == of and (of is not ColumnType.INT or value.bits <= bits):
-            return Value(value.operand, of, bits)
+            return Value(Constant(None, target), target, bits)
+        if value.type == target and (target is not ColumnType.INT or value.bits <= bits):
+            return Value(value.operand, target, bits)
         if value.constant is not None:
             value = Value(self._as_column(value, node), value.type, value.bits)
-        if of is ColumnType.INT and value.type is ColumnType.INT:
-            return self._value(Converted(value.operand, of, bits), of, bits)
-        if not converts(value.type, of) and not casts(value.type, of):
-            raise LeftToSpark(f"{shown(node)}: Spark rounds, or reads, {value.type} as {of}")
-        return self._value(Converted(value.operand, of, bits), of, bits)
+        if target is ColumnType.INT and value.type is ColumnType.INT:
+            return self._value(Converted(value.operand, target, bits), target, bits)
+        if not converts(value.type, target) and not casts(value.type, target):
+            raise LeftToSpark(f"{shown(node)}: Spark rounds, or reads, {value.type} as {target}")
+        return self._value(Converted(value.operand, target, bits), target, bits)
 
     def _case(self, node: exp.Case) -> Value:
-        cases = [(one.this, one.args["true"]) for one in node.args["ifs"]]
+        cases = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
         if node.this is not None:
             cases = [(exp.EQ(this=node.this.copy(), expression=when.copy()), then) for when, then in cases]
         return self._choice(cases, node.args.get("default"))
@@ -381,25 +381,25 @@ class Steps:
 
     def _chosen(self, conditions: Sequence[Condition], values: Sequence[Value]) -> Value:
         both = common(values)
-        operands = [self._as(one, both).operand for one in values]
+        operands = [self._as(value, both).operand for value in values]
         assert both.type is not None
         step = Choice(tuple(zip(conditions, operands[:-1], strict=True)), operands[-1], both.type)
         return self._value(step, both.type, both.bits)
 
     def _coalesced(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> Value:
-        values = [self.value(one) for one in nodes]
+        values = [self.value(child) for child in nodes]
         both = common(values)
         assert both.type is not None
-        step = FirstKnown(tuple(self._as(one, both).operand for one in values), both.type)
+        step = FirstKnown(tuple(self._as(value, both).operand for value in values), both.type)
         return self._value(step, both.type, both.bits)
 
     def _null_if(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> Value:
-        one, other = nodes
-        value = self.value(one)
-        return self._chosen([self._compared("=", one, other)], [Value(Constant(None, ColumnType.BOOL), None), value])
+        first, second = nodes
+        value = self.value(first)
+        return self._chosen([self._compared("=", first, second)], [Value(Constant(None, ColumnType.BOOL), None), value])
 
     def _time_part(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> Value:
-        part, (value,) = _PARTS[name_of(node)], [self.value(one) for one in nodes]
+        part, (value,) = _PARTS[name_of(node)], [self.value(child) for child in nodes]
         of_days = part in _OF_DAYS and value.type is ColumnType.DATE
         if value.constant is not None or not (of_days or value.type is ColumnType.TIMESTAMP):
             raise LeftToSpark(f"{shown(node)}: {value.type} is taken for a time")
@@ -430,7 +430,7 @@ class Steps:
         return self._chosen([below], [turned, value])
 
     def _modulo(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> Value:
-        left, right = (self.value(one) for one in nodes)
+        left, right = (self.value(child) for child in nodes)
         return self._arithmetic("%", left, right, node)
 
 

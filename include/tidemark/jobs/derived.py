@@ -64,11 +64,11 @@ def recipe_of(derived: Derived, inputs: Sequence[InputState]) -> Recipe | None:
     Raises InvalidUsage, in one line, for a definition that is refused, or that its inputs' columns do not fit any more,
     for an input that was never created, and for one that does not keep what it sees of it: event times, or when all
     rows came."""
-    shapes = [shape_of(given.name, _created(given).collection) for given in inputs]
-    for given in inputs:
-        check_event_times(derived, _created(given))
-        check_arrivals(derived, _created(given))
-        check_whole_history(derived, _created(given))
+    shapes = [shape_of(source.name, _created(source).collection) for source in inputs]
+    for source in inputs:
+        check_event_times(derived, _created(source))
+        check_arrivals(derived, _created(source))
+        check_whole_history(derived, _created(source))
     if derived.definition.function:
         return None
     if derived.definition.windows is not None:
@@ -96,13 +96,16 @@ def shaped(job: Job, name: str, derived: Derived) -> Shape:
     """What a definition says, by Spark's analysis of it. Raises InvalidUsage as `recipe_of` and `Computer.shape`."""
     inputs = opened(job, derived)
     recipe = recipe_of(derived, inputs)
-    given = [Input(one.name, job.neighbour(one.name).store.url, _created(one), _created(one).seal) for one in inputs]
-    columns = job.computer.shape(name, derived.definition, recipe, given)
+    sources = [
+        Input(source.name, job.neighbour(source.name).store.url, _created(source), _created(source).seal)
+        for source in inputs
+    ]
+    columns = job.computer.shape(name, derived.definition, recipe, sources)
     if recipe is None:
         return Shape(columns, None, (), None)
     hidden = {column.name for column in recipe.hidden}
-    shown = tuple(column for column in columns if column.name not in hidden)
-    return Shape(shown, recipe.key, recipe.hidden, recipe)
+    visible = tuple(column for column in columns if column.name not in hidden)
+    return Shape(visible, recipe.key, recipe.hidden, recipe)
 
 
 def as_computed(collection: Collection, recipe: Recipe | None) -> Collection:
@@ -120,80 +123,84 @@ def mode_of(derived: Derived, recipe: Recipe | None, inputs: Sequence[Input]) ->
     by = derived.definition.by
     if not by:
         return Mode.WHOLE, "a python definition without by"
-    for given in inputs:
-        names = {column.name for column in given.state.collection.columns}
+    for source in inputs:
+        names = {column.name for column in source.state.collection.columns}
         if lacking := [name for name in by if name not in names]:
-            return Mode.WHOLE, f"{given.name} has no column {lacking[0]}, which it is computed by"
+            return Mode.WHOLE, f"{source.name} has no column {lacking[0]}, which it is computed by"
     return Mode.BY_KEY, ""
 
 
 def inputs_of(job: Job, request: CorrectRequest, inputs: Sequence[InputState]) -> tuple[Input, ...]:
     """The inputs as a request reads them."""
-    states = {given.name: _created(given) for given in inputs}
+    states = {source.name: _created(source) for source in inputs}
     return tuple(
         Input(
-            one.name,
-            job.neighbour(one.name).store.url,
-            states[one.name],
-            one.upto + 1,
-            None if one.after is None else one.after + 1,
-            one.consumed,
+            span.name,
+            job.neighbour(span.name).store.url,
+            states[span.name],
+            span.upto + 1,
+            None if span.after is None else span.after + 1,
+            span.consumed,
         )
-        for one in request.inputs
+        for span in request.inputs
     )
 
 
 def consumed_inputs(job: Job, consumption: Consumption, inputs: Sequence[InputState]) -> tuple[Input, ...]:
     """The inputs as a consumption has them. NotComparable, naming it, if one does not keep that time any more."""
-    found = []
-    for given in inputs:
-        entry, state = consumption.of(given.name), _created(given)
+    sources = []
+    for source in inputs:
+        entry, state = consumption.of(source.name), _created(source)
         if entry is None or entry.incarnation != state.incarnation or not state.function.keeps(entry.upper - 1):
             raise NotComparable(
-                f"{given.name} does not keep what was consumed of it; run correct, which recomputes everything"
+                f"{source.name} does not keep what was consumed of it; run correct, which recomputes everything"
             )
-        found.append(Input(given.name, job.neighbour(given.name).store.url, state, entry.upper, consumed=entry.upper))
-    return tuple(found)
+        sources.append(
+            Input(source.name, job.neighbour(source.name).store.url, state, entry.upper, consumed=entry.upper)
+        )
+    return tuple(sources)
 
 
-def judged(job: Job, asked: Computation) -> Computation:
+def judged(job: Job, calculation: Computation) -> Computation:
     """A computation whose inputs know the ends of their intervals, by which rows are late for windows: those of the
     landed collections an input rests on, where several, of all of them. Where no row is late for ever it is left as it
     is.
 
     Raises InvalidUsage where one of these is not there any more."""
-    windows = asked.definition.windows
+    windows = calculation.definition.windows
     if windows is None or windows.counts_late_for is None:
-        return asked
-    return replace(asked, inputs=tuple(_with_ends(job, asked.definition, given) for given in asked.inputs))
+        return calculation
+    return replace(
+        calculation, inputs=tuple(_with_ends(job, calculation.definition, source) for source in calculation.inputs)
+    )
 
 
-def readable_from(job: Job, derived: Derived, given: Arrangement, consumed: int) -> int:
+def readable_from(job: Job, derived: Derived, state: Arrangement, consumed: int) -> int:
     """From when on an input is to be readable that was consumed to a time: just below that. Where sliding windows take
     late rows for a while only, just below the end of the interval up to which it was complete then: rows that came
     before that are distinguished from those that came since, though all were consumed (model/window/judged.py)."""
     windows = derived.definition.windows
     if windows is None or windows.counts_late_for is None or not isinstance(windows.kind, Sliding):
         return consumed - 1
-    schedules = [Schedule(_landed(job, name).landed.schedule) for name in _roots(given)]
+    schedules = [Schedule(_landed(job, name).landed.schedule) for name in _roots(state)]
     return min(consumed, *(schedule.latest(consumed) for schedule in schedules)) - 1
 
 
-def _with_ends(job: Job, definition: Definition, given: Input) -> Input:
+def _with_ends(job: Job, definition: Definition, source: Input) -> Input:
     windows = definition.windows
     assert windows is not None  # only of these rows are judged
-    roots = [_landed(job, name) for name in _roots(given.state)]
+    roots = [_landed(job, name) for name in _roots(source.state)]
     schedules, start = [Schedule(root.landed.schedule) for root in roots], min(root.start for root in roots)
     first = max((schedule.following(root.start) for schedule, root in zip(schedules, roots, strict=True)), default=0)
     if judges_all_history(definition):
-        return replace(given, ends=_judging_ends(schedules, first, start, given.upper), all_judged=True)
-    before = given.state.since if given.consumed is None else min(given.state.since, given.consumed)
-    lower = max(before if given.previous is None else given.previous, start)
-    if given.previous is not None and windows.late is Late.NEXT_WINDOW:
+        return replace(source, ends=_judging_ends(schedules, first, start, source.upper), all_judged=True)
+    before = source.state.since if source.consumed is None else min(source.state.since, source.consumed)
+    lower = max(before if source.previous is None else source.previous, start)
+    if source.previous is not None and windows.late is Late.NEXT_WINDOW:
         (complete,) = interval_ends(schedules, lower, lower + 1)
         begins = judged_from(windows, complete)
-        given, lower = replace(given, judged_from=begins), max(start, begins)
-    return replace(given, ends=_judging_ends(schedules, first, lower, given.upper))
+        source, lower = replace(source, judged_from=begins), max(start, begins)
+    return replace(source, ends=_judging_ends(schedules, first, lower, source.upper))
 
 
 def _judging_ends(schedules: Sequence[Schedule], first: int, lower: int, upper: int) -> tuple[int, ...]:
@@ -202,10 +209,10 @@ def _judging_ends(schedules: Sequence[Schedule], first: int, lower: int, upper: 
     return tuple(end for end in interval_ends(schedules, lower, upper) if end >= first)
 
 
-def _roots(given: Arrangement) -> Sequence[str]:
-    if not given.collection.is_derived:
-        return [given.collection.name]
-    return [root.collection for root in given.consumed.roots] if given.consumed else []
+def _roots(state: Arrangement) -> Sequence[str]:
+    if not state.collection.is_derived:
+        return [state.collection.name]
+    return [root.collection for root in state.consumed.roots] if state.consumed else []
 
 
 def _landed(job: Job, name: str) -> Collection:
@@ -215,25 +222,27 @@ def _landed(job: Job, name: str) -> Collection:
     return state.collection
 
 
-def has_changes(job: Job, given: Input) -> bool:
+def has_changes(job: Job, source: Input) -> bool:
     """Whether anything was learned of an input since it was consumed, by the records of its parts alone."""
-    if given.previous is None:
+    if source.previous is None:
         return True
-    if given.previous == given.upper:
+    if source.previous == source.upper:
         return False
-    request = plan_changes(given.state, given.previous - 1, given.upper - 1)
-    request, parts = parts_table.opened_read(job.neighbour(given.name).store, request)
-    return not request.unsealed.is_empty or any(some.parts for some in at_rest(request, parts))
+    request = plan_changes(source.state, source.previous - 1, source.upper - 1)
+    request, parts = parts_table.opened_read(job.neighbour(source.name).store, request)
+    return not request.unsealed.is_empty or any(resting.parts for resting in at_rest(request, parts))
 
 
-def changed_rows(job: Job, given: Input) -> int:
+def changed_rows(job: Job, source: Input) -> int:
     """How many rows at rest hold what was learned of an input since it was consumed (of one that was not, all), by the
     records of its parts alone."""
-    store, upto = job.neighbour(given.name).store, given.upper - 1
+    store, upto = job.neighbour(source.name).store, source.upper - 1
     planned = (
-        plan_as_of(given.state, upto) if given.previous is None else plan_changes(given.state, given.previous - 1, upto)
+        plan_as_of(source.state, upto)
+        if source.previous is None
+        else plan_changes(source.state, source.previous - 1, upto)
     )
-    return sum(part.rows for some in at_rest(*parts_table.opened_read(store, planned)) for part in some.parts)
+    return sum(part.rows for resting in at_rest(*parts_table.opened_read(store, planned)) for part in resting.parts)
 
 
 def computation(
@@ -242,29 +251,31 @@ def computation(
     """What is to be computed of a state, but for where it is written. What is computed whole is computed of all that
     the inputs hold, whatever of it was consumed before."""
     derived = state.collection.derived
-    read = tuple(replace(given, previous=None) if mode is Mode.WHOLE else given for given in inputs)
+    read = tuple(replace(source, previous=None) if mode is Mode.WHOLE else source for source in inputs)
     before = state.recorded_below
     return Computation(url, state, derived.definition, recipe, mode, read, before, upper, "", derived.validity)
 
 
-def planned(state: Arrangement, inputs: Sequence[InputState], **asked: Any) -> CorrectRequest | Waits | None:
-    """What a run of `correct` does next, `asked` for what `plan_correct` may be: it knows where catching up stops."""
-    return plan_correct(state, inputs, stops=_stops(state, inputs), **asked)
+def planned(state: Arrangement, inputs: Sequence[InputState], **options: Any) -> CorrectRequest | Waits | None:
+    """What a run of `correct` does next, with the `options` of `plan_correct`: it knows where catching up stops."""
+    return plan_correct(state, inputs, stops=_stops(state, inputs), **options)
 
 
 def _stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
     """Where catching up stops, so that collections over the same inputs meet: where inputs that are derived have been
     complete; if none is, where daily runs would have stopped: at the ends of the intervals of the coarsest schedule,
     less the grace (the longest, of inputs with that schedule)."""
-    states = [given.state for given in inputs if given.state is not None]
+    states = [source.state for source in inputs if source.state is not None]
     if len(states) < len(inputs):
         return ()
-    derived = {consumption.complete_below for one in states for consumption in one.consumptions}
+    derived = {consumption.complete_below for arrangement in states for consumption in arrangement.consumptions}
     if derived:
         return tuple(sorted(derived))
-    below = state.complete_below or max(one.collection.start for one in states)
-    landed = [one.collection.origin for one in states if isinstance(one.collection.origin, Landed)]
-    upto = max(one.complete_below for one in states)  # one that has ended is waited for by nobody
+    below = state.complete_below or max(arrangement.collection.start for arrangement in states)
+    landed = [
+        arrangement.collection.origin for arrangement in states if isinstance(arrangement.collection.origin, Landed)
+    ]
+    upto = max(arrangement.complete_below for arrangement in states)  # one that has ended is waited for by nobody
     if not landed:
         return ()
     schedules = sorted({origin.schedule for origin in landed})
@@ -287,12 +298,12 @@ def _boundaries(schedule: Schedule, after: int) -> Iterator[int]:
         yield time
 
 
-def _created(given: InputState) -> Arrangement:
-    if given.state is None:
-        raise InvalidUsage(f"input {given.name} was never created; `tidemark init` creates it from its file")
-    return given.state
+def _created(source: InputState) -> Arrangement:
+    if source.state is None:
+        raise InvalidUsage(f"input {source.name} was never created; `tidemark init` creates it from its file")
+    return source.state
 
 
-def as_written(asked: Computation, batch: str, previous: int) -> Computation:
+def as_written(calculation: Computation, batch: str, previous: int) -> Computation:
     """The computation that writes a batch."""
-    return replace(asked, prefix=f"data/{batch}", previous=previous)
+    return replace(calculation, prefix=f"data/{batch}", previous=previous)

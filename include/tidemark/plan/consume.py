@@ -120,18 +120,18 @@ class Meeting:
     uppers: tuple[tuple[Usable, int], ...]
 
 
-def usable(given: InputState) -> Usable | Waits:
+def usable(source: InputState) -> Usable | Waits:
     """What of an input can be used; Waits if nothing can."""
-    state = given.state
+    state = source.state
     if state is None:
-        return Waits(given.name, f"{given.name} was never created; `tidemark init` creates it from its file")
+        return Waits(source.name, f"{source.name} was never created; `tidemark init` creates it from its file")
     upper = state.certified_trace_upper
     frontiers = tuple(consumption for consumption in state.consumptions if consumption.upper <= upper)
     if upper == 0 or (state.collection.is_derived and not frontiers):
         missing = "its trace has passed no gate" if state.trace else "nothing of it is drained"
-        return Waits(given.name, f"{given.name} cannot be read yet: {missing}")
+        return Waits(source.name, f"{source.name} cannot be read yet: {missing}")
     complete = EMPTY if _has_ended(state, upper) else min(state.complete_below, upper)
-    return Usable(given.name, given.version, state, upper, complete, frontiers)
+    return Usable(source.name, source.version, state, upper, complete, frontiers)
 
 
 def _has_ended(state: Arrangement, upper: int) -> bool:
@@ -147,17 +147,21 @@ def laggard(state: Arrangement, inputs: Sequence[Usable]) -> Waits | None:
     """Who keeps what other inputs of a derived collection have beyond from being consumed, where nothing is to do: the
     one that is complete less far, or has consumed another one less far; None if nothing is left."""
     consumed = state.consumed
-    more = [one for one in inputs if (entry := consumed.of(one.name) if consumed else None) and entry.upper < one.upper]
+    more = [
+        source
+        for source in inputs
+        if (entry := consumed.of(source.name) if consumed else None) and entry.upper < source.upper
+    ]
     for ahead in more:
         for other in inputs:
             root = next((landed for landed in other.roots(other.upper) if landed.collection == ahead.name), None)
             if other.is_derived and root is not None and root.upper < ahead.upper:
-                reached, known = format_instant(root.upper), format_instant(ahead.upper)
-                return Waits(other.name, f"{other.name} has consumed {ahead.name} to {reached}, known is {known}")
-    least = min(inputs, key=lambda one: one.complete, default=None)
+                reached, latest = format_instant(root.upper), format_instant(ahead.upper)
+                return Waits(other.name, f"{other.name} has consumed {ahead.name} to {reached}, known is {latest}")
+    least = min(inputs, key=lambda source: source.complete, default=None)
     if not more or least is None or least.complete == EMPTY or least in more:
         return None
-    ahead = max(more, key=lambda one: one.upper)
+    ahead = max(more, key=lambda source: source.upper)
     return Waits(
         least.name,
         f"{least.name} is complete below {format_instant(least.known_complete)}, "
@@ -167,44 +171,44 @@ def laggard(state: Arrangement, inputs: Sequence[Usable]) -> Waits | None:
 
 def meeting(inputs: Sequence[Usable], complete: int, floors: dict[str, int]) -> Meeting | Waits:
     """The inputs where they are complete below `complete` together, none below its floor; else why not."""
-    names = Counter(name for given in inputs for name in given.root_names)
+    names = Counter(name for source in inputs for name in source.root_names)
     shared = {name for name, count in names.items() if count > 1}
-    all_ended = all(given.ended for given in inputs)
+    all_ended = all(source.ended for source in inputs)
     uppers: dict[str, int] = {}
-    for given in inputs:
-        upper = _upper(given, complete, floors.get(given.name, 0), all_ended)
+    for source in inputs:
+        upper = _upper(source, complete, floors.get(source.name, 0), all_ended)
         if isinstance(upper, Waits):
-            return upper if upper.laggard else _as_far_as(inputs, given, upper.reason)
-        uppers[given.name] = upper
+            return upper if upper.laggard else _as_far_as(inputs, source, upper.reason)
+        uppers[source.name] = upper
     _pin(inputs, uppers, complete, floors, shared)
     if torn := next(_torn(inputs, uppers, shared), None):
         return torn
-    for given in inputs:
-        if not given.readable(uppers[given.name]):
-            return _unreadable(inputs, given, uppers[given.name])
-    return Meeting(complete, tuple((given, uppers[given.name]) for given in inputs))
+    for source in inputs:
+        if not source.readable(uppers[source.name]):
+            return _unreadable(inputs, source, uppers[source.name])
+    return Meeting(complete, tuple((source, uppers[source.name]) for source in inputs))
 
 
-def _upper(given: Usable, complete: int, floor: int, all_ended: bool) -> int | Waits:
+def _upper(source: Usable, complete: int, floor: int, all_ended: bool) -> int | Waits:
     """How far one input is consumed: a derived one always to a frontier that it recorded, as only there is it known how
     far it had consumed what is below it. Between two it holds the answer of the earlier one, so that is the same; but
     row by row it holds every instant, and can be used only where one of them is as complete as the others."""
-    whole = given.complete == complete
-    if given.ended:
+    whole = source.complete == complete
+    if source.ended:
         # What has ended is all known, so that others may refer to it at any time; but where all have ended their own
         # past is what is asked for.
-        whole = not all_ended or complete >= given.known_complete
-    if given.upper < floor:
+        whole = not all_ended or complete >= source.known_complete
+    if source.upper < floor:
         return Waits(
-            given.name,
-            f"{given.name} was consumed to {format_instant(floor)}, and has passed its gates to "
-            f"{format_instant(given.upper)} only",
+            source.name,
+            f"{source.name} was consumed to {format_instant(floor)}, and has passed its gates to "
+            f"{format_instant(source.upper)} only",
         )
-    if not given.is_derived:
-        return given.upper if whole else max(floor, complete)
-    frontier = given.recorded(given.upper) if whole else given.complete_at(complete)
-    if frontier is None or (not whole and given.distinguishes_instants and frontier.complete_below < complete):
-        return Waits("", f"{given.name} recorded no frontier at which it was complete to {format_instant(complete)}")
+    if not source.is_derived:
+        return source.upper if whole else max(floor, complete)
+    frontier = source.recorded(source.upper) if whole else source.complete_at(complete)
+    if frontier is None or (not whole and source.distinguishes_instants and frontier.complete_below < complete):
+        return Waits("", f"{source.name} recorded no frontier at which it was complete to {format_instant(complete)}")
     return max(floor, frontier.upper)
 
 
@@ -212,14 +216,14 @@ def _pin(
     inputs: Sequence[Usable], uppers: dict[str, int], complete: int, floors: dict[str, int], shared: set[str]
 ) -> None:
     """A landed input that others rest on is consumed as far as they consumed it, where it can be."""
-    for given in inputs:
-        if given.is_derived or given.name not in shared:
+    for source in inputs:
+        if source.is_derived or source.name not in shared:
             continue
         others = [root for other in inputs if other.is_derived for root in other.roots(uppers[other.name])]
-        known = {root.upper for root in others if root.collection == given.name}
-        least = max(floors.get(given.name, 0), given.known_complete if complete == EMPTY else complete)
-        if len(known) == 1 and least <= min(known) <= given.upper:
-            uppers[given.name] = min(known)
+        frontiers = {root.upper for root in others if root.collection == source.name}
+        least = max(floors.get(source.name, 0), source.known_complete if complete == EMPTY else complete)
+        if len(frontiers) == 1 and least <= min(frontiers) <= source.upper:
+            uppers[source.name] = min(frontiers)
 
 
 def _torn(inputs: Sequence[Usable], uppers: dict[str, int], shared: set[str]) -> Iterator[Waits]:
@@ -228,9 +232,9 @@ def _torn(inputs: Sequence[Usable], uppers: dict[str, int], shared: set[str]) ->
         met = _consumed(inputs, uppers, name)
         if len({root for root, _ in met}) < 2:
             continue
-        now = _consumed(inputs, {given.name: given.upper for given in inputs}, name)
-        known = sorted((root.upper, who) for root, who in (met if len({root for root, _ in now}) < 2 else now))
-        (least, behind), (most, ahead) = known[0], known[-1]
+        now = _consumed(inputs, {source.name: source.upper for source in inputs}, name)
+        consumed = sorted((root.upper, who) for root, who in (met if len({root for root, _ in now}) < 2 else now))
+        (least, behind), (most, ahead) = consumed[0], consumed[-1]
         if least == most:
             both = f"{behind} and {ahead} have consumed {name} to {format_instant(least)}"
             yield Waits(behind, f"{both}, but two collections of that name: it was created again")
@@ -245,20 +249,20 @@ def _torn(inputs: Sequence[Usable], uppers: dict[str, int], shared: set[str]) ->
 def _consumed(inputs: Sequence[Usable], uppers: dict[str, int], root: str) -> list[tuple[Root, str]]:
     """How far the inputs that rest on a root have consumed it, by what they hold below their `uppers`."""
     return [
-        (landed, given.name)
-        for given in inputs
-        for landed in given.roots(uppers[given.name])
+        (landed, source.name)
+        for source in inputs
+        for landed in source.roots(uppers[source.name])
         if landed.collection == root
     ]
 
 
-def _unreadable(inputs: Sequence[Usable], given: Usable, upper: int) -> Waits:
-    since, asked = format_instant(given.state.since), format_instant(upper - 1)
-    waits = _as_far_as(inputs, given, f"{given.name} is readable from {since} on, and would be read as of {asked}")
+def _unreadable(inputs: Sequence[Usable], source: Usable, upper: int) -> Waits:
+    since, wanted = format_instant(source.state.since), format_instant(upper - 1)
+    waits = _as_far_as(inputs, source, f"{source.name} is readable from {since} on, and would be read as of {wanted}")
     return replace(waits, holds=tuple((each.name, each.state.since) for each in inputs))
 
 
-def _as_far_as(inputs: Sequence[Usable], given: Usable, reason: str) -> Waits:
+def _as_far_as(inputs: Sequence[Usable], source: Usable, reason: str) -> Waits:
     """What is wrong with an input that is ahead: the least complete one is to come nearer."""
     laggard = min(inputs, key=lambda each: each.complete)
-    return Waits(laggard.name, reason if laggard is given else f"{reason}, as far as {laggard.name} is complete")
+    return Waits(laggard.name, reason if laggard is source else f"{reason}, as far as {laggard.name} is complete")

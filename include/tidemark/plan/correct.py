@@ -94,18 +94,18 @@ def plan_correct(
     Raises InvalidUsage if the inputs are not those of the declaration, or the collection is not derived.
     """
     derived = state.collection.derived
-    if tuple(given.name for given in inputs) != derived.inputs:
+    if tuple(source.name for source in inputs) != derived.inputs:
         raise InvalidUsage(
             f"collection {state.collection.name} has the inputs {', '.join(derived.inputs)}, given were "
-            f"{', '.join(given.name for given in inputs)}"
+            f"{', '.join(source.name for source in inputs)}"
         )
-    found = []
-    for given in inputs:
-        one = usable(given)
-        if isinstance(one, Waits):
-            return one
-        found.append(one)
-    return _Plan(state, tuple(found), tuple(sorted(stops)), until, whole).next(check)
+    usables = []
+    for source in inputs:
+        ready = usable(source)
+        if isinstance(ready, Waits):
+            return ready
+        usables.append(ready)
+    return _Plan(state, tuple(usables), tuple(sorted(stops)), until, whole).next(check)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class _Plan:
     @property
     def complete(self) -> int:
         """W: as far as all inputs are complete, and as was asked for; EMPTY where all have ended."""
-        least = min(given.complete for given in self.inputs)
+        least = min(source.complete for source in self.inputs)
         if least == EMPTY and self.until is not None and self.until >= max(each.known_complete for each in self.inputs):
             return EMPTY
         return least if self.until is None else min(least, self.until)
@@ -154,18 +154,18 @@ class _Plan:
 
     def _candidates(self) -> Iterator[int]:
         """The completeness to try, in order: the first stop, and what is beyond it; then what the inputs recorded."""
-        bound = max(given.known_complete for given in self.inputs) if self.complete == EMPTY else self.complete
+        bound = max(source.known_complete for source in self.inputs) if self.complete == EMPTY else self.complete
         lower = self.floor if self.previous else 0
         yield from (stop for stop in self._stops(bound) if lower < stop < bound)
         yield self.complete
-        recorded = {frontier.complete_below for given in self.inputs for frontier in given.frontiers}
+        recorded = {frontier.complete_below for source in self.inputs for frontier in source.frontiers}
         yield from sorted((time for time in recorded if lower < time < bound), reverse=True)
 
     def _stops(self, bound: int) -> Sequence[int]:
         """Where catching up stops. A first build stops where its owner wants history to begin, and nowhere else."""
         history = self.state.collection.derived.history
         if self.previous is None:
-            begins = max(given.begins for given in self.inputs)
+            begins = max(source.begins for source in self.inputs)
             return range((begins // history + 1) * history, bound, history) if history else ()
         if history and self.previous.building:
             return range((self.floor // history + 1) * history, bound, history)
@@ -184,10 +184,10 @@ class _Plan:
             return FIRST
         if why := differs(previous.definition, self.state.collection, self._collections):
             return why
-        for given in self.inputs:
-            entry = previous.of(given.name)
-            if entry is None or entry.incarnation != given.state.incarnation:
-                return f"{given.name} was created again"
+        for source in self.inputs:
+            entry = previous.of(source.name)
+            if entry is None or entry.incarnation != source.state.incarnation:
+                return f"{source.name} was created again"
         return ""
 
     @property
@@ -196,27 +196,29 @@ class _Plan:
 
     @property
     def _collections(self) -> list[Collection]:
-        return [given.state.collection for given in self.inputs]
+        return [source.state.collection for source in self.inputs]
 
     def _lost(self) -> str:
         """Why changes since the last consumption cannot be read; "" if they can."""
-        for given in self.inputs:
-            entry = self.previous.of(given.name) if self.previous else None
-            if entry and not given.state.function.keeps(entry.upper - 1):
-                since = format_instant(given.state.since)
+        for source in self.inputs:
+            entry = self.previous.of(source.name) if self.previous else None
+            if entry and not source.state.function.keeps(entry.upper - 1):
+                since = format_instant(source.state.since)
                 return (
-                    f"{given.name} was consumed to {format_instant(entry.upper)}, its history is merged below {since}"
+                    f"{source.name} was consumed to {format_instant(entry.upper)}, its history is merged below {since}"
                 )
         return ""
 
     def _may_be_compared(self) -> bool:
         """Whether the inputs can be read once more as they were consumed."""
-        pairs = [(given, self.previous.of(given.name) if self.previous else None) for given in self.inputs]
-        return not self._restart_reason() and all(was is not None and given.readable(was.upper) for given, was in pairs)
+        pairs = [(source, self.previous.of(source.name) if self.previous else None) for source in self.inputs]
+        return not self._restart_reason() and all(
+            was is not None and source.readable(was.upper) for source, was in pairs
+        )
 
     def _again(self, previous: Consumption) -> CorrectRequest:
         """The same once more, at the next instant."""
-        uppers = tuple((given, consumed.upper) for given in self.inputs if (consumed := previous.of(given.name)))
+        uppers = tuple((source, consumed.upper) for source in self.inputs if (consumed := previous.of(source.name)))
         upper = self.state.complete + 1
         consumption = replace(self._consumption(Meeting(self.floor, uppers), upper), complete_below=self.floor)
         consumption = replace(consumption, ended=previous.ended, building=previous.building)
@@ -224,7 +226,7 @@ class _Plan:
 
     def _request(self, met: Meeting) -> CorrectRequest:
         last = self.state.complete
-        going = [upper for given, upper in met.uppers if not given.ended] or [upper for _, upper in met.uppers]
+        going = [upper for source, upper in met.uppers if not source.ended] or [upper for _, upper in met.uppers]
         complete = [] if met.complete == EMPTY else [met.complete]
         consumption = self._consumption(met, max([*complete, *going, last + 1]))
         why = self._restart_reason() or self._lost() or ("asked for" if self.asked_whole else "")
@@ -237,14 +239,14 @@ class _Plan:
             return True
         ends = met.complete == EMPTY and not previous.ended
         further = met.complete != EMPTY and met.complete > self.floor
-        return ends or further or any(upper > self._floors()[given.name] for given, upper in met.uppers)
+        return ends or further or any(upper > self._floors()[source.name] for source, upper in met.uppers)
 
     def _consumption(self, met: Meeting, upper: int) -> Consumption:
         ended = met.complete == EMPTY
         return Consumption(
             upper,
             upper if ended else met.complete,
-            tuple(given.consumed(to) for given, to in met.uppers),
+            tuple(source.consumed(to) for source, to in met.uppers),
             self._computed_as,
             ended=ended,
             building=self._builds(met.complete),
@@ -271,18 +273,18 @@ class _Plan:
             self.previous,
             Interval(self.state.recorded_below, consumption.upper),
             tuple(
-                replace(_range(given, upper, floors.get(given.name)), consumed=consumed.get(given.name))
-                for given, upper in uppers
+                replace(_range(source, upper, floors.get(source.name)), consumed=consumed.get(source.name))
+                for source, upper in uppers
             ),
             whole,
             moves,
             checks,
-            max(given.state.since for given in self.inputs),
+            max(source.state.since for source in self.inputs),
         )
 
     def _behind(self, wanted: int) -> Waits:
         """The input that is least complete."""
-        laggard = min(self.inputs, key=lambda given: given.complete)
+        laggard = min(self.inputs, key=lambda source: source.complete)
         return Waits(
             laggard.name,
             f"{laggard.name} is complete below {format_instant(laggard.complete)} only, "
@@ -294,9 +296,9 @@ class _Plan:
         return self._behind(self.until) if self.until is not None and self.complete < self.until else None
 
 
-def _range(given: Usable, upper: int, consumed: int | None) -> InputRange:
+def _range(source: Usable, upper: int, consumed: int | None) -> InputRange:
     """What is read of an input that was consumed before up to `consumed` (None: or might as well not have been)."""
-    since = given.state.since
+    since = source.state.since
     before = upper if consumed is None else min(upper, consumed)
     after = None if consumed is None else consumed - 1
-    return InputRange(given.name, given.version, after, upper - 1, max(since, before - 1), max(since, upper - 1))
+    return InputRange(source.name, source.version, after, upper - 1, max(since, before - 1), max(since, upper - 1))

@@ -69,8 +69,8 @@ def as_of_rows(
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return read.rows_as_of(store, task, columns, event_times=event_times)
 
-    shown = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
-    return _answered(spark, store, request, schema, shown, merged, keep, times=False, ranges=ranges)
+    selected = [*map(F.col, schema.names[:-1]), F.col(DIFF).alias(MULTIPLICITY)]
+    return _answered(spark, store, request, schema, selected, merged, keep, times=False, ranges=ranges)
 
 
 def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> DataFrame:
@@ -84,8 +84,8 @@ def each_row(spark: SparkSession, store: ObjectStore, request: ReadRequest) -> D
         return repeated(read.rows_as_of(store, task), task.collection.unshown)
 
     times = [] if request.collection.kind.one_value else [F.explode(_as_often()).alias(DIFF)]
-    shown = [*map(F.col, columns.names), *times]
-    return _answered(spark, store, request, columns, shown, merged, None, times=False)
+    selected = [*map(F.col, columns.names), *times]
+    return _answered(spark, store, request, columns, selected, merged, None, times=False)
 
 
 def _as_often() -> Column:
@@ -111,8 +111,8 @@ def updates(
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return read.updates_of(store, task, schema.names[:-3])
 
-    shown = [F.col(name) for name in schema.names]
-    return _answered(spark, store, request, schema, shown, merged, None, times=True, ranges=ranges)
+    selected = [F.col(name) for name in schema.names]
+    return _answered(spark, store, request, schema, selected, merged, None, times=True, ranges=ranges)
 
 
 def some_updates(
@@ -127,12 +127,12 @@ def some_updates(
         return (rows.select(names) for rows in read.updates_of(store, task, schema.names[:-3]))
 
     request, parts = parts_table.opened_read(store, request)
-    shown, collection = [F.col(name) for name in names], request.collection
-    plain = [
-        AtRest(tuple(part for part in some.parts if part.schema == collection.schema), some.after)
-        for some in (() if collection.unseen or "://" in store.url else at_rest(request, parts))
+    selected, collection = [F.col(name) for name in names], request.collection
+    resting = [
+        AtRest(tuple(part for part in rest.parts if part.schema == collection.schema), rest.after)
+        for rest in (() if collection.unseen or "://" in store.url else at_rest(request, parts))
     ]
-    return _of_both(spark, store, request, parts, plain, some_of(schema, names), shown, merged)
+    return _of_both(spark, store, request, parts, resting, some_of(schema, names), selected, merged)
 
 
 def _or_all(request: ReadRequest, columns: Sequence[str] | None) -> Sequence[str]:
@@ -179,12 +179,12 @@ def change_rows(
     def merged(store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return read.changes_of(store, task, net=net, columns=columns)
 
-    asked = map(F.col, schema.names[: schema.get_field_index(CHANGE_TYPE)])
+    own = map(F.col, schema.names[: schema.get_field_index(CHANGE_TYPE)])
     sign = F.when(F.col(DIFF) > 0, "insert").otherwise("delete").alias(CHANGE_TYPE)
     version = F.col(TIME).alias("_commit_version")
     times = [] if net else [version, F.timestamp_micros(TIME).alias("_commit_timestamp"), F.col(EVENT_TIME)]
-    shown = [*asked, sign, *times, F.col(DIFF).alias("diff")]
-    return _answered(spark, store, request, schema, shown, merged, keep, times=not net)
+    selected = [*own, sign, *times, F.col(DIFF).alias("diff")]
+    return _answered(spark, store, request, schema, selected, merged, keep, times=not net)
 
 
 def _answered(
@@ -192,21 +192,21 @@ def _answered(
     store: ObjectStore,
     request: ReadRequest,
     schema: pa.Schema,
-    shown: Sequence[Column],
+    selected: Sequence[Column],
     merged: Answered,
     keep: Keep | None,
     *,
     times: bool,
     ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
-    """The answer to a request in the columns of `schema`: of rows that need no merging they are `shown`, of all others
+    """The answer to a request in the columns of `schema`: what is `selected` of rows that need no merging, of others
     what `merged` makes of tasks, and `keep` leaves of that. With `ranges`, which ascend and do not overlap, it has rows
     of these keys only."""
     request, parts = parts_table.opened_read(store, request)
     if ranges:
         request = replace(request, keys=KeyRange(ranges[0].lower, ranges[-1].upper))
-    plain = unmerged(request, parts, times=times, ranges=ranges) if keep is None and "://" not in store.url else ()
-    return _of_both(spark, store, request, parts, plain, schema, shown, merged, keep, ranges)
+    resting = unmerged(request, parts, times=times, ranges=ranges) if keep is None and "://" not in store.url else ()
+    return _of_both(spark, store, request, parts, resting, schema, selected, merged, keep, ranges)
 
 
 def _of_both(
@@ -214,16 +214,16 @@ def _of_both(
     store: ObjectStore,
     request: ReadRequest,
     parts: PartsOf,
-    plain: Sequence[AtRest],
+    resting: Sequence[AtRest],
     schema: pa.Schema,
-    shown: Sequence[Column],
+    selected: Sequence[Column],
     merged: Answered,
     keep: Keep | None = None,
     ranges: Sequence[KeyRange] = (),
 ) -> DataFrame:
-    """Of the `plain` parts what is `shown` of their rows, of all others what `merged` makes of them."""
-    frames = [rows.select(*shown).select(schema.names) for rows in _plain(spark, store, request, plain)]
-    tasks = tasks_of(cores(spark), request, parts, ranges, {part.file.key for one in plain for part in one.parts})
+    """Of the `resting` parts what is `selected` of their rows, of all others what `merged` makes of them."""
+    frames = [rows.select(*selected).select(schema.names) for rows in _plain(spark, store, request, resting)]
+    tasks = tasks_of(cores(spark), request, parts, ranges, {part.file.key for rest in resting for part in rest.parts})
     if tasks:
         frames.append(mapped(spark, store.url, schema, tasks, merged, keep))
     if not frames:
@@ -232,17 +232,17 @@ def _of_both(
 
 
 def _plain(
-    spark: SparkSession, store: ObjectStore, request: ReadRequest, plain: Sequence[AtRest]
+    spark: SparkSession, store: ObjectStore, request: ReadRequest, resting: Sequence[AtRest]
 ) -> Iterator[DataFrame]:
     """The updates of some parts, as they are there, within the bounds of the request; all that is wholly inside as one
     frame, without conditions."""
     inside: list[Part] = []
-    for some in plain:
-        whole = [part for part in some.parts if _is_inside(part, request, some.after)]
-        cut = [part for part in some.parts if not _is_inside(part, request, some.after)]
+    for rest in resting:
+        whole = [part for part in rest.parts if _is_inside(part, request, rest.after)]
+        cut = [part for part in rest.parts if not _is_inside(part, request, rest.after)]
         inside += whole
         if cut:
-            learned = (F.col(TIME) > some.after) & (F.col(TIME) <= request.upto)
+            learned = (F.col(TIME) > rest.after) & (F.col(TIME) <= request.upto)
             yield _parquet(spark, store, request, cut).where(learned & (F.col(EVENT_TIME) <= request.event_upto))
     if inside:
         yield _parquet(spark, store, request, inside)
@@ -280,7 +280,7 @@ def tasks_of(
     their first columns, where the `ranges` share none, and all keys that are asked for are in one, also those of which
     there is nothing."""
     (whole,) = read_tasks(request, parts, but=but)
-    opened = [part for some in whole.at_rest for part in some.parts]
+    opened = [part for rest in whole.at_rest for part in rest.parts]
     rows = sum(part.groups[at][1] for part in opened for at in groups_among(part, ranges or [request.keys]))
     rows += sum(batch.rows for batch in request.unsealed.batches) if whole.unsealed else 0
     target = even_target(rows, least=LEAST_TASK_ROWS, tasks=ROUNDS * at_once)
@@ -290,7 +290,7 @@ def tasks_of(
         tasks = read_tasks(request, parts, but=but, target_rows=target, leading=leading)
     if leading is not None:
         return tasks
-    return [task for task in tasks if task.unsealed or any(some.parts for some in task.at_rest)]
+    return [task for task in tasks if task.unsealed or any(rest.parts for rest in task.at_rest)]
 
 
 def cores(spark: SparkSession) -> int:

@@ -83,9 +83,9 @@ def test_rows_of_one_group_or_join_key_each_are_by_key(select: str, key_columns:
 
 @pytest.mark.parametrize("value", ["carrier IS NULL", "carrier > 'A' OR carrier IS NULL", "NOT carrier = 'A'"])
 def test_touched_values_are_compared_with_whole_expressions(value: str) -> None:
-    found = recipe(f"SELECT id, {value} AS v, name FROM flights JOIN carriers ON carrier = code").by_key
-    assert found is not None
-    assert "`k0` IS NOT DISTINCT FROM (" in found.select
+    by_key = recipe(f"SELECT id, {value} AS v, name FROM flights JOIN carriers ON carrier = code").by_key
+    assert by_key is not None
+    assert "`k0` IS NOT DISTINCT FROM (" in by_key.select
 
 
 @pytest.mark.parametrize(("select", "why"), WHOLE)

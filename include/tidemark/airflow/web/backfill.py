@@ -69,18 +69,18 @@ def script() -> str:
     return (Path(__file__).parent / "start_backfill.js").read_text()
 
 
-def backfill_page(of: Subject, chosen: Range | None, now: int, runs: Runs, *, may_start: bool) -> Page:
+def backfill_page(subject: Subject, chosen: Range | None, now: int, runs: Runs, *, may_start: bool) -> Page:
     """The page that shows what a backfill of some days would read, as of `now` (µs), with a button that starts it for
     who `may_start` one. Writes nothing. InvalidUsage for more days than a run could name."""
-    title, content = _heading(of, chosen)
+    title, content = _heading(subject, chosen)
     if chosen is None:
         return document(title, *content, linked=True, forms=True)
-    intervals = chosen.intervals(of.origin, now)
+    intervals = chosen.intervals(subject.origin, now)
     if not intervals:
-        nothing = tag("p", f"No interval of {of.name} that is over begins from {chosen.first} to {chosen.last}.")
+        nothing = tag("p", f"No interval of {subject.name} that is over begins from {chosen.first} to {chosen.last}.")
         return document(title, *content, nothing, linked=True, forms=True)
-    summary, days = _preview(of, intervals, runs)
-    button = _start(of, intervals, runs, chosen) if may_start else _not_you()
+    summary, days = _preview(subject, intervals, runs)
+    button = _start(subject, intervals, runs, chosen) if may_start else _not_you()
     page = [*content, summary, button, days]
     return document(title, *page, linked=True, forms=True, script=script() if may_start else "")
 
@@ -94,28 +94,28 @@ def report_page(pinned: Pinned, chosen: Range, now: int, may_read: Ask) -> Page:
         way_to_status(name, _CALENDAR),
     ]
     reports = _reports(pinned, chosen, now)
-    done = sum(one.status == "complete" for one in reports)
+    done = sum(report.status == "complete" for report in reports)
     said = f"{done:,} of {counted(len(reports), 'interval')} complete"
     content.append(tag("section", tag("h2", said), *_totals(reports), *_followers(pinned, may_read)))
-    lines = [_line(one) for one in reports[:MOST_LINES]]
+    lines = [_line(report) for report in reports[:MOST_LINES]]
     more = [f"{len(reports) - MOST_LINES:,} more are in the file. "] if len(reports) > MOST_LINES else []
     file = tag("a", "All of it as a file", href=f"report.csv{chosen.address}", download=f"{name}.csv")
     days = tag("section", table(("interval", "", *HEADINGS), lines), tag("p", *more, file)) if reports else ""
     return document(f"{name}, report", *content, days, refresh=done < len(reports), linked=True, downloads=True)
 
 
-def refused_page(of: Subject, why: str) -> Page:
+def refused_page(subject: Subject, why: str) -> Page:
     """The page of a range that is none, or too long: it says `why`, and asks again."""
-    title, content = _heading(of, None)
+    title, content = _heading(subject, None)
     return document(title, *content, tag("p", why, class_="bad"), linked=True, forms=True)
 
 
-def _heading(of: Subject, chosen: Range | None) -> tuple[str, list[Markup]]:
+def _heading(subject: Subject, chosen: Range | None) -> tuple[str, list[Markup]]:
     """The title, and what is above the days."""
-    title = f"Backfill {of.name}"
+    title = f"Backfill {subject.name}"
     content = [
         tag("h1", title),
-        way_to_status(of.name, *([_CALENDAR] if of.there else [])),
+        way_to_status(subject.name, *([_CALENDAR] if subject.there else [])),
         tag("section", range_form("backfill", chosen, "Look at it first")),
     ]
     return title, content
@@ -132,21 +132,25 @@ def report_file(pinned: Pinned, chosen: Range, now: int) -> str:
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     out.writerow(("lower", "upper", "status", *HEADINGS))
-    for one in _reports(pinned, chosen, now):
-        bounds = (format_instant(one.interval.lower), format_instant(one.interval.upper))
-        out.writerow((*bounds, one.status, *_figures(one)))
+    for report in _reports(pinned, chosen, now):
+        bounds = (format_instant(report.interval.lower), format_instant(report.interval.upper))
+        out.writerow((*bounds, report.status, *_figures(report)))
     return text.getvalue()
 
 
 HEADINGS = ("files", "rows", "late", "dead", "refused", "corrected", "written")
 
 
-def _figures(one: IntervalReport) -> tuple[int, ...]:
-    return one.files, one.rows, one.late, one.dead, one.refused, one.corrected, one.written
+def _figures(report: IntervalReport) -> tuple[int, ...]:
+    return report.files, report.rows, report.late, report.dead, report.refused, report.corrected, report.written
 
 
-def _line(one: IntervalReport) -> tuple[object, ...]:
-    return tag("a", bounds_in_words(one.interval), href=f"intervals/{one.interval.lower}"), one.status, *_figures(one)
+def _line(report: IntervalReport) -> tuple[object, ...]:
+    return (
+        tag("a", bounds_in_words(report.interval), href=f"intervals/{report.interval.lower}"),
+        report.status,
+        *_figures(report),
+    )
 
 
 def _reports(pinned: Pinned, chosen: Range, now: int) -> list[IntervalReport]:
@@ -176,10 +180,10 @@ def _followers(pinned: Pinned, may_read: Ask) -> Iterator[Markup]:
 
 def _follower(pinned: Pinned, name: str) -> tuple[object, ...] | None:
     try:
-        found = find(pinned.root, name)
+        follower = find(pinned.root, name)
     except TidemarkError:
         return None
-    consumed = found.state.consumed.of(pinned.name) if found and found.state.consumed else None
+    consumed = follower.state.consumed.of(pinned.name) if follower and follower.state.consumed else None
     if consumed is None:
         return None
     behind = consumed.upper < pinned.state.certified_trace_upper
@@ -187,57 +191,61 @@ def _follower(pinned: Pinned, name: str) -> tuple[object, ...] | None:
     return name, tag("code", format_instant(consumed.upper)), left
 
 
-def _preview(of: Subject, intervals: Sequence[Interval], runs: Runs) -> tuple[Markup, Markup]:
+def _preview(subject: Subject, intervals: Sequence[Interval], runs: Runs) -> tuple[Markup, Markup]:
     """What is said of the intervals together, and a line for each where their files are looked at."""
     how_many = counted(-(-len(intervals) // runs.intervals), "run")
     heading = tag("h2", f"{counted(len(intervals), 'interval')} in about {how_many}")
-    if not isinstance(of.origin, Landed):
+    if not isinstance(subject.origin, Landed):
         said = "Each run computes what its inputs have learned by the end of its last day. What is computed stays."
         return tag("section", heading, tag("p", said)), joined([])
     if len(intervals) > MOST_LOOKED:
         said = f"Their files are not looked at: a page looks at {MOST_LOOKED} intervals at most."
         return tag("section", heading, tag("p", said, class_="quiet")), joined([])
     root, most = settings.landing(), runs.intervals
-    found = preview(of.origin, of.ingested, intervals, root, most=most, footers=MOST_FOOTERS)
-    lines = [_expected(one) for one in found.intervals[:MOST_LINES]]
-    left = len(found.intervals) - len(lines)
+    expected = preview(subject.origin, subject.ingested, intervals, root, most=most, footers=MOST_FOOTERS)
+    lines = [_expected(interval) for interval in expected.intervals[:MOST_LINES]]
+    left = len(expected.intervals) - len(lines)
     more = [tag("p", f"and {left:,} more", class_="quiet")] if left else []
     days = tag("section", table(("interval", "landed", "files", "rows", ""), lines), *more)
-    return tag("section", heading, tag("p", _in_words(found))), days
+    return tag("section", heading, tag("p", _in_words(expected))), days
 
 
-def _expected(one: Any) -> tuple[object, ...]:
-    rows = "unknown" if one.rows is None else f"{one.rows:,}"
+def _expected(expected: Any) -> tuple[object, ...]:
+    rows = "unknown" if expected.rows is None else f"{expected.rows:,}"
     return (
-        bounds_in_words(one.interval),
-        one.landed,
-        one.files,
+        bounds_in_words(expected.interval),
+        expected.landed,
+        expected.files,
         rows,
-        one.problem or ("ingested" if one.ingested else ""),
+        expected.problem or ("ingested" if expected.ingested else ""),
     )
 
 
-def _in_words(found: Preview) -> str:
+def _in_words(expected: Preview) -> str:
     landed = {"landed": "have landed", "empty": "are empty", "not landed": "have not landed"}
-    counts = [f"{count:,} {said}" for kind, said in landed.items() if (count := found.count(kind))]  # type: ignore[arg-type]
-    if unreadable := found.count("unreadable"):
+    counts = [f"{count:,} {said}" for kind, said in landed.items() if (count := expected.count(kind))]  # type: ignore[arg-type]
+    if unreadable := expected.count("unreadable"):
         counts.append(f"of {unreadable:,} the landing cannot be looked at from here")
-    if before := sum(one.ingested for one in found.intervals):
+    if before := sum(interval.ingested for interval in expected.intervals):
         counts.append(f"{before:,} were ingested before, and are read again only for files that changed")
-    rows = "an unknown number of rows" if found.rows is None else counted(found.rows, "row")
-    minutes = max(1, round(found.seconds_in_airflow / 60))
+    rows = "an unknown number of rows" if expected.rows is None else counted(expected.rows, "row")
+    minutes = max(1, round(expected.seconds_in_airflow / 60))
     return f"{'; '.join(counts)}. {rows.capitalize()}, about {counted(minutes, 'minute')}."
 
 
-def _start(of: Subject, intervals: Sequence[Interval], runs: Runs, chosen: Range) -> Markup:
+def _start(subject: Subject, intervals: Sequence[Interval], runs: Runs, chosen: Range) -> Markup:
     """The button, with the request that its script sends; days that have a run already keep it."""
-    bounds = [moment(one.lower).isoformat() for one in (intervals[0], intervals[-1])]
-    request = {"dag_id": of.name, "from_date": bounds[0], "to_date": bounds[1], "max_active_runs": runs.at_a_time}
+    bounds = [moment(interval.lower).isoformat() for interval in (intervals[0], intervals[-1])]
+    request = {"dag_id": subject.name, "from_date": bounds[0], "to_date": bounds[1], "max_active_runs": runs.at_a_time}
     request |= {"run_backwards": False, "reprocess_behavior": "none", "dag_run_conf": {}}
-    data = {"data-request": json.dumps(request), "data-api": f"{API}/backfills", "data-dag": f"{API}/dags/{of.name}"}
+    data = {
+        "data-request": json.dumps(request),
+        "data-api": f"{API}/backfills",
+        "data-dag": f"{API}/dags/{subject.name}",
+    }
     button = tag("button", "Start the backfill", type="button", **data)
     note = "Days that have a run keep it: clear that run to read them again."
-    way = f"report{chosen.address}" if isinstance(of.origin, Landed) else "calendar"
+    way = f"report{chosen.address}" if isinstance(subject.origin, Landed) else "calendar"
     report = tag("a", "What comes of it", href=way, id="report", hidden="hidden")
     line = tag("p", button, " ", tag("output"), " ", report)
     return tag("section", line, *(_unpause() if runs.paused else []), tag("p", note, class_="quiet"))

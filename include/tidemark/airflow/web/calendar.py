@@ -56,13 +56,13 @@ def shown(landed: Landed, now: int, upto: int | None = None) -> Shown:
     upper = end if upto is None else min(upto, end)
     if upper <= landed.start:
         return Shown([], older=False, newer=upper < end)
-    some = last = schedule.latest(upper)
+    earlier = last = schedule.latest(upper)
     for _ in range(_MEASURED):
-        some = schedule.latest(some - 1)
+        earlier = schedule.latest(earlier - 1)
     # Intervals may differ in length: these few decide how far back a page reaches, and a page may have fewer cells.
-    lower = max(landed.start, schedule.latest(max(0, last - (last - some) * MOST_CELLS // _MEASURED)))
-    found = schedule.beginning(lower, upper)[-MOST_CELLS:]
-    return Shown(found, older=found[0].lower > landed.start, newer=upper < end)
+    lower = max(landed.start, schedule.latest(max(0, last - (last - earlier) * MOST_CELLS // _MEASURED)))
+    intervals = schedule.beginning(lower, upper)[-MOST_CELLS:]
+    return Shown(intervals, older=intervals[0].lower > landed.start, newer=upper < end)
 
 
 @dataclass(frozen=True)
@@ -74,20 +74,20 @@ class Cell:
     words: str
 
 
-def cell_of(one: IntervalReport) -> Cell:
+def cell_of(report: IntervalReport) -> Cell:
     """The cell of an interval of a collection that lands."""
-    return Cell(one.interval, list(_marks(one)), in_words(one))
+    return Cell(report.interval, list(_marks(report)), in_words(report))
 
 
-def cell_of_day(one: DayReport) -> Cell:
+def cell_of_day(report: DayReport) -> Cell:
     """The cell of a day of a derived collection."""
-    mark = "complete" if one.complete else "ingested" if one.runs else "missing"
-    return Cell(one.interval, [mark], day_in_words(one))
+    mark = "complete" if report.complete else "ingested" if report.runs else "missing"
+    return Cell(report.interval, [mark], day_in_words(report))
 
 
-def calendar_page(name: str, shown: Shown, cells: Sequence[Cell], legend: Mapping[str, str]) -> Page:
+def calendar_page(name: str, extent: Shown, cells: Sequence[Cell], legend: Mapping[str, str]) -> Page:
     """The page of some intervals, with a cell for each; the `legend` says what their classes mean."""
-    ways = way_to_status(name, tag("a", "backfill", href="backfill"), *_ways(shown))
+    ways = way_to_status(name, tag("a", "backfill", href="backfill"), *_ways(extent))
     rows = [part for label, cells in _rows(cells) for part in (tag("span", label, class_="quiet"), cells)]
     nothing = tag("p", "No interval of it is over yet.")
     body = tag("div", *rows, class_="calendar") if rows else nothing
@@ -95,10 +95,10 @@ def calendar_page(name: str, shown: Shown, cells: Sequence[Cell], legend: Mappin
     return document(f"{name}, by interval", heading, ways, tag("section", _legend(legend), body), linked=True)
 
 
-def _ways(shown: Shown) -> Iterator[Markup]:
-    if shown.older:
-        yield tag("a", "earlier", href="?" + urlencode({"upto": shown.intervals[0].lower}))
-    if shown.newer:
+def _ways(extent: Shown) -> Iterator[Markup]:
+    if extent.older:
+        yield tag("a", "earlier", href="?" + urlencode({"upto": extent.intervals[0].lower}))
+    if extent.newer:
         yield tag("a", "the latest", href="?")
 
 
@@ -106,41 +106,41 @@ def _rows(cells: Sequence[Cell]) -> Iterator[tuple[str, Markup]]:
     """Labels, and the cells beside them."""
     if not cells:
         return
-    shortest = min(one.interval.upper - one.interval.lower for one in cells)
+    shortest = min(cell.interval.upper - cell.interval.lower for cell in cells)
     row, label = ("%Y-%m", "%d") if shortest >= DAY else ("%Y-%m-%d", "%H:%M")
-    for said, some in groupby(cells, key=lambda one: moment(one.interval.lower).strftime(row)):
-        yield said, tag("div", *(_link(one, label) for one in some), class_="cells")
+    for said, group in groupby(cells, key=lambda cell: moment(cell.interval.lower).strftime(row)):
+        yield said, tag("div", *(_link(cell, label) for cell in group), class_="cells")
 
 
-def _link(one: Cell, label: str) -> Markup:
-    said = moment(one.interval.lower).strftime(label)
+def _link(cell: Cell, label: str) -> Markup:
+    said = moment(cell.interval.lower).strftime(label)
     return tag(
-        "a", said, href=f"intervals/{one.interval.lower}", class_=" ".join(["cell", *one.marks]), title=one.words
+        "a", said, href=f"intervals/{cell.interval.lower}", class_=" ".join(["cell", *cell.marks]), title=cell.words
     )
 
 
-def _marks(one: IntervalReport) -> Iterator[str]:
-    yield "refused" if one.refused else one.status
-    if one.late or one.dead:
+def _marks(report: IntervalReport) -> Iterator[str]:
+    yield "refused" if report.refused else report.status
+    if report.late or report.dead:
         yield "late"
-    if one.corrected:
+    if report.corrected:
         yield "corrected"
 
 
-def in_words(one: IntervalReport) -> str:
+def in_words(report: IntervalReport) -> str:
     """The state of an interval, in one line."""
-    said = [_SAYS[one.status]]
-    if one.files:
-        said.append(f"{counted(one.rows, 'row')} of {counted(one.files, 'file')}")
-    counts = {"late, applied": one.late, "late, kept as dead letters": one.dead}
+    said = [_SAYS[report.status]]
+    if report.files:
+        said.append(f"{counted(report.rows, 'row')} of {counted(report.files, 'file')}")
+    counts = {"late, applied": report.late, "late, kept as dead letters": report.dead}
     said += [f"{count:,} {what}" for what, count in counts.items() if count]
-    if one.refused:
-        said.append(f"{counted(one.refused, 'file')} refused")
-    if one.corrected:
-        said.append(f"{counted(one.corrected, 'file')} corrected by {counted(one.written, 'row')}")
-    if one.taken_out:
-        said.append(f"{counted(one.taken_out, 'batch', 'batches')} in quarantine")
-    return f"{bounds_in_words(one.interval)}: {', '.join(said)}"
+    if report.refused:
+        said.append(f"{counted(report.refused, 'file')} refused")
+    if report.corrected:
+        said.append(f"{counted(report.corrected, 'file')} corrected by {counted(report.written, 'row')}")
+    if report.taken_out:
+        said.append(f"{counted(report.taken_out, 'batch', 'batches')} in quarantine")
+    return f"{bounds_in_words(report.interval)}: {', '.join(said)}"
 
 
 def bounds_in_words(interval: Interval) -> str:
@@ -151,11 +151,11 @@ def bounds_in_words(interval: Interval) -> str:
     return f"{format_instant(interval.lower)} to {format_instant(interval.upper)}"
 
 
-def day_in_words(one: DayReport) -> str:
+def day_in_words(report: DayReport) -> str:
     """What a derived collection learned on a day, in one line."""
-    how_far = "complete" if one.complete else "begun" if one.runs else "nothing of it is there"
-    changed = f"{one.added:,} rows added and {one.retracted:,} retracted by {counted(one.runs, 'run')}"
-    return f"{bounds_in_words(one.interval)}: {how_far}, {changed if one.runs else 'nothing changed'}"
+    how_far = "complete" if report.complete else "begun" if report.runs else "nothing of it is there"
+    changed = f"{report.added:,} rows added and {report.retracted:,} retracted by {counted(report.runs, 'run')}"
+    return f"{bounds_in_words(report.interval)}: {how_far}, {changed if report.runs else 'nothing changed'}"
 
 
 LEGEND = {
@@ -208,13 +208,16 @@ def interval_page(
 ) -> Page:
     """The page of one interval: its state and what to do, its files (None: not for who may not read logs), and what is
     said of its late rows."""
-    one = report
-    bounds = [format_instant(time) for time in (one.interval.lower, one.interval.upper)]
-    figures: list[tuple[str, object]] = [("files", one.files), ("rows", one.rows), ("late, applied", one.late)]
-    figures += [("late, dead letters", one.dead), ("files refused", one.refused), ("files corrected", one.corrected)]
-    figures += [("rows written by corrections", one.written)]
+    bounds = [format_instant(time) for time in (report.interval.lower, report.interval.upper)]
+    figures: list[tuple[str, object]] = [("files", report.files), ("rows", report.rows), ("late, applied", report.late)]
+    figures += [
+        ("late, dead letters", report.dead),
+        ("files refused", report.refused),
+        ("files corrected", report.corrected),
+    ]
+    figures += [("rows written by corrections", report.written)]
     content = [
-        tag("section", tag("h2", in_words(one)), *map(_advice, _to_do(name, one, bounds))),
+        tag("section", tag("h2", in_words(report)), *map(_advice, _to_do(name, report, bounds))),
         tag("section", tag("h2", "What came"), table(("", ""), figures)),
     ]
     if files is None:
@@ -223,7 +226,7 @@ def interval_page(
         )
     elif files:
         content.append(tag("section", tag("h2", "Files"), table(("file", "", "rows", "late", "why"), files)))
-    return _page(name, one.interval, [*content, *late], about)
+    return _page(name, report.interval, [*content, *late], about)
 
 
 def day_page(name: str, report: DayReport, about: About) -> Page:
@@ -255,29 +258,29 @@ def _advice(said: str) -> Markup:
     return tag("p", with_commands(said))
 
 
-def _to_do(name: str, one: IntervalReport, bounds: Sequence[str]) -> Iterator[str]:
+def _to_do(name: str, report: IntervalReport, bounds: Sequence[str]) -> Iterator[str]:
     """What may be done about an interval, most pressing first; commands between backticks."""
     span = f"--lower {bounds[0]} --upper {bounds[1]}"
-    if one.refused:
+    if report.refused:
         yield f"Mend the files that were refused, then clear its run, or say `tidemark backfill {name} {span} --again`."
-    elif one.status == "missing":
+    elif report.status == "missing":
         yield f"Backfill it: Trigger, Backfill in Airflow, or `tidemark backfill {name} {span}`."
-    if one.status == "failed":
+    if report.status == "failed":
         yield (
             "The gate asks what to do, on the tab Required Actions of the DAG; where nobody answered, its run is red, "
             f"and the Details of that show the rows. `tidemark gate {name} unsealed` judges it again."
         )
-    if one.status == "waiting":
+    if report.status == "waiting":
         yield (
             "An earlier interval is missing: backfill that, and its run seals this one, too. "
             f"`tidemark status {name}` names it."
         )
-    if one.status == "ingested":
+    if report.status == "ingested":
         yield (
             "Its run seals it, once what comes before it is complete: clear the run if that is red. "
             f"`tidemark status {name}` says what it waits for."
         )
-    if one.late or one.dead:
+    if report.late or report.dead:
         yield f"`tidemark late {name} {span}` lists its late rows, each with why."
-    if one.dead:
+    if report.dead:
         yield f"`tidemark late replay {name} {span}` applies its dead letters after all."

@@ -53,16 +53,16 @@ def projected(rows: pa.RecordBatch, rule: Projection | None) -> pa.RecordBatch:
     value that is not computed exactly."""
     if rule is None:
         return rows
-    asked = columns(rule.where)
+    tested = columns(rule.where)
     every = _Computed(rows)
-    every.add(rule, rule.needed_for(asked))
+    every.add(rule, rule.needed_for(tested))
     every.check(every.wrong_in(rule.where))
     keep = holds(rule.where, every.batch)
-    kept = _Computed(rows if keep.true_count == rows.num_rows else rows.filter(keep))
-    kept.add(rule, rule.steps)
+    filtered = _Computed(rows if keep.true_count == rows.num_rows else rows.filter(keep))
+    filtered.add(rule, rule.steps)
     for name in rule.steps:
-        kept.check(kept.wrong(name) if name in rule.shown else None)
-    return kept.batch.select([*rows.schema.names, *rule.shown])
+        filtered.check(filtered.wrong(name) if name in rule.shown else None)
+    return filtered.batch.select([*rows.schema.names, *rule.shown])
 
 
 class _Computed:
@@ -78,7 +78,7 @@ class _Computed:
             step = rule.steps[name]
             column, wrong = _COMPUTE[type(step)](step, self)
             if not isinstance(step, Truth | Choice | FirstKnown):  # these say themselves what they take
-                wrong = _either(wrong, *(self.wrong(one) for one in looks_at(step)))
+                wrong = _either(wrong, *(self.wrong(operand) for operand in looks_at(step)))
             if wrong is not None and wrong.any():
                 self._wrong[name] = wrong
             self.batch = self.batch.append_column(name, column)
@@ -106,12 +106,12 @@ class _Computed:
         match condition:
             case And(conditions) | Or(conditions):
                 settled, open_ = isinstance(condition, Or), np.ones(self.batch.num_rows, bool)
-                found: Bools | None = None
-                for one in conditions:
-                    found = _either(found, _both(open_, self.wrong_in(one)))
-                    answer = evaluated(one, self.batch)
+                wrong: Bools | None = None
+                for child in conditions:
+                    wrong = _either(wrong, _both(open_, self.wrong_in(child)))
+                    answer = evaluated(child, self.batch)
                     open_ &= ~bools_of(pc.equal(answer, settled).fill_null(False))
-                return found
+                return wrong
             case Not(inner):
                 return self.wrong_in(inner)
         return _either(*(self.wrong(name) for name in columns(condition)))
@@ -125,48 +125,48 @@ def _arithmetic(step: Arithmetic, at: _Computed) -> _Answer:
     if isinstance(step.type, DecimalType):
         return _DECIMALS[step.op](left, right).cast(arrow_type(step.type)), None
     missing = _missing(left, right)
-    one, other = values(left), values(right)
+    first, second = values(left), values(right)
     if step.type is ColumnType.FLOAT:
-        found, wrong = _floats(step.op, one.astype(np.float64), other.astype(np.float64))
+        numbers, wrong = _floats(step.op, first.astype(np.float64), second.astype(np.float64))
     else:
-        found, wrong = _whole(step.op, one.astype(np.int64), other.astype(np.int64))
-        wrong = wrong | _beyond(found, step.bits)
-    return _known(found, wrong, missing)
+        numbers, wrong = _whole(step.op, first.astype(np.int64), second.astype(np.int64))
+        wrong = wrong | _beyond(numbers, step.bits)
+    return _known(numbers, wrong, missing)
 
 
-def _whole(op: str, one: Ints, other: Ints) -> tuple[Ints, Bools]:
+def _whole(op: str, left: Ints, right: Ints) -> tuple[Ints, Bools]:
     """Whole numbers, and where what comes out is beyond 64 bits."""
     with np.errstate(all="ignore"):
         match op:
             case "+":
-                found = one + other
-                return found, ((one ^ found) & (other ^ found)) < 0
+                result = left + right
+                return result, ((left ^ result) & (right ^ result)) < 0
             case "-":
-                found = one - other
-                return found, ((one ^ other) & (one ^ found)) < 0
+                result = left - right
+                return result, ((left ^ right) & (left ^ result)) < 0
             case "*":
-                return one * other, np.abs(one.astype(np.float64) * other.astype(np.float64)) >= _MOST_PRODUCT
-        zero = other == 0
-        by = np.where(zero | (other == -1), 1, other)
+                return left * right, np.abs(left.astype(np.float64) * right.astype(np.float64)) >= _MOST_PRODUCT
+        zero = right == 0
+        by = np.where(zero | (right == -1), 1, right)
         if op == "%":
-            return np.where(other == -1, 0, np.fmod(one, by)), zero
-        quotient = (one - np.fmod(one, by)) // by
-        return np.where(other == -1, -one, quotient), zero | ((other == -1) & (one == np.iinfo(np.int64).min))
+            return np.where(right == -1, 0, np.fmod(left, by)), zero
+        quotient = (left - np.fmod(left, by)) // by
+        return np.where(right == -1, -left, quotient), zero | ((right == -1) & (left == np.iinfo(np.int64).min))
 
 
-def _floats(op: str, one: _Numbers, other: _Numbers) -> tuple[_Numbers, Bools]:
+def _floats(op: str, left: _Numbers, right: _Numbers) -> tuple[_Numbers, Bools]:
     """Floats, and where one is divided by zero."""
     with np.errstate(all="ignore"):
         match op:
             case "+":
-                return one + other, np.zeros(len(one), bool)
+                return left + right, np.zeros(len(left), bool)
             case "-":
-                return one - other, np.zeros(len(one), bool)
+                return left - right, np.zeros(len(left), bool)
             case "*":
-                return one * other, np.zeros(len(one), bool)
+                return left * right, np.zeros(len(left), bool)
             case "/":
-                return one / other, other == 0
-        return np.fmod(one, other), other == 0
+                return left / right, right == 0
+        return np.fmod(left, right), right == 0
 
 
 def _negated(step: Negated, at: _Computed) -> _Answer:
@@ -177,12 +177,12 @@ def _negated(step: Negated, at: _Computed) -> _Answer:
     if step.type is ColumnType.FLOAT:
         return of_numbers(-numbers, missing), None
     with np.errstate(all="ignore"):
-        found = -numbers
-    return _known(found, _beyond(found, step.bits) | (numbers == np.iinfo(np.int64).min), missing)
+        negated = -numbers
+    return _known(negated, _beyond(negated, step.bits) | (numbers == np.iinfo(np.int64).min), missing)
 
 
 def _converted(step: Converted, at: _Computed) -> _Answer:
-    column, of = at.column(step.of), arrow_type(step.type)
+    column, target = at.column(step.of), arrow_type(step.type)
     if isinstance(step.type, DecimalType):
         return _as_decimals(column, step.type)
     missing = _missing(column)
@@ -192,22 +192,24 @@ def _converted(step: Converted, at: _Computed) -> _Answer:
         case ColumnType.FLOAT:
             return of_numbers(values(column).astype(np.float64), missing), None
         case ColumnType.TIMESTAMP:
-            return of_numbers(micros_of(column), missing).cast(of), None
+            return of_numbers(micros_of(column), missing).cast(target), None
         case ColumnType.DATE:
-            return of_numbers((values(column) // DAY).astype(np.int32), missing).cast(of), None
-    return column.cast(of), None
+            return of_numbers((values(column) // DAY).astype(np.int32), missing).cast(target), None
+    return column.cast(target), None
 
 
-def _as_decimals(column: pa.Array, of: DecimalType) -> _Answer:
+def _as_decimals(column: pa.Array, decimal_type: DecimalType) -> _Answer:
     if pa.types.is_decimal(column.type):
-        return column.cast(arrow_type(of)), None
+        return column.cast(arrow_type(decimal_type)), None
     numbers, missing = values(column), _missing(column)
-    beyond = 10 ** min(of.whole_digits, 18)
-    wrong = np.zeros(len(numbers), bool) if of.whole_digits > 18 else (numbers <= -beyond) | (numbers >= beyond)
+    beyond = 10 ** min(decimal_type.whole_digits, 18)
+    wrong = (
+        np.zeros(len(numbers), bool) if decimal_type.whole_digits > 18 else (numbers <= -beyond) | (numbers >= beyond)
+    )
     fitting, wrong = _known(np.where(wrong, 0, numbers), wrong, missing)
     # Arrow asks for as many digits as any whole number may have.
-    units = fitting.cast(pa.decimal128(MAX_PRECISION, 0)).cast(pa.decimal256(76, of.scale))
-    return units.cast(arrow_type(of)), wrong
+    units = fitting.cast(pa.decimal128(MAX_PRECISION, 0)).cast(pa.decimal256(76, decimal_type.scale))
+    return units.cast(arrow_type(decimal_type)), wrong
 
 
 def _time_part(step: TimePart, at: _Computed) -> _Answer:
@@ -216,11 +218,11 @@ def _time_part(step: TimePart, at: _Computed) -> _Answer:
     wrong = (micros < _FIRST_YEAR) | (micros > _LAST_YEAR)
     if step.part in _OF_DAYS:
         days = of_numbers(np.where(wrong, 0, micros // DAY).astype(np.int32)).cast(pa.date32())
-        found = values(_OF_DAYS[step.part](days).cast(pa.int64()))
+        part = values(_OF_DAYS[step.part](days).cast(pa.int64()))
     else:
         every, many = _OF_TIMES[step.part]
-        found = micros // every % many
-    return _known(found, wrong, missing)
+        part = micros // every % many
+    return _known(part, wrong, missing)
 
 
 def _length(step: Length, at: _Computed) -> _Answer:
@@ -232,8 +234,8 @@ def _order(step: Order, at: _Computed) -> _Answer:
     if pa.types.is_string(left.type) or pa.types.is_decimal(left.type):
         above, below = pc.greater(left, right).cast(pa.int64()), pc.less(left, right).cast(pa.int64())
         return pc.subtract(above, below), None
-    one, other = ordered(left)[0], ordered(right)[0]
-    return of_numbers((one > other).astype(np.int64) - (one < other), _missing(left, right)), None
+    first, second = ordered(left)[0], ordered(right)[0]
+    return of_numbers((first > second).astype(np.int64) - (first < second), _missing(left, right)), None
 
 
 def _matches(step: Matches, at: _Computed) -> _Answer:
@@ -247,12 +249,12 @@ def _truth(step: Truth, at: _Computed) -> _Answer:
 def _choice(step: Choice, at: _Computed) -> _Answer:
     open_ = np.ones(at.batch.num_rows, bool)
     wrong: Bools | None = None
-    taken, given = [], []
+    taken, results = [], []
     for condition, value in step.cases:
         wrong = _either(wrong, _both(open_, at.wrong_in(condition)))
         met = holds(condition, at.batch)
         taken.append(met)
-        given.append(at.column(value))
+        results.append(at.column(value))
         wrong = _either(wrong, _both(open_ & bools_of(met), at.wrong(value)))
         open_ &= ~bools_of(met)
     wrong = _either(wrong, _both(open_, at.wrong(step.otherwise)))
@@ -260,19 +262,19 @@ def _choice(step: Choice, at: _Computed) -> _Answer:
     if not taken:
         return otherwise, wrong
     which = pa.StructArray.from_arrays(taken, [str(number) for number in range(len(taken))])
-    return pc.case_when(which, *given, otherwise), wrong
+    return pc.case_when(which, *results, otherwise), wrong
 
 
 def _first_known(step: FirstKnown, at: _Computed) -> _Answer:
     open_ = np.ones(at.batch.num_rows, bool)
     wrong: Bools | None = None
-    given = []
+    operands = []
     for value in step.of:
         column = at.column(value)
-        given.append(column)
+        operands.append(column)
         wrong = _either(wrong, _both(open_, at.wrong(value)))
         open_ &= bools_of(column.is_null())
-    return pc.coalesce(*given), wrong
+    return pc.coalesce(*operands), wrong
 
 
 def _scalar(constant: Constant) -> pa.Scalar:
@@ -282,11 +284,11 @@ def _scalar(constant: Constant) -> pa.Scalar:
     return scalar_of(value, arrow_type(constant.type))
 
 
-def _known(found: _Numbers, wrong: Bools, missing: Bools | None) -> _Answer:
+def _known(numbers: _Numbers, wrong: Bools, missing: Bools | None) -> _Answer:
     """Numbers as a column, null where they are missing or wrong; and where they are wrong."""
     if missing is not None:
         wrong = wrong & ~missing
-    return of_numbers(found, _either(wrong, missing)), wrong
+    return of_numbers(numbers, _either(wrong, missing)), wrong
 
 
 def _beyond(numbers: Ints, bits: int) -> Bools:
@@ -294,21 +296,21 @@ def _beyond(numbers: Ints, bits: int) -> Bools:
     return np.zeros(len(numbers), bool) if bits == 64 else (numbers < -most) | (numbers >= most)
 
 
-def _missing(*given: pa.Array) -> Bools | None:
-    known = [valid(column) for column in given]
-    return _either(*(None if one is None else ~one for one in known))
+def _missing(*arrays: pa.Array) -> Bools | None:
+    validities = [valid(column) for column in arrays]
+    return _either(*(None if validity is None else ~validity for validity in validities))
 
 
-def _either(*given: Bools | None) -> Bools | None:
-    found: Bools | None = None
-    for one in given:
-        if one is not None:
-            found = one if found is None else found | one
-    return found
+def _either(*masks: Bools | None) -> Bools | None:
+    combined: Bools | None = None
+    for mask in masks:
+        if mask is not None:
+            combined = mask if combined is None else combined | mask
+    return combined
 
 
-def _both(one: Bools, other: Bools | None) -> Bools | None:
-    return None if other is None else one & other
+def _both(first: Bools, second: Bools | None) -> Bools | None:
+    return None if second is None else first & second
 
 
 _DECIMALS: dict[str, Callable[..., pa.Array]] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}

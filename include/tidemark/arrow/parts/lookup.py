@@ -102,18 +102,18 @@ class Lookup:
         Raises TooWide if they are wide, more than `most` bytes, and not of one key only.
         """
         self._leave_behind(keys_of(touched, [0], touched.num_columns)[0])
-        found, size, count = [], 0, 0
+        answers, size, count = [], 0, 0
         for part in self._parts:
-            asked = touched if narrowing is None else narrowing.asked(part)
-            for rows in self._among(self._near_in(part, asked), asked) if asked.num_rows else ():
+            sought = touched if narrowing is None else narrowing.asked(part)
+            for rows in self._among(self._near_in(part, sought), sought) if sought.num_rows else ():
                 size, count = size + rows.nbytes, count + rows.num_rows
                 if size > max(most, NARROW * count) and touched.num_rows > 1:
                     raise TooWide
                 if rows.num_rows:
-                    found.append(rows)
+                    answers.append(rows)
                 if rows.num_rows and narrowing is not None:
                     narrowing.found(rows)
-        return found
+        return answers
 
     def _leave_behind(self, key: Key) -> None:
         """Forget the parts that end before a key: the sets of keys to come are not below it."""
@@ -137,9 +137,9 @@ class Lookup:
         if not groups:
             return
         file = self._opened(part)
-        for some in file.bundled(groups):
-            start, end = some[0][1], some[-1][2]
-            rows = self._near_of(file, [group for group, _, _ in some], touched.slice(start, end - start))
+        for bundle in file.bundled(groups):
+            start, end = bundle[0][1], bundle[-1][2]
+            rows = self._near_of(file, [group for group, _, _ in bundle], touched.slice(start, end - start))
             if rows.num_rows:
                 yield _Near(rows, start, end)
 
@@ -152,9 +152,9 @@ class Lookup:
         """Of rows near the keys those that are wanted and of one of them, several row groups at a time."""
         gathered: list[_Near] = []
         size = 0
-        for some in near:
-            gathered.append(some)
-            size += some.rows.nbytes
+        for piece in near:
+            gathered.append(piece)
+            size += piece.rows.nbytes
             if size >= GATHERED_BYTES:
                 yield self._wanted_of(gathered, touched)
                 gathered, size = [], 0
@@ -162,7 +162,7 @@ class Lookup:
             yield self._wanted_of(gathered, touched)
 
     def _wanted_of(self, near: Sequence[_Near], touched: pa.RecordBatch) -> pa.RecordBatch:
-        rows = joined([some.rows for some in near])
+        rows = joined([piece.rows for piece in near])
         if not self._keys.names[1:]:
             return rows
         start, end = near[0].start, near[-1].end
@@ -175,7 +175,7 @@ class Lookup:
         near = _near(firsts.column(0), contiguous(touched.column(0)))
         if not len(near):
             return self._nothing
-        found = file.taken(firsts, self._first, near)
+        rows = file.taken(firsts, self._first, near)
         groups, near = file.holding(groups, near)
         others = self._rest
         if not self._wanted.all_of(file.part.part):
@@ -183,14 +183,14 @@ class Lookup:
             wanted = self._wanted.test(tested)
             if not wanted.any():
                 return self._nothing
-            found = _side_by_side([found, tested])
+            rows = _side_by_side([rows, tested])
             if not wanted.all():
-                found = found.filter(of_bools(wanted))
+                rows = rows.filter(of_bools(wanted))
                 groups, near = file.holding(groups, near[wanted])
             others = self._others
         if others.names:
-            found = _side_by_side([found, file.rows(groups, others, near)])
-        return pa.RecordBatch.from_arrays([found.column(name) for name in self._schema.names], schema=self._schema)
+            rows = _side_by_side([rows, file.rows(groups, others, near)])
+        return pa.RecordBatch.from_arrays([rows.column(name) for name in self._schema.names], schema=self._schema)
 
 
 @dataclass(frozen=True)
@@ -216,14 +216,14 @@ class _Open:
         fixed = 8 * metadata.num_columns
         bundle: list[tuple[int, int, int]] = []
         size = 0
-        for some in groups:
-            group = metadata.row_group(some[0])
+        for entry in groups:
+            group = metadata.row_group(entry[0])
             more = max(group.total_byte_size, group.num_rows * fixed)
             # What is at hand of a row group is not read again.
             if bundle and (size + more > AT_ONCE_BYTES or self.groups == [bundle[0][0]]):
                 yield bundle
                 bundle, size = [], 0
-            bundle.append(some)
+            bundle.append(entry)
             size += more
         if bundle:
             yield bundle
@@ -234,19 +234,19 @@ class _Open:
             return self.part.encoded(groups, schema)
         if self.groups != groups:
             self.groups, self.read = groups, []
-        for asked, table in self.read:
-            if asked is schema:
+        for read_schema, table in self.read:
+            if read_schema is schema:
                 return table
         self.read.append((schema, self.part.encoded(groups, schema)))
         return self.read[-1][1]
 
-    def rows(self, groups: Sequence[int], schema: pa.Schema, some: Ints) -> pa.RecordBatch:
+    def rows(self, groups: Sequence[int], schema: pa.Schema, places: Ints) -> pa.RecordBatch:
         """Some rows of row groups, by their places in these."""
-        return self.taken(self.columns(groups, schema), schema, some)
+        return self.taken(self.columns(groups, schema), schema, places)
 
-    def taken(self, table: pa.Table, schema: pa.Schema, some: Ints) -> pa.RecordBatch:
+    def taken(self, table: pa.Table, schema: pa.Schema, places: Ints) -> pa.RecordBatch:
         """The same of what `columns` gave."""
-        taken = [_taken(column, some) for column in table.columns]
+        taken = [_taken(column, places) for column in table.columns]
         return self.part.decoded(pa.RecordBatch.from_arrays(taken, table.schema.names), schema)
 
     def holding(self, groups: Sequence[int], places: Ints) -> tuple[Sequence[int], Ints]:
@@ -259,27 +259,27 @@ class _Open:
         if needed.all():
             return groups, places
         before = np.cumsum(np.where(needed, 0, sizes))
-        kept = [group for group, holds in zip(groups, needed.tolist(), strict=True) if holds]
-        return kept, places - np.repeat(before, counts)
+        holders = [group for group, holds in zip(groups, needed.tolist(), strict=True) if holds]
+        return holders, places - np.repeat(before, counts)
 
 
 def _side_by_side(rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """The same rows in the columns of all."""
-    columns = [column for some in rows for column in some.columns]
-    return pa.RecordBatch.from_arrays(columns, [name for some in rows for name in some.schema.names])
+    columns = [column for batch in rows for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, [name for batch in rows for name in batch.schema.names])
 
 
-def _taken(column: pa.ChunkedArray, some: Ints) -> pa.Array:
+def _taken(column: pa.ChunkedArray, places: Ints) -> pa.Array:
     """The values at ascending places. Texts of several dictionaries come without: to unite these costs more."""
     if column.num_chunks == 1:
-        return column.chunk(0).take(of_numbers(some))
-    found, before = [], 0
+        return column.chunk(0).take(of_numbers(places))
+    arrays, before = [], 0
     for chunk in column.chunks:
-        start, end = np.searchsorted(some, (before, before + len(chunk))).tolist()
-        taken = chunk.take(of_numbers(some[start:end] - before))
-        found.append(taken.dictionary_decode() if pa.types.is_dictionary(column.type) else taken)
+        start, end = np.searchsorted(places, (before, before + len(chunk))).tolist()
+        taken = chunk.take(of_numbers(places[start:end] - before))
+        arrays.append(taken.dictionary_decode() if pa.types.is_dictionary(column.type) else taken)
         before += len(chunk)
-    return pa.concat_arrays(found)
+    return pa.concat_arrays(arrays)
 
 
 def _near(column: pa.ChunkedArray, wanted: pa.Array) -> Ints:
@@ -292,10 +292,10 @@ def _near(column: pa.ChunkedArray, wanted: pa.Array) -> Ints:
         return _spans(starts, ends)
     if pa.types.is_dictionary(kind):
         sought = wanted.cast(kind.value_type)
-        found = [pc.is_in(chunk.dictionary, value_set=sought).take(chunk.indices) for chunk in column.chunks]
+        masks = [pc.is_in(chunk.dictionary, value_set=sought).take(chunk.indices) for chunk in column.chunks]
     else:
-        found = [pc.is_in(chunk.cast(wanted.type), value_set=wanted) for chunk in column.chunks]
-    return np.flatnonzero(np.concatenate([values(some) for some in found]))
+        masks = [pc.is_in(chunk.cast(wanted.type), value_set=wanted) for chunk in column.chunks]
+    return np.flatnonzero(np.concatenate([values(mask) for mask in masks]))
 
 
 def _spans(starts: Ints, ends: Ints) -> Ints:

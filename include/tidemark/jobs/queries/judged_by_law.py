@@ -99,8 +99,8 @@ def judge(job: Job, computation: Computation, keys: Sequence[Key] | None, most: 
     does not say it, or where too much would have to be read to find out."""
     windows = computation.definition.windows
     assert windows is not None
-    (given,) = computation.inputs
-    court = _Court(job, computation, given, _with_hidden(lawful(checked(windows, given.shape)), computation))
+    (source,) = computation.inputs
+    court = _Court(job, computation, source, _with_hidden(lawful(checked(windows, source.shape)), computation))
     try:
         return court.of_all(most) if keys is None else court.of_keys(keys, most)
     except TooLarge as why:
@@ -115,7 +115,7 @@ class _Court:
 
     job: Job
     computation: Computation
-    given: Input
+    source: Input
     law: Lawful
     rule: Rule = field(init=False)
 
@@ -133,18 +133,18 @@ class _Court:
         columns = [self._key_cells(keys, at, name) for at, name in enumerate(own)]
         key_rows = list(zip(*columns, strict=True))
         windows = [Window(*row[len(by) :]) for row in key_rows]
-        reaches = [found for window in windows if (found := reach_of(self.rule, window))]
+        reaches = [reach for window in windows if (reach := reach_of(self.rule, window))]
         near = reaches if len(reaches) == len(keys) else None
         opened, fitting = self._fitting([key[: len(by)] for key in keys], 1 if near is None else SCANNED)
         if not fitting:
             return Verdict((), 0, 0, f"{len(keys)} of {len(keys)} keys have too many rows")
         rows, stored = self._read(opened, fitting, near), self._stored(fitting, keys)
-        asked = [
+        candidates = [
             self._priced(rows, row[: len(by)], stretch_of(self.rule, rows.instants(row[: len(by)]), window), window)
             for key, row, window in zip(keys, key_rows, windows, strict=True)
             if key[: len(by)] in fitting
         ]
-        chosen = _within_bounds(asked)
+        chosen = _within_bounds(candidates)
         left = f"{len(keys) - len(chosen)} of {len(keys)} keys have too many rows" if len(chosen) < len(keys) else ""
         return replace(self._judged(rows, stored, chosen, most), keys=len(chosen), left=left)
 
@@ -167,31 +167,33 @@ class _Court:
         """What is found of the windows of some groups. TooLarge where none of them can be judged."""
         rows, stored = self._read(opened, prefixes), self._stored(prefixes, prefixes)
         groups = list(dict.fromkeys([*rows.groups, *stored.groups]))
-        some = groups
+        sampled = groups
         if len(groups) > MOST_KEYS:
-            some = groups[:: max(1, -(-(rows.rows.num_rows + stored.rows.num_rows) // LAW_ROWS))]
-        asked = [
+            sampled = groups[:: max(1, -(-(rows.rows.num_rows + stored.rows.num_rows) // LAW_ROWS))]
+        candidates = [
             self._priced(rows, group, stretch)
-            for group in some
+            for group in sampled
             for stretch in stretches(self.rule, rows.instants(group), STRETCH_ROWS)
         ]
-        chosen = _chosen(asked)
-        if asked and not chosen:
+        chosen = _chosen(candidates)
+        if candidates and not chosen:
             raise TooLarge(f"the rows that decide any window of {self.computation.name} are too many")
-        whole = len(some) == len(groups) and len(chosen) == len(asked)
-        found = self._judged(rows, stored, chosen, most)
-        return found if whole else replace(found, left=f"{found.windows:,} windows were judged, the others were not")
+        whole = len(sampled) == len(groups) and len(chosen) == len(candidates)
+        verdict = self._judged(rows, stored, chosen, most)
+        return (
+            verdict if whole else replace(verdict, left=f"{verdict.windows:,} windows were judged, the others were not")
+        )
 
     # Reading.
 
     def _opened(self) -> Opened:
-        store = self.job.neighbour(self.given.name).store
-        return input_opened(store, self.given, updates=self._late or self.law.happened)
+        store = self.job.neighbour(self.source.name).store
+        return input_opened(store, self.source, updates=self._late or self.law.happened)
 
     def _leading(self, prefixes: Sequence[Key]) -> list[Key]:
         """The first columns of the input's key that are columns of `by`, of some groups; none where rows of a group are
         in many places."""
-        collection, by = self.given.state.collection, self.law.windows.by
+        collection, by = self.source.state.collection, self.law.windows.by
         places = []
         for column in () if collection.layout else collection.key:
             if column.name not in by:
@@ -210,9 +212,9 @@ class _Court:
             if whole:
                 opened.check((), times)
             return opened, fitting
-        for one in distinct:
-            if opened.is_little(opened.ranges(self._leading([*fitting, one])), times):
-                fitting.append(one)
+        for prefix in distinct:
+            if opened.is_little(opened.ranges(self._leading([*fitting, prefix])), times):
+                fitting.append(prefix)
         return opened, fitting
 
     def _some_keys(self) -> list[Key]:
@@ -220,8 +222,8 @@ class _Court:
         own = Opened.of(self.job.store, plan_updates(self.computation.state))
         width = len(self.computation.collection.key)
         named = (key for part in own.at_rest for key in (*(first for first, _ in part.groups), part.last_key))
-        found = sorted({tuple(key)[-width:] for key in named})
-        return found[:: max(1, -(-len(found) // SOME_KEYS))]
+        keys = sorted({tuple(key)[-width:] for key in named})
+        return keys[:: max(1, -(-len(keys) // SOME_KEYS))]
 
     def _wanted(self, prefixes: Sequence[Key] | None) -> Mapping[str, pa.Array] | None:
         if prefixes is None:
@@ -238,14 +240,14 @@ class _Court:
         """The rows of the input that are in windows, of some groups and within some reaches of time, and what decides
         whether they came late."""
         law, updates, happened = self.law, self._late, self.law.happened
-        ranges = opened.ranges(found) if prefixes is not None and (found := self._leading(prefixes)) else ()
+        ranges = opened.ranges(leading) if prefixes is not None and (leading := self._leading(prefixes)) else ()
         wanted, by = self._wanted(prefixes), law.windows.by
         columns, on = None if updates or happened else law.columns, EVENT_TIME if happened else law.windows.on
         tables = []
         for rows in input_rows(opened, columns, ranges, updates=updates, happened=happened):
-            some = among(rows, by, wanted)
-            some = some if happened else some.filter(some.column(on).is_valid())
-            tables.append(within(some, micros(some.column(on)), reaches))
+            selected = among(rows, by, wanted)
+            selected = selected if happened else selected.filter(selected.column(on).is_valid())
+            tables.append(within(selected, micros(selected.column(on)), reaches))
         if not tables:
             return Grouped(pa.table({}), np.zeros(0, np.int64), {})
         table = pa.concat_tables(tables)
@@ -260,7 +262,7 @@ class _Court:
         wanted = self._wanted(prefixes)
         read = own_rows(self.job.store, computation.state, computation.upper, ranges)
         tables = [no_own_rows(computation.collection), *(among(rows, by, wanted) for rows in read)]
-        table = pa.concat_tables([one.cast(tables[0].schema) for one in tables])
+        table = pa.concat_tables([piece.cast(tables[0].schema) for piece in tables])
         return Grouped.of(table, by, micros(table.column(WINDOW_START)))
 
     def _key_cells(self, keys: Sequence[Key], at: int, name: str) -> list[Any]:
@@ -273,33 +275,35 @@ class _Court:
         instants, times = rows.instants(group), 1
         if self._late and isinstance(self.rule.kind, Session):
             low = rows.groups.get(group, (0, 0))[0]
-            some = rows.rows.slice(low + stretch.low, stretch.high - stretch.low)
-            times = len(np.unique(integers(some, TIME))) if some.num_rows else 1
+            stretch_rows = rows.rows.slice(low + stretch.low, stretch.high - stretch.low)
+            times = len(np.unique(integers(stretch_rows, TIME))) if stretch_rows.num_rows else 1
         return Asked(group, stretch, visits(self.rule, stretch, instants, times), only)
 
     def _judged(self, rows: Grouped, stored: Grouped, chosen: Sequence[Asked], most: int) -> Verdict:
-        parts = [(rows.groups.get(one.group, (0, 0))[0], one.stretch) for one in chosen]
-        numbers = sorted(set(chain.from_iterable(range(at + of.low, at + of.high) for at, of in parts)))
+        parts = [(rows.groups.get(candidate.group, (0, 0))[0], candidate.stretch) for candidate in chosen]
+        numbers = sorted(set(chain.from_iterable(range(at + stretch.low, at + stretch.high) for at, stretch in parts)))
         seen = Seen.of(self.job, self.computation, self.law, rows, numbers)
-        shown = Shown.of(self.computation.collection, self.law.windows, seen.floats)
-        found: list[Differing] = []
+        compared = Shown.of(self.computation.collection, self.law.windows, seen.floats)
+        differences: list[Differing] = []
         judged = 0
-        for one in chosen:
-            low, _ = rows.groups.get(one.group, (0, 0))
-            own = range(low + one.stretch.low, low + one.stretch.high)
+        for candidate in chosen:
+            low, _ = rows.groups.get(candidate.group, (0, 0))
+            own = range(low + candidate.stretch.low, low + candidate.stretch.high)
             seen_rows = [seen.rows[at] for at in own if at in seen.rows]
             desired = {
                 window: values
                 for _, window, values in window_rows(self.law.windows, seen_rows, value_of)
-                if one.has(window) and self._is_due(window)
+                if candidate.has(window) and self._is_due(window)
             }
-            there = shown.multiplicities(stored, one.group, one.stretch, partial(self._is_compared, one))
-            judged += len({*desired, *there})
-            found += differing(shown, one.group, desired, there)
-        return Verdict(tuple(found[:most]), judged, len({one.group for one in chosen}))
+            multiplicities = compared.multiplicities(
+                stored, candidate.group, candidate.stretch, partial(self._is_compared, candidate)
+            )
+            judged += len({*desired, *multiplicities})
+            differences += differing(compared, candidate.group, desired, multiplicities)
+        return Verdict(tuple(differences[:most]), judged, len({candidate.group for candidate in chosen}))
 
-    def _is_compared(self, one: Asked, window: Window) -> bool:
-        return one.has(window) and not self._stays(window)
+    def _is_compared(self, candidate: Asked, window: Window) -> bool:
+        return candidate.has(window) and not self._stays(window)
 
     def _is_due(self, window: Window) -> bool:
         """Whether a window's row is to be there, and is not one that stays as it is stored."""
@@ -311,7 +315,7 @@ class _Court:
         if not self._late:
             return False
         windows = self.law.windows
-        return self.given.judging.stays(frozen_from(windows.kind, window.end, windows.grace, windows.counts_late_for))
+        return self.source.judging.stays(frozen_from(windows.kind, window.end, windows.grace, windows.counts_late_for))
 
 
 def _with_hidden(law: Lawful, computation: Computation) -> Lawful:
@@ -319,33 +323,36 @@ def _with_hidden(law: Lawful, computation: Computation) -> Lawful:
     rule = computation.recipe.by_key if computation.recipe else None
     if law.selects or rule is None or rule.grouped is None:
         return law
-    known = {*law.columns, *(law.projection.shown if law.projection else ())}
+    names = {*law.columns, *(law.projection.shown if law.projection else ())}
     hidden = {column.name for column in computation.collection.hidden}
     more = [
-        Aggregate(one.name, one.function, one.of or "")
-        for one in rule.grouped.aggregates
-        if one.name in hidden and one.function in _KEPT and not one.in_parts and (one.of is None or one.of in known)
+        Aggregate(aggregate.name, aggregate.function, aggregate.of or "")
+        for aggregate in rule.grouped.aggregates
+        if aggregate.name in hidden
+        and aggregate.function in _KEPT
+        and not aggregate.in_parts
+        and (aggregate.of is None or aggregate.of in names)
     ]
     return replace(law, windows=replace(law.windows, aggregates=(*law.windows.aggregates, *more)))
 
 
-def _within_bounds(asked: Sequence[Asked]) -> list[Asked]:
+def _within_bounds(candidates: Sequence[Asked]) -> list[Asked]:
     """As many of some stretches, in their order, as the law may be asked of."""
     chosen, rows, seen = [], 0, 0
-    for one in asked:
-        count = one.stretch.high - one.stretch.low
-        if rows + count <= LAW_ROWS and seen + one.visits <= LAW_VISITS:
-            chosen.append(one)
-            rows, seen = rows + count, seen + one.visits
+    for candidate in candidates:
+        count = candidate.stretch.high - candidate.stretch.low
+        if rows + count <= LAW_ROWS and seen + candidate.visits <= LAW_VISITS:
+            chosen.append(candidate)
+            rows, seen = rows + count, seen + candidate.visits
     return chosen
 
 
-def _chosen(asked: Sequence[Asked]) -> list[Asked]:
+def _chosen(candidates: Sequence[Asked]) -> list[Asked]:
     """All stretches, or some from everywhere: first those far from each other, then those between."""
-    rows = sum(one.stretch.high - one.stretch.low for one in asked)
-    seen = sum(one.visits for one in asked)
+    rows = sum(candidate.stretch.high - candidate.stretch.low for candidate in candidates)
+    seen = sum(candidate.visits for candidate in candidates)
     step = max(1, -(-rows // LAW_ROWS), -(-seen // LAW_VISITS))
-    ordered = [at for first in range(step) for at in range(first, len(asked), step)]
-    numbered = {id(one): at for at, one in enumerate(asked)}
-    found = _within_bounds([asked[at] for at in ordered])
-    return sorted(found, key=lambda one: numbered[id(one)])
+    ordered = [at for first in range(step) for at in range(first, len(candidates), step)]
+    numbered = {id(candidate): at for at, candidate in enumerate(candidates)}
+    chosen = _within_bounds([candidates[at] for at in ordered])
+    return sorted(chosen, key=lambda candidate: numbered[id(candidate)])

@@ -58,75 +58,84 @@ class Seen:
         ArithmeticError for a value that is beyond its type."""
         if not numbers:
             return cls({})
-        (given,), by = computation.inputs, law.windows.by
-        some = rows.rows.take(pa.array(numbers, pa.int64()))
-        values, types = _by_spark(job, computation.name, given, law, some) if law.selects else _by_rows(law, some)
-        of = {one: types[one.of] if one.of else None for one in law.windows.aggregates}
-        if beyond := [why for one, type_ in of.items() if (why := beyond_the_law(one, type_))]:
+        (source,), by = computation.inputs, law.windows.by
+        table = rows.rows.take(pa.array(numbers, pa.int64()))
+        values, types = _by_spark(job, computation.name, source, law, table) if law.selects else _by_rows(law, table)
+        argument_types = {
+            aggregate: types[aggregate.of] if aggregate.of else None for aggregate in law.windows.aggregates
+        }
+        if beyond := [why for aggregate, type_ in argument_types.items() if (why := beyond_the_law(aggregate, type_))]:
             raise BeyondTheLaw(beyond[0])
-        at, diffs = rows.places[list(numbers)].tolist(), integers(some, DIFF).tolist()
-        learned, own = _learned(given, law, some), _identities(given, law, some)
-        keys = zip(*(cells(some.column(name)) for name in by), strict=True)
+        at, diffs = rows.places[list(numbers)].tolist(), integers(table, DIFF).tolist()
+        learned, own = _learned(source, law, table), _identities(source, law, table)
+        keys = zip(*(cells(table.column(name)) for name in by), strict=True)
         groups: Iterator[Group] = keys if by else iter([()] * len(numbers))
         happened = {
             number: Happened(group, (own[row], *values[row].items()), at[row], learned[row], diffs[row])
             for row, (number, group) in enumerate(zip(numbers, groups, strict=True))
             if row in values
         }
-        return cls(happened, frozenset(one.name for one, type_ in of.items() if type_ is ColumnType.FLOAT))
+        return cls(
+            happened,
+            frozenset(aggregate.name for aggregate, type_ in argument_types.items() if type_ is ColumnType.FLOAT),
+        )
 
 
-def value_of(one: Any, value: Any) -> Any:
+def value_of(aggregate: Any, value: Any) -> Any:
     """What an aggregate is computed from, in the value of a row."""
-    return next(cell for name, cell in value[1:] if name == one.of)
+    return next(cell for name, cell in value[1:] if name == aggregate.of)
 
 
-def _identities(given: Input, law: Lawful, some: pa.Table) -> list[Any]:
+def _identities(source: Input, law: Lawful, table: pa.Table) -> list[Any]:
     """What distinguishes rows: of sessions that take late rows only for a while, a row is retracted from the session
     that has it."""
     if law.windows.counts_late_for is None or not isinstance(law.windows.kind, Session):
-        return [None] * some.num_rows
-    return list(zip(*(cells(some.column(column.name)) for column in given.state.collection.columns), strict=True))
+        return [None] * table.num_rows
+    return list(zip(*(cells(table.column(column.name)) for column in source.state.collection.columns), strict=True))
 
 
-def _learned(given: Input, law: Lawful, some: pa.Table) -> list[int]:
+def _learned(source: Input, law: Lawful, table: pa.Table) -> list[int]:
     """Up to where the input was complete when each row came; without a bound on lateness that does not matter."""
     if law.windows.counts_late_for is None:
-        return [0] * some.num_rows
-    judging, times = given.judging, integers(some, TIME).tolist()
-    known = {time: judging.learned(time) for time in set(times)}
-    return [_BEFORE if (found := known[time]) is None else found for time in times]
+        return [0] * table.num_rows
+    judging, times = source.judging, integers(table, TIME).tolist()
+    completeness = {time: judging.learned(time) for time in set(times)}
+    return [_BEFORE if (complete := completeness[time]) is None else complete for time in times]
 
 
-def _by_rows(law: Lawful, some: pa.Table) -> tuple[Values, Types]:
-    lists = {name: cells(some.column(name)) for name in law.columns if name in some.schema.names}
-    own = [name for name in sorted({one.of for one in law.windows.aggregates}) if name in lists]
-    found: Values = {}
-    for number in range(some.num_rows):
+def _by_rows(law: Lawful, table: pa.Table) -> tuple[Values, Types]:
+    lists = {name: cells(table.column(name)) for name in law.columns if name in table.schema.names}
+    own = [name for name in sorted({aggregate.of for aggregate in law.windows.aggregates}) if name in lists]
+    values: Values = {}
+    for number in range(table.num_rows):
         row = {name: column[number] for name, column in lists.items()}
         more = {} if law.projection is None else projected_row(law.projection, law.types, row)
         if more is not None:
-            given = {name: row[name] for name in own} | more
-            found[number] = {name: NAN if cell != cell else cell for name, cell in given.items()}
-    return found, law.types
+            row_values = {name: row[name] for name in own} | more
+            values[number] = {name: NAN if cell != cell else cell for name, cell in row_values.items()}
+    return values, law.types
 
 
-def _by_spark(job: Job, name: str, given: Input, law: Lawful, some: pa.Table) -> tuple[Values, Types]:
-    of = sorted({one.of for one in law.windows.aggregates if one.of})
-    names = [column.name for column in given.state.collection.columns if column.name in some.schema.names]
-    numbered = some.select(names).append_column(NUMBER, pa.array(range(some.num_rows), pa.int64()))
-    table = job.computer.values(name, given.name, numbered, law.selects)
-    rows = zip(*(cells(table.column(one)) for one in of), strict=True) if of else iter([()] * table.num_rows)
+def _by_spark(job: Job, name: str, source: Input, law: Lawful, chosen: pa.Table) -> tuple[Values, Types]:
+    columns = sorted({aggregate.of for aggregate in law.windows.aggregates if aggregate.of})
+    names = [column.name for column in source.state.collection.columns if column.name in chosen.schema.names]
+    numbered = chosen.select(names).append_column(NUMBER, pa.array(range(chosen.num_rows), pa.int64()))
+    table = job.computer.values(name, source.name, numbered, law.selects)
+    rows = (
+        zip(*(cells(table.column(column)) for column in columns), strict=True)
+        if columns
+        else iter([()] * table.num_rows)
+    )
     numbers = table.column(NUMBER).to_pylist()
-    values = {number: dict(zip(of, row, strict=True)) for number, row in zip(numbers, rows, strict=True)}
-    return values, {one: _type_of(table.column(one).type) for one in of}
+    values = {number: dict(zip(columns, row, strict=True)) for number, row in zip(numbers, rows, strict=True)}
+    return values, {column: _type_of(table.column(column).type) for column in columns}
 
 
-def _type_of(of: pa.DataType) -> ValueType:
+def _type_of(type_: pa.DataType) -> ValueType:
     """The type that values of Spark's have for the law."""
-    if pa.types.is_decimal(of):
-        return DecimalType(of.precision, of.scale)
-    for test, found in _TYPES:
-        if test(of):
-            return found
-    raise BeyondTheLaw(f"values of type {of}")
+    if pa.types.is_decimal(type_):
+        return DecimalType(type_.precision, type_.scale)
+    for test, column_type in _TYPES:
+        if test(type_):
+            return column_type
+    raise BeyondTheLaw(f"values of type {type_}")

@@ -48,9 +48,9 @@ class Shown:
     def of(cls, collection: Collection, windows: Windows, floats: frozenset[str]) -> Shown:
         """The columns of a collection of windows; `floats` are its aggregates of floats."""
         aligned = isinstance(windows.kind, AlignedKind)
-        aggregated = {one.name for one in windows.aggregates}
-        kept = tuple(column for column in collection.hidden if column.name in aggregated)
-        columns, names = (*collection.columns, *kept), frozenset(column.name for column in kept)
+        aggregated = {aggregate.name for aggregate in windows.aggregates}
+        hidden = tuple(column for column in collection.hidden if column.name in aggregated)
+        columns, names = (*collection.columns, *hidden), frozenset(column.name for column in hidden)
         return cls(columns, windows.by, windows.aggregates, names, floats, aligned)
 
     def multiplicities(
@@ -61,71 +61,79 @@ class Shown:
         starts = rows.places[low:high].tolist()
         first = 0 if stretch.first is None else bisect_left(starts, stretch.first)
         before = len(starts) if stretch.before is None else bisect_left(starts, stretch.before)
-        some = rows.rows.slice(low + first, before - first)
-        windows = zip(micros(some.column(WINDOW_START)).tolist(), micros(some.column(WINDOW_END)).tolist(), strict=True)
-        lists = [cells(some.column(one.name)) for one in self.aggregates]
-        values = zip(*lists, strict=True) if lists else iter([()] * some.num_rows)
-        found: dict[Window, Counter[Values]] = {}
-        for bounds, row, diff in zip(windows, values, integers(some, DIFF).tolist(), strict=True):
+        stored = rows.rows.slice(low + first, before - first)
+        windows = zip(
+            micros(stored.column(WINDOW_START)).tolist(), micros(stored.column(WINDOW_END)).tolist(), strict=True
+        )
+        lists = [cells(stored.column(aggregate.name)) for aggregate in self.aggregates]
+        values = zip(*lists, strict=True) if lists else iter([()] * stored.num_rows)
+        counts: dict[Window, Counter[Values]] = {}
+        for bounds, row, diff in zip(windows, values, integers(stored, DIFF).tolist(), strict=True):
             if judged(window := Window(*bounds)):
-                found.setdefault(window, Counter())[row] += diff
-        kept = {window: Counter({row: count for row, count in each.items() if count}) for window, each in found.items()}
-        return {window: each for window, each in kept.items() if each}
+                counts.setdefault(window, Counter())[row] += diff
+        positive = {
+            window: Counter({row: count for row, count in each.items() if count}) for window, each in counts.items()
+        }
+        return {window: each for window, each in positive.items() if each}
 
     def same(self, desired: Values, stored: Values) -> bool:
         """Whether a row that is stored is what the law says."""
-        return all(self._same(one, mine, its) for one, mine, its in zip(self.aggregates, desired, stored, strict=True))
+        return all(
+            self._same(aggregate, mine, its)
+            for aggregate, mine, its in zip(self.aggregates, desired, stored, strict=True)
+        )
 
-    def _same(self, one: Aggregate, desired: Any, stored: Any) -> bool:
-        if one.name in self.kept:
+    def _same(self, aggregate: Aggregate, desired: Any, stored: Any) -> bool:
+        if aggregate.name in self.kept:
             return bool((desired or 0) == stored)  # a sum of nothing, to be added to
         if desired is None or stored is None:
             return desired is stored
-        if one.function is Function.COLLECT:
-            number = float if one.name in self.floats else Decimal  # Java and Python write floats in their own ways
+        if aggregate.function is Function.COLLECT:
+            # Java and Python write floats in their own ways.
+            number = float if aggregate.name in self.floats else Decimal
             return bool(json.loads(desired, parse_float=number) == json.loads(stored, parse_float=number))
-        if one.function is Function.APPROX_DISTINCT and self.estimated:
+        if aggregate.function is Function.APPROX_DISTINCT and self.estimated:
             return abs(int(desired) - int(stored)) <= math.ceil(_SKETCH * int(desired))
         return bool(desired == stored) or (desired != desired and stored != stored)
 
     def as_differing(self, group: Group, window: Window, values: Values, desired: int, stored: int) -> Differing:
         """A row that differs, as text."""
-        known = dict(zip(self.by, group, strict=True)) | {WINDOW_START: window.start, WINDOW_END: window.end}
-        known |= {one.name: value for one, value in zip(self.aggregates, values, strict=True)}
-        row = [(column.name, str(_plain(known[column.name], column))) for column in self.columns]
+        named = dict(zip(self.by, group, strict=True)) | {WINDOW_START: window.start, WINDOW_END: window.end}
+        named |= {aggregate.name: value for aggregate, value in zip(self.aggregates, values, strict=True)}
+        row = [(column.name, str(_plain(named[column.name], column))) for column in self.columns]
         return Differing(tuple(row), desired, stored)
 
 
 def differing(
-    shown: Shown, group: Group, desired: Mapping[Window, Values], stored: Mapping[Window, Counter[Values]]
+    columns: Shown, group: Group, desired: Mapping[Window, Values], stored: Mapping[Window, Counter[Values]]
 ) -> list[Differing]:
     """The rows of a group's windows that are not there as often as they should be, which is once or not at all."""
-    found = []
+    differences = []
     for window in sorted({*desired, *stored}):
         wanted = desired.get(window)
-        there = stored.get(window, Counter())
-        equal = [row for row in there if wanted is not None and shown.same(wanted, row)]
+        counts = stored.get(window, Counter())
+        equal = [row for row in counts if wanted is not None and columns.same(wanted, row)]
         if wanted is not None and not equal:
-            found.append(shown.as_differing(group, window, wanted, 1, 0))
-        found += [
-            shown.as_differing(group, window, row, int(row in equal), count)
-            for row, count in there.items()
+            differences.append(columns.as_differing(group, window, wanted, 1, 0))
+        differences += [
+            columns.as_differing(group, window, row, int(row in equal), count)
+            for row, count in counts.items()
             if count != int(row in equal)
         ]
-    return found
+    return differences
 
 
 def _plain(value: Any, column: Column) -> Any:
     """A value as a collection's column shows it."""
-    of = arrow_type(column.type)
+    type_ = arrow_type(column.type)
     if value is None:
         return None
     if column.type is ColumnType.TIMESTAMP:
-        array = pa.array([value], pa.int64()).cast(of)
+        array = pa.array([value], pa.int64()).cast(type_)
     elif column.type is ColumnType.DATE:
-        array = pa.array([value], pa.int32()).cast(of)
-    elif pa.types.is_decimal(of):
-        array = pa.array([Decimal(value)], of)
+        array = pa.array([value], pa.int32()).cast(type_)
+    elif pa.types.is_decimal(type_):
+        array = pa.array([Decimal(value)], type_)
     else:
-        array = pa.array([value], of)
+        array = pa.array([value], type_)
     return plain_values(array)[0]

@@ -64,20 +64,20 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
     """
     done: list[_Settled] = []
     while True:
-        one = _settled(job, until=until, whole=whole and not done, check=False)
-        if one.change is None:
+        settled = _settled(job, until=until, whole=whole and not done, check=False)
+        if settled.change is None:
             break
-        done.append(one)
-        _hold_consumed(job, one.head.state, one.found.inputs)
-    waits, checked = one.found.waits, False
-    lags = waits or one.found.lags
+        done.append(settled)
+        _hold_consumed(job, settled.head.state, settled.found.inputs)
+    waits, checked = settled.found.waits, False
+    lags = waits or settled.found.lags
     if check and waits is None:
-        one = _settled(job, until=None, whole=False, check=True)
-        checked = one.found.request is not None
-        if one.change is not None:
-            done.append(one)
-    _hold_consumed(job, one.head.state, one.found.inputs)
-    result = _result(one.head, done, lags)
+        settled = _settled(job, until=None, whole=False, check=True)
+        checked = settled.found.request is not None
+        if settled.change is not None:
+            done.append(settled)
+    _hold_consumed(job, settled.head.state, settled.found.inputs)
+    result = _result(settled.head, done, lags)
     if check:
         result |= {"checked": checked, "repaired": sum(each.change.repaired for each in done if each.change)}
     return result
@@ -102,15 +102,17 @@ def _settled(job: Job, *, until: int | None, whole: bool, check: bool) -> _Settl
     """One commit of a correction, if one is to be made; before it, where that has to be, one of the columns that are
     kept behind its sums. After that all is computed, also by the run after one that was killed between the two."""
     while True:
-        one = job.settle(lambda head: _proposed(job, head, until=until, whole=whole, check=check))
-        match one.change:
+        settled = job.settle(lambda head: _proposed(job, head, until=until, whole=whole, check=check))
+        match settled.change:
             case None:
-                return Settled(one.head, None, one.found, one.fresh)
+                return Settled(settled.head, None, settled.found, settled.fresh)
             case Corrected():
-                _note_change(job, one.change, one.found.computed)
-                return Settled(one.head, one.change, one.found, one.fresh)
+                _note_change(job, settled.change, settled.found.computed)
+                return Settled(settled.head, settled.change, settled.found, settled.fresh)
             case Redefined():
-                job.note(f"{one.head.state.collection.name}: columns of its inputs changed, so it is kept in others")
+                job.note(
+                    f"{settled.head.state.collection.name}: columns of its inputs changed, so it is kept in others"
+                )
 
 
 def _proposed(
@@ -126,15 +128,15 @@ def _proposed(
         return Proposal(None, _Found(inputs, waits=request))
     if request is None or (check and not request.checks):
         # What was asked for is there, where an end was: nobody is waited for then.
-        known = [usable(given) for given in inputs] if until is None else []
-        lags = laggard(state, [given for given in known if isinstance(given, Usable)])
+        consumable = [usable(source) for source in inputs] if until is None else []
+        lags = laggard(state, [ready for ready in consumable if isinstance(ready, Usable)])
         return Proposal(None, _Found(inputs, lags=lags))
     recipe = recipe_of(derived, inputs)
     if (collection := as_computed(state.collection, recipe)) != state.collection:
         return Proposal(Redefined(collection), _Found(inputs))
     head, fence = job.fenced(head, CORRECT, request.interval)
-    for one in request.inputs:
-        _place(job, state, one.name, one.hold_before)
+    for span in request.inputs:
+        _place(job, state, span.name, span.hold_before)
     return _computed(job, head.state, request, recipe, inputs, fence)
 
 
@@ -149,21 +151,21 @@ def _computed(
     derived, read = state.collection.derived, inputs_of(job, request, inputs)
     mode, why = (Mode.WHOLE, request.whole) if request.whole else mode_of(derived, recipe, read)
     batch = job.new_id()
-    asked = computation(state, job.store.url, recipe, mode, read, upper=request.upper)
-    if request.whole or any(has_changes(job, given) for given in read):
+    calculation = computation(state, job.store.url, recipe, mode, read, upper=request.upper)
+    if request.whole or any(has_changes(job, source) for source in read):
         changed = "" if request.whole else " by what changed" if mode is not Mode.WHOLE else ""
         job.note(f"computing {state.collection.name} to {format_instant(request.upper)}{changed}")
-        computed = job.computer.compute(as_written(judged(job, asked), batch, state.recorded_below))
+        computed = job.computer.compute(as_written(judged(job, calculation), batch, state.recorded_below))
     else:
         computed = NOTHING
-    found = _Found(inputs, request, computed=computed)
+    outcome = _Found(inputs, request, computed=computed)
     if not computed.parts and not request.moves:
-        return Proposal(None, found)
+        return Proposal(None, outcome)
     made = None
     if computed.parts:
         made = unsealed_batch(job, batch, request.interval, computed.parts, learned_at=None)
     by_row = recipe is not None and recipe.by_row is not None
-    answered = request.previous is not None and all(given.consumed is not None for given in request.inputs)
+    answered = request.previous is not None and all(span.consumed is not None for span in request.inputs)
     before = request.previous.late if request.previous and answered else NOT_LATE
     change = Corrected(
         fence,
@@ -178,7 +180,7 @@ def _computed(
         computed.added + computed.retracted if request.checks else 0,
         why,
     )
-    return Proposal(change, found)
+    return Proposal(change, outcome)
 
 
 def _note_change(job: Job, change: Corrected, computed: Computed) -> None:
@@ -196,14 +198,14 @@ def _hold_consumed(job: Job, state: Arrangement, inputs: Sequence[InputState]) -
     newest = state.consumed
     if newest is None:
         return
-    known = {given.name: given.state for given in inputs}
+    states = {source.name: source.state for source in inputs}
     for consumed in newest.inputs:
         if consumed.input not in state.collection.derived.inputs:
             continue
-        found = known.get(consumed.input)
-        if found is None or _wanted(job, state, found, consumed.upper - 1) is not None:
+        current = states.get(consumed.input)
+        if current is None or _wanted(job, state, current, consumed.upper - 1) is not None:
             _place(job, state, consumed.input, consumed.upper - 1, missing_ok=True)
-    recorded = {one.input for consumption in state.consumptions for one in consumption.inputs}
+    recorded = {entry.input for consumption in state.consumptions for entry in consumption.inputs}
     for name in recorded - {*state.collection.derived.inputs}:
         _drop(job, state, name)
 
@@ -222,16 +224,16 @@ def _place(job: Job, state: Arrangement, name: str, since: int, *, missing_ok: b
     job.neighbour(name).commit_until_fit(change_for)
 
 
-def _wanted(job: Job, state: Arrangement, given: Arrangement, since: int) -> Hold | None:
+def _wanted(job: Job, state: Arrangement, source: Arrangement, since: int) -> Hold | None:
     """The hold that an input is to get; None if it has that already, and long enough. Where its event times are seen,
     or when all of its rows came, nothing is to be merged, whatever retention it is given."""
     derived, called = state.collection.derived, hold_name(state.collection.name)
-    lag, at = derived.max_lag, max(readable_from(job, derived, given, since + 1), given.since)
+    lag, at = derived.max_lag, max(readable_from(job, derived, source, since + 1), source.since)
     kept_whole = judges_all_history(derived.definition) or moves_late_rows(derived)
-    if kept_whole or reads_event_times(derived, given.collection):
-        at = given.since
+    if kept_whole or reads_event_times(derived, source.collection):
+        at = source.since
     now = int(job.log.wall() * 1_000_000)
-    hold = next((one for one in given.holds if one.name == called), None)
+    hold = next((placed for placed in source.holds if placed.name == called), None)
     if hold and hold.since == at and (lag is None) == (hold.expires is None):
         fresh = hold.expires is None or (lag is not None and hold.expires > now + lag - lag // 4)
         if fresh:
@@ -243,14 +245,14 @@ def _drop(job: Job, state: Arrangement, name: str) -> None:
     called = hold_name(state.collection.name)
 
     def change_for(head: Head) -> HoldDropped | None:
-        exists = head.arrangement is not None and any(one.name == called for one in head.arrangement.holds)
+        exists = head.arrangement is not None and any(hold.name == called for hold in head.arrangement.holds)
         return HoldDropped(called) if exists else None
 
     job.neighbour(name).commit_until_fit(change_for)
 
 
 def _result(head: Head, done: Sequence[_Settled], waits: Waits | None) -> dict[str, Any]:
-    changes = [one.change for one in done if one.change is not None]
+    changes = [settled.change for settled in done if settled.change is not None]
     newest = head.state.consumed
     outcome = Outcome.APPLIED if changes else Outcome.WAITS if waits else Outcome.NOTHING_TO_DO
     result: dict[str, Any] = {"outcome": str(outcome), "version": head.version, "commits": len(changes)}
@@ -263,18 +265,20 @@ def _result(head: Head, done: Sequence[_Settled], waits: Waits | None) -> dict[s
             "mode": str(changes[-1].mode),
             "modes": dict(modes),
             "why": next((change.why for change in reversed(changes) if change.why), ""),
-            "way": next((_way(one.found.computed.way) for one in reversed(done) if one.found.computed.way), None),
+            "way": next(
+                (_way(settled.found.computed.way) for settled in reversed(done) if settled.found.computed.way), None
+            ),
             "rows_read": sum(change.rows_read for change in changes),
             "added": sum(change.rows_added for change in changes),
             "retracted": sum(change.rows_retracted for change in changes),
             "rows": sum(change.batch.rows for change in changes if change.batch),
             "bytes": sum(change.batch.bytes for change in changes if change.batch),
-            "bytes_read": sum(one.found.computed.bytes_read for one in done),
+            "bytes_read": sum(settled.found.computed.bytes_read for settled in done),
             "batches": [change.batch.id for change in changes if change.batch],
         }
         if head.state.collection.derived.definition.windows is not None:
-            result["unplaced"] = sum(one.found.computed.unplaced for one in done)
-            result["late"] = asdict(sum((one.found.computed.late for one in done), NOT_LATE))
+            result["unplaced"] = sum(settled.found.computed.unplaced for settled in done)
+            result["late"] = asdict(sum((settled.found.computed.late for settled in done), NOT_LATE))
     return result | (_frontier(newest) if newest else {})
 
 

@@ -31,35 +31,38 @@ _MORE_DIGITS_OF_AN_AVERAGE = 4
 
 
 def window_rows(
-    windows: Windows, rows: Iterable[Happened], of: Of, where: Where = lambda one, value: True
+    windows: Windows, rows: Iterable[Happened], value_of: Of, where: Where = lambda aggregate, value: True
 ) -> list[WindowRow]:
     """The rows of all windows: key, window and the values of the aggregates, in their order. `rows` are those for
     which the definition's own `where` holds. Whether a window is closed does not matter here."""
     by_window = contents(Rule.of(windows), rows)
-    return [(key, window, evaluate(windows.aggregates, by_window[key, window], of, where)) for key, window in by_window]
+    return [
+        (key, window, evaluate(windows.aggregates, by_window[key, window], value_of, where))
+        for key, window in by_window
+    ]
 
 
-def evaluate(aggregates: Sequence[Aggregate], content: Contents, of: Of, where: Where) -> tuple[Any, ...]:
+def evaluate(aggregates: Sequence[Aggregate], content: Contents, value_of: Of, where: Where) -> tuple[Any, ...]:
     """The values of aggregates over what a window holds."""
-    return tuple(_evaluate(one, content, of, where) for one in aggregates)
+    return tuple(_evaluate(aggregate, content, value_of, where) for aggregate in aggregates)
 
 
-def _evaluate(one: Aggregate, content: Contents, of: Of, where: Where) -> Any:
-    counted = [((value, at), count) for (value, at), count in content.items() if where(one, value)]
-    if one.function is Function.COUNT and not one.of:
+def _evaluate(aggregate: Aggregate, content: Contents, value_of: Of, where: Where) -> Any:
+    counted = [((value, at), count) for (value, at), count in content.items() if where(aggregate, value)]
+    if aggregate.function is Function.COUNT and not aggregate.of:
         return sum(count for _, count in counted)
     points: Counter[Point] = Counter()
     for (value, at), count in counted:
-        if (given := of(one, value)) is not None:
-            points[at, given] += count
-    return FUNCTIONS[one.function](one, points)
+        if (argument := value_of(aggregate, value)) is not None:
+            points[at, argument] += count
+    return FUNCTIONS[aggregate.function](aggregate, points)
 
 
-def _count(one: Aggregate, points: Counter[Point]) -> int:
+def _count(aggregate: Aggregate, points: Counter[Point]) -> int:
     return sum(points.values())
 
 
-def _sum(one: Aggregate, points: Counter[Point]) -> Any:
+def _sum(aggregate: Aggregate, points: Counter[Point]) -> Any:
     """Exact; of floats the one nearest to it. What cancelled leaves 0, what was never there None."""
     if not any(points.values()):
         return None
@@ -83,9 +86,9 @@ def _float_sum(values: Sequence[tuple[Any, int]]) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def _avg(one: Aggregate, points: Counter[Point]) -> Any:
+def _avg(aggregate: Aggregate, points: Counter[Point]) -> Any:
     """The sum, rounded to a float, by the count; of decimals exact, and rounded half up to four more digits."""
-    total, count = _sum(one, points), _count(one, points)
+    total, count = _sum(aggregate, points), _count(aggregate, points)
     if total is None or not count:
         return None
     if not isinstance(total, Decimal):
@@ -112,27 +115,27 @@ def _values(points: Counter[Point]) -> list[Any]:
     return sorted((value for _, value in _there(points)), key=ordered)
 
 
-def _first(one: Aggregate, points: Counter[Point]) -> Any:
+def _first(aggregate: Aggregate, points: Counter[Point]) -> Any:
     ascending = _there(points)
     return ascending[0][1] if ascending else None
 
 
-def _last(one: Aggregate, points: Counter[Point]) -> Any:
+def _last(aggregate: Aggregate, points: Counter[Point]) -> Any:
     ascending = _there(points)
     return ascending[-1][1] if ascending else None
 
 
-def _min(one: Aggregate, points: Counter[Point]) -> Any:
+def _min(aggregate: Aggregate, points: Counter[Point]) -> Any:
     ascending = _values(points)
     return ascending[0] if ascending else None
 
 
-def _max(one: Aggregate, points: Counter[Point]) -> Any:
+def _max(aggregate: Aggregate, points: Counter[Point]) -> Any:
     ascending = _values(points)
     return ascending[-1] if ascending else None
 
 
-def _collect(one: Aggregate, points: Counter[Point]) -> str:
+def _collect(aggregate: Aggregate, points: Counter[Point]) -> str:
     """A JSON array; decimals are numbers in plain digits."""
     return f"[{','.join(_json(value) for _, value in _there(points))}]"
 
@@ -145,14 +148,14 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _distinct(one: Aggregate, points: Counter[Point]) -> int:
+def _distinct(aggregate: Aggregate, points: Counter[Point]) -> int:
     """Exact, for the sketch too: that estimates it."""
     return len({ordered(value) if value == value else None for value in _values(points)})
 
 
-def _quantile(one: Aggregate, points: Counter[Point]) -> float | None:
-    assert one.at is not None, "an aggregate of quantiles says at which"
-    return discrete_quantile([float(value) for value in _values(points)], one.at)
+def _quantile(aggregate: Aggregate, points: Counter[Point]) -> float | None:
+    assert aggregate.at is not None, "an aggregate of quantiles says at which"
+    return discrete_quantile([float(value) for value in _values(points)], aggregate.at)
 
 
 FUNCTIONS: dict[Function, Callable[[Aggregate, Counter[Point]], Any]] = {

@@ -66,14 +66,14 @@ class Ranges:
         return np.flatnonzero(first)
 
 
-def aggregated(one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges) -> pa.Array:
+def aggregated(aggregate: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges) -> pa.Array:
     """The value of an aggregate for each range; a sum is also computed from sums that came in parts. Raises Overflowed
     where a value does not fit its type: Spark may stop at a part of a sum that does not, though the whole does."""
     lo, hi = ranges.lo, ranges.hi
-    if one.of is None:
+    if aggregate.of is None:
         return pa.array(hi - lo)
-    column = contiguous(rows.column(one.of))
-    match one.function:
+    column = contiguous(rows.column(aggregate.of))
+    match aggregate.function:
         case Function.COUNT:
             return pa.array(counts(valid(column), lo, hi))
         case Function.MIN:
@@ -81,67 +81,67 @@ def aggregated(one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges) -> pa
         case Function.MAX:
             return greatest(column, lo, hi)
         case Function.SUM:
-            return _sum(one, column, lo, hi)
+            return _sum(aggregate, column, lo, hi)
         case Function.AVG:
-            return _mean(one, column, lo, hi)
+            return _mean(aggregate, column, lo, hi)
         case Function.FIRST:
             return _first(column, ranges)
         case Function.LAST:
             return _last(column, ranges)
         case Function.COLLECT:
-            return Collected.of_rows(one, rows, ranges).of(lo, hi)
+            return Collected.of_rows(aggregate, rows, ranges).of(lo, hi)
         case Function.COUNT_DISTINCT | Function.APPROX_DISTINCT:
-            found, first, last = _known(column, lo, hi)
-            return pa.array(different(ordered(found)[0], first, last))
+            known_values, first, last = _known(column, lo, hi)
+            return pa.array(different(ordered(known_values)[0], first, last))
         case Function.APPROX_QUANTILE:
-            return _quantile(one, column, lo, hi)
+            return _quantile(aggregate, column, lo, hi)
 
 
-def _sum(one: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+def _sum(aggregate: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     if pa.types.is_list(column.type):
-        if one.in_parts:
+        if aggregate.in_parts:
             return parts_of_parts(column, lo, hi)
         return _floats(sums_of_parts(column, lo, hi), none_known(column, lo, hi))
-    if one.in_parts:
+    if aggregate.in_parts:
         return float_parts(column, lo, hi)
     if pa.types.is_floating(column.type):
         return _floats(float_sums(column, lo, hi), none_known(column, lo, hi))
-    found = sums(column.cast(arrow_type(one.type)), lo, hi)
-    return found.fill_null(0) if one.kept else found
+    totals = sums(column.cast(arrow_type(aggregate.type)), lo, hi)
+    return totals.fill_null(0) if aggregate.kept else totals
 
 
-def _mean(one: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+def _mean(aggregate: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     many = counts(valid(column), lo, hi)
     if pa.types.is_floating(column.type):
-        return means(one.type, pa.array(float_sums(column, lo, hi)), many)
+        return means(aggregate.type, pa.array(float_sums(column, lo, hi)), many)
     wide = arrow_type(total_type(column.type))
-    return means(one.type, sums(column.cast(wide), lo, hi), many)
+    return means(aggregate.type, sums(column.cast(wide), lo, hi), many)
 
 
-def total_type(of: pa.DataType) -> DecimalType:
+def total_type(type_: pa.DataType) -> DecimalType:
     """What the values of a mean add up to, that are no floats: the sum of whole numbers may be beyond 64 bits where
     their mean is not."""
-    return DecimalType(MAX_PRECISION, of.scale if pa.types.is_decimal(of) else 0)
+    return DecimalType(MAX_PRECISION, type_.scale if pa.types.is_decimal(type_) else 0)
 
 
-def means(of: ValueType, totals: pa.Array, many: Ints) -> pa.Array:
+def means(type_: ValueType, totals: pa.Array, many: Ints) -> pa.Array:
     """Totals, floats or decimals, each divided by its number of values. Of floats and whole numbers that is the float
     next to the total, divided; of decimals a quotient of the digits that the type has behind the point, of two as near
     the one that is further from 0. Raises Overflowed for a mean that has more digits than its type."""
-    if not isinstance(of, DecimalType):
+    if not isinstance(type_, DecimalType):
         return _floats(_nearest_floats(totals) / np.maximum(many, 1), many == 0)
-    found: list[Decimal | None] = []
+    quotients: list[Decimal | None] = []
     with localcontext(prec=_DIGITS):
         for total, count in zip(totals.to_pylist(), many.tolist(), strict=True):
             if not count:
-                found.append(None)
+                quotients.append(None)
                 continue
-            units = abs(int(total.scaleb(of.scale)))
+            units = abs(int(total.scaleb(type_.scale)))
             digits = (2 * units + count) // (2 * count)
-            if digits >= 10**of.precision:
-                raise Overflowed(f"an average of decimals is beyond {of}")
-            found.append(Decimal(digits).scaleb(-of.scale).copy_sign(total))
-    return pa.array(found, arrow_type(of))
+            if digits >= 10**type_.precision:
+                raise Overflowed(f"an average of decimals is beyond {type_}")
+            quotients.append(Decimal(digits).scaleb(-type_.scale).copy_sign(total))
+    return pa.array(quotients, arrow_type(type_))
 
 
 def _nearest_floats(totals: pa.Array) -> Floats:
@@ -150,22 +150,22 @@ def _nearest_floats(totals: pa.Array) -> Floats:
         return values(totals.fill_null(0))
     units = words(totals.fill_null(0)).view(np.int64)
     low, high = units[:, 0], units[:, 1]
-    found = low.astype(np.float64)
+    floats = low.astype(np.float64)
     for at in np.flatnonzero(high != low >> 63).tolist():
-        found[at] = float(int(totals[at].as_py()))
-    return found
+        floats[at] = float(int(totals[at].as_py()))
+    return floats
 
 
-def _floats(found: Floats, none: Bools) -> pa.Array:
+def _floats(numbers: Floats, none: Bools) -> pa.Array:
     """Floats as a collection stores them: of values that SQL takes for equal the same one."""
-    return pa.array(np.where(found == 0, 0.0, np.where(np.isnan(found), np.nan, found)), mask=none)
+    return pa.array(np.where(numbers == 0, 0.0, np.where(np.isnan(numbers), np.nan, numbers)), mask=none)
 
 
 def _first(column: pa.Array, ranges: Ranges) -> pa.Array:
     """Of the first instant of each range that has values the least of these."""
-    place, known, runs = ranges.lo, valid(column), ranges.runs
-    if known is not None:
-        next_known = np.minimum.accumulate(np.where(known, np.arange(len(column)), len(column))[::-1])[::-1]
+    place, validity, runs = ranges.lo, valid(column), ranges.runs
+    if validity is not None:
+        next_known = np.minimum.accumulate(np.where(validity, np.arange(len(column)), len(column))[::-1])[::-1]
         place = next_known[ranges.lo]
         place = np.where(place < ranges.hi, place, ranges.lo)  # a range without values has none there, either
     return least(column, place, np.append(runs, len(column))[np.searchsorted(runs, place, "right")])
@@ -173,9 +173,9 @@ def _first(column: pa.Array, ranges: Ranges) -> pa.Array:
 
 def _last(column: pa.Array, ranges: Ranges) -> pa.Array:
     """Of the last instant of each range that has values the greatest of these."""
-    place, known, runs = ranges.hi - 1, valid(column), ranges.runs
-    if known is not None:
-        place = np.maximum.accumulate(np.where(known, np.arange(len(column)), -1))[ranges.hi - 1]
+    place, validity, runs = ranges.hi - 1, valid(column), ranges.runs
+    if validity is not None:
+        place = np.maximum.accumulate(np.where(validity, np.arange(len(column)), -1))[ranges.hi - 1]
         place = np.where(place >= ranges.lo, place, ranges.hi - 1)
     return greatest(column, runs[np.searchsorted(runs, place, "right") - 1], place + 1)
 
@@ -187,14 +187,14 @@ class Collected:
         self._texts = texts
 
     @classmethod
-    def of_rows(cls, one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges) -> Collected:
+    def of_rows(cls, aggregate: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges) -> Collected:
         """What an aggregate collects of rows."""
-        assert one.of is not None, "there is nothing to collect"
-        column = contiguous(rows.column(one.of))
+        assert aggregate.of is not None, "there is nothing to collect"
+        column = contiguous(rows.column(aggregate.of))
         number = np.zeros(len(column), np.int64)
         number[ranges.runs[1:]] = 1
         order = pa.array(np.lexsort((ordered(column)[0], np.cumsum(number))))
-        texts = _json_texts(column) if one.texts is None else rows.column(one.texts)
+        texts = _json_texts(column) if aggregate.texts is None else rows.column(aggregate.texts)
         return cls(Texts(texts.take(order)))
 
     def bytes_of(self, lo: Ints, hi: Ints) -> Ints:
@@ -208,27 +208,27 @@ class Collected:
 
 def _json_texts(column: pa.Array) -> pa.Array:
     """Each value as JSON. Times and floats are texts by then, as Spark writes them."""
-    of = column.type
-    if pa.types.is_boolean(of):
+    type_ = column.type
+    if pa.types.is_boolean(type_):
         return pc.if_else(column, "true", "false")
-    if pa.types.is_integer(of) or pa.types.is_decimal(of):
+    if pa.types.is_integer(type_) or pa.types.is_decimal(type_):
         return column.cast(pa.string())
     different_, codes = pc.unique(column), None
-    texts = [None if one is None else json.dumps(one, ensure_ascii=False) for one in different_.to_pylist()]
+    texts = [None if value is None else json.dumps(value, ensure_ascii=False) for value in different_.to_pylist()]
     codes = pc.index_in(column, value_set=different_)
     return pa.array(texts, pa.string()).take(codes)
 
 
-def _quantile(one: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
+def _quantile(aggregate: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     """The discrete quantile of values on a grid (model/window/quantile.py)."""
-    assert one.at is not None, "an aggregate of quantiles says at which"
-    found, first, last = _known(column, lo, hi)
-    numbers, again = ordered(pa.array(_on_grid(_as_floats(found))))
+    assert aggregate.at is not None, "an aggregate of quantiles says at which"
+    known_values, first, last = _known(column, lo, hi)
+    numbers, again = ordered(pa.array(_on_grid(_as_floats(known_values))))
     none = last == first
     each, codes = np.unique(numbers, return_inverse=True)
     if not len(each):
         return again(np.zeros(len(lo), np.int64), none)
-    k = np.maximum(np.ceil(one.at * (last - first)).astype(np.int64) - 1, 0)
+    k = np.maximum(np.ceil(aggregate.at * (last - first)).astype(np.int64) - 1, 0)
     chosen = np.zeros(len(lo), np.int64)
     chosen[~none] = kth(codes.astype(np.int64), first[~none], last[~none], k[~none])
     return again(each[chosen], none)
@@ -237,7 +237,7 @@ def _quantile(one: AggregateColumn, column: pa.Array, lo: Ints, hi: Ints) -> pa.
 def _as_floats(column: pa.Array) -> Floats:
     """The floats next to numbers."""
     if pa.types.is_decimal(column.type):
-        return np.array([float(one) for one in column.to_pylist()], np.float64)
+        return np.array([float(value) for value in column.to_pylist()], np.float64)
     return values(column).astype(np.float64)
 
 
@@ -250,9 +250,9 @@ def _on_grid(numbers: Floats) -> Floats:
 
 def _known(column: pa.Array, lo: Ints, hi: Ints) -> tuple[pa.Array, Ints, Ints]:
     """The values that are not null, and which of them the ranges have."""
-    known = valid(column)
-    if known is None:
+    validity = valid(column)
+    if validity is None:
         return column, lo, hi
     before = np.zeros(len(column) + 1, np.int64)
-    np.cumsum(known, out=before[1:])
+    np.cumsum(validity, out=before[1:])
     return column.drop_null(), before[lo], before[hi]

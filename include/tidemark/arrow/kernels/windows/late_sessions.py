@@ -61,8 +61,10 @@ class Lasting:
         return self.gaps if most is None or most < 3 * FAR else replace(self.gaps, max_length=None)
 
 
-def judged_updates(batches: Iterable[pa.RecordBatch], rule: Lasting, shown: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The updates, in their columns `shown`, AT, and what is known of each. Raises InvalidUsage for an instant beyond
+def judged_updates(
+    batches: Iterable[pa.RecordBatch], rule: Lasting, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The updates, in some `columns`, AT, and what is known of each. Raises InvalidUsage for an instant beyond
     2^61."""
     waiting: list[pa.RecordBatch] = []
     begun: list[Bools] = []
@@ -72,12 +74,14 @@ def judged_updates(batches: Iterable[pa.RecordBatch], rule: Lasting, shown: Sequ
         begins = _begins(waiting[-1] if waiting else None, batch, rule.gaps)
         whole = int(np.flatnonzero(begins)[-1]) if begins.any() else 0
         if whole or (begins[0] and waiting):
-            yield from _given([*waiting, batch.slice(0, whole)], np.concatenate([*begun, begins[:whole]]), rule, shown)
+            yield from _given(
+                [*waiting, batch.slice(0, whole)], np.concatenate([*begun, begins[:whole]]), rule, columns
+            )
             waiting, begun = [], []
         waiting.append(batch.slice(whole))
         begun.append(begins[whole:])
     if waiting:
-        yield from _given(waiting, np.concatenate(begun), rule, shown)
+        yield from _given(waiting, np.concatenate(begun), rule, columns)
 
 
 def _begins(before: pa.RecordBatch | None, batch: pa.RecordBatch, gaps: Gaps) -> Bools:
@@ -95,39 +99,39 @@ def _begins(before: pa.RecordBatch | None, batch: pa.RecordBatch, gaps: Gaps) ->
 
 
 def _given(
-    batches: Sequence[pa.RecordBatch], begins: Bools, rule: Lasting, shown: Sequence[str]
+    batches: Sequence[pa.RecordBatch], begins: Bools, rule: Lasting, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """The updates of whole stretches, judged."""
     batches = [batch for batch in batches if batch.num_rows]
     at, time, diff = (np.concatenate([integers(batch, name) for batch in batches]) for name in (AT, TIME, DIFF))
     first = np.flatnonzero(begins)
     lengths = np.diff(np.append(first, len(at)))
-    given = np.ones(len(at), bool)
+    included = np.ones(len(at), bool)
     if rule.changed_from is not None:
-        given = np.repeat(np.maximum.reduceat(time, first) >= rule.changed_from, lengths)
-    if not given.any():
+        included = np.repeat(np.maximum.reduceat(time, first) >= rule.changed_from, lengths)
+    if not included.any():
         return
-    stretch = np.repeat(np.arange(len(first)), lengths)[given]
-    updates = _Updates(at[given], _learned(time[given], rule.ends), diff[given], stretch)
-    same = _same(batches, given, updates, rule.same)
-    found = _judged(updates, same, rule)
+    stretch = np.repeat(np.arange(len(first)), lengths)[included]
+    updates = _Updates(at[included], _learned(time[included], rule.ends), diff[included], stretch)
+    same = _same(batches, included, updates, rule.same)
+    outcome = _judged(updates, same, rule)
     if rule.known_before is not None:
-        old = time[given] < rule.known_before
+        old = time[included] < rule.known_before
         if old.any():
-            found.late[old] -= _judged(updates.of(old), same[old], rule).late
+            outcome.late[old] -= _judged(updates.of(old), same[old], rule).late
     numbers = {
-        START: pa.array(found.start, mask=~found.placed),
-        END: pa.array(found.end, mask=~found.placed),
-        DIFF: pa.array(found.diff),
-        LATE: pa.array(found.late),
-        STRETCH: pa.array(np.repeat(at[first], lengths)[given]),
-        LAST: pa.array(np.repeat(at[first + lengths - 1], lengths)[given]),
+        START: pa.array(outcome.start, mask=~outcome.placed),
+        END: pa.array(outcome.end, mask=~outcome.placed),
+        DIFF: pa.array(outcome.diff),
+        LATE: pa.array(outcome.late),
+        STRETCH: pa.array(np.repeat(at[first], lengths)[included]),
+        LAST: pa.array(np.repeat(at[first + lengths - 1], lengths)[included]),
     }
     read = answered = 0
     for batch in batches:
-        some = given[read : read + batch.num_rows]
+        selected = included[read : read + batch.num_rows]
         read += batch.num_rows
-        rows = batch.select([*shown, AT]).filter(pa.array(some))
+        rows = batch.select([*columns, AT]).filter(pa.array(selected))
         for name, column in numbers.items():
             rows = rows.append_column(name, column.slice(answered, rows.num_rows))
         answered += rows.num_rows
@@ -144,8 +148,8 @@ class _Updates:
     diff: Ints
     stretch: Ints
 
-    def of(self, some: Bools | slice) -> _Updates:
-        return _Updates(self.at[some], self.learned[some], self.diff[some], self.stretch[some])
+    def of(self, chosen: Bools | slice) -> _Updates:
+        return _Updates(self.at[chosen], self.learned[chosen], self.diff[chosen], self.stretch[chosen])
 
     @property
     def instant(self) -> Ints:
@@ -159,28 +163,28 @@ def _learned(time: Ints, ends: tuple[int, ...]) -> Ints:
     return bounds[np.searchsorted(bounds[1:], time, "right")]
 
 
-def _same(batches: Sequence[pa.RecordBatch], given: Bools, updates: _Updates, names: Sequence[str]) -> Ints:
+def _same(batches: Sequence[pa.RecordBatch], included: Bools, updates: _Updates, names: Sequence[str]) -> Ints:
     """Numbers that are equal for updates of equal rows; looked at only where something is retracted: where rows only
     come, one is as good as another."""
     instant = updates.instant
     back = np.zeros(int(instant[-1]) + 1, bool)
     back[instant[updates.diff < 0]] = True
-    some = back[instant]
-    found = np.zeros(len(instant), np.int64)
-    if some.any():
-        looked = given.copy()
-        looked[given] = some
+    retracting = back[instant]
+    numbers = np.zeros(len(instant), np.int64)
+    if retracting.any():
+        looked = included.copy()
+        looked[included] = retracting
         read, rows = 0, []
         for batch in batches:
             rows.append(batch.select(list(names)).filter(pa.array(looked[read : read + batch.num_rows])))
             read += batch.num_rows
-        found[some] = ranks(joined(rows), names)
-    return found
+        numbers[retracting] = ranks(joined(rows), names)
+    return numbers
 
 
 def _judged(updates: _Updates, same: Ints, rule: Lasting) -> Judged:
     """What becomes of the updates of several stretches."""
-    gaps, found = rule.bounds, Judged.of(updates.diff)
+    gaps, outcome = rule.bounds, Judged.of(updates.diff)
     first = np.flatnonzero(np.diff(updates.stretch, prepend=-1))
     lengths = np.diff(np.append(first, len(updates.at)))
     after = min(rule.after, 1 << 62)
@@ -189,17 +193,21 @@ def _judged(updates: _Updates, same: Ints, rule: Lasting) -> Judged:
     # Where the first session may be open still when the last row is learned, none is frozen before.
     lasts = updates.at[first] + soonest > most - after
     together = lasts | (least == most)
-    some = np.repeat(together, lengths)
-    if some.any():
+    rows_together = np.repeat(together, lengths)
+    if rows_together.any():
         frozen_upto = np.where(lasts, np.iinfo(np.int64).min, most - after)
-        own = updates.of(some)
-        _put(found, some, _at_once(own, _numbered(own, same[some]), np.repeat(frozen_upto, lengths)[some], gaps))
+        own = updates.of(rows_together)
+        _put(
+            outcome,
+            rows_together,
+            _at_once(own, _numbered(own, same[rows_together]), np.repeat(frozen_upto, lengths)[rows_together], gaps),
+        )
     for low, many in zip(first[~together].tolist(), lengths[~together].tolist(), strict=True):
-        one = slice(low, low + many)
-        own = updates.of(one)
+        stretch = slice(low, low + many)
+        own = updates.of(stretch)
         learned, step = np.unique(own.learned, return_inverse=True)
-        _put(found, one, gone_through(_numbered(own, same[one]), gaps, step, learned - after))
-    return found
+        _put(outcome, stretch, gone_through(_numbered(own, same[stretch]), gaps, step, learned - after))
+    return outcome
 
 
 def _numbered(updates: _Updates, same: Ints) -> Rows:
@@ -212,14 +220,14 @@ def _numbered(updates: _Updates, same: Ints) -> Rows:
 def _at_once(updates: _Updates, rows: Rows, frozen_upto: Ints, gaps: Gaps) -> Judged:
     """What becomes of updates where all updates of a stretch are looked at together. The bounds of sessions follow from
     the rows alone, and sessions that end at `frozen_upto` or before are late."""
-    found = Judged.of(rows.diff)
+    outcome = Judged.of(rows.diff)
     sums = np.zeros(len(rows.at), np.int64)
     np.add.at(sums, rows.row, rows.diff)
-    there = np.zeros(len(rows.instants), bool)
-    there[rows.at[sums != 0]] = True
-    live = np.flatnonzero(there)
+    occupied = np.zeros(len(rows.instants), bool)
+    occupied[rows.at[sums != 0]] = True
+    live = np.flatnonzero(occupied)
     if not len(live):
-        return found
+        return outcome
     places = np.flatnonzero(np.diff(rows.instant, prepend=-1))
     first, last = spans(rows.instants, live, gaps, np.diff(updates.stretch[places[live]]) != 0)
     session = np.searchsorted(first, rows.instant, "right") - 1
@@ -227,12 +235,16 @@ def _at_once(updates: _Updates, rows: Rows, frozen_upto: Ints, gaps: Gaps) -> Ju
     session = session[inside]
     end = ends(rows.instants, first, last, gaps)
     late = end[session] <= frozen_upto[inside]
-    found.start[inside], found.end[inside], found.placed[inside] = rows.instants[first[session]], end[session], ~late
+    outcome.start[inside], outcome.end[inside], outcome.placed[inside] = (
+        rows.instants[first[session]],
+        end[session],
+        ~late,
+    )
     gone = inside[late]
-    found.late[gone], found.diff[gone] = np.abs(rows.diff[gone]), 0
-    return found
+    outcome.late[gone], outcome.diff[gone] = np.abs(rows.diff[gone]), 0
+    return outcome
 
 
-def _put(found: Judged, some: Bools | slice, own: Judged) -> None:
+def _put(outcome: Judged, places: Bools | slice, own: Judged) -> None:
     for name in ("start", "end", "placed", "diff", "late"):
-        getattr(found, name)[some] = getattr(own, name)
+        getattr(outcome, name)[places] = getattr(own, name)

@@ -78,16 +78,16 @@ def sliding(
 
     Raises InvalidUsage for an instant beyond 2^61, Overflowed (sums.py) for a sum that does not fit.
     """
-    some = _Together.of(batches, slide)
-    for block in _blocks(some.rows, some.slide):
-        yield from map(some.shown, _batches_of(block, block.windows(), rows, room))
+    together = _Together.of(batches, slide)
+    for block in _blocks(together.rows, together.slide):
+        yield from map(together.shown, _batches_of(block, block.windows(), rows, room))
 
 
 def sliding_in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[pa.RecordBatch]:
     """The same in order of group and START. What is in memory besides are the windows that start within a window's size
     of the last row: those to come may start between them."""
-    some = _Together.of(batches, slide)
-    yield from map(some.shown, _in_order(some.rows, some.slide))
+    together = _Together.of(batches, slide)
+    yield from map(together.shown, _in_order(together.rows, together.slide))
 
 
 def sliding_of(
@@ -95,7 +95,7 @@ def sliding_of(
 ) -> Iterator[pa.RecordBatch]:
     """The windows of rows at some instants, whose keys have these numbers: GROUP, START, END and the aggregates, in
     order of GROUP and START. Raises as `sliding`."""
-    names = list(dict.fromkeys(one.of for one in aggregates if one.of))
+    names = list(dict.fromkeys(aggregate.of for aggregate in aggregates if aggregate.of))
     batch = one_batch(rows.select(names))
     if not ascend(numbers, at):
         order = np.lexsort((at, numbers))
@@ -122,12 +122,12 @@ class _Together:
         countable = (_countable(rows, slide) for rows in stream)
         return cls(map(by.put_together, countable), replace(slide, aggregates=by.merged), by)
 
-    def shown(self, found: pa.RecordBatch) -> pa.RecordBatch:
+    def shown(self, windows: pa.RecordBatch) -> pa.RecordBatch:
         """Windows with the aggregates that were asked for."""
         assert self.by is not None
         names = [*(name for name in self.slide.group), START, END]
-        columns = [*(found.column(name) for name in names), *self.by.finals(found)]
-        return pa.RecordBatch.from_arrays(columns, [*names, *(one.name for one in self.by.aggregates)])
+        columns = [*(windows.column(name) for name in names), *self.by.finals(windows)]
+        return pa.RecordBatch.from_arrays(columns, [*names, *(aggregate.name for aggregate in self.by.aggregates)])
 
 
 def _in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[pa.RecordBatch]:
@@ -135,32 +135,32 @@ def _in_order(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[pa.Re
     for block in _blocks(batches, slide):
         windows, groups = block.windows(), np.cumsum(starts(block.rows, slide.together))
         windows = windows.where(np.lexsort((windows.start, groups[windows.lo])))
-        of, waited = groups[windows.lo], sum(map(len, waiting))
+        window_groups, waited = groups[windows.lo], sum(map(len, waiting))
         ready = [*waiting, *_batches_of(block, windows, len(windows) + 1, ROOM)]
         waiting = []
         if not ready:
             continue
-        found = pa.concat_batches(ready)
+        batch = pa.concat_batches(ready)
         if waited:  # they belong to the group that the block begins with, as the rows do that were carried
-            begun = waited + int(np.searchsorted(of, groups[0], "right"))
-            first = np.argsort(integers(found, START)[:begun], kind="stable")
-            found = found.take(pa.array(np.append(first, np.arange(begun, len(found)))))
-        done = len(found)
+            begun = waited + int(np.searchsorted(window_groups, groups[0], "right"))
+            first = np.argsort(integers(batch, START)[:begun], kind="stable")
+            batch = batch.take(pa.array(np.append(first, np.arange(begun, len(batch)))))
+        done = len(batch)
         if not block.ends:
-            last = 0 if groups[-1] == groups[0] else waited + int(np.searchsorted(of, groups[-1], "left"))
+            last = 0 if groups[-1] == groups[0] else waited + int(np.searchsorted(window_groups, groups[-1], "left"))
             upto = integers(block.rows, AT)[-1] - slide.size
-            done = last + int(np.searchsorted(integers(found, START)[last:], upto, "left"))
-            waiting = [found.slice(done)] if done < len(found) else []
+            done = last + int(np.searchsorted(integers(batch, START)[last:], upto, "left"))
+            waiting = [batch.slice(done)] if done < len(batch) else []
         if done:
-            yield found.slice(0, done)
+            yield batch.slice(0, done)
 
 
 def _blocks(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[_Block]:
     """Rows as blocks, each with what its windows reach of those before."""
     carried: pa.RecordBatch | None = None
     waiting: list[pa.RecordBatch] = []
-    for some in batches:
-        if not some.num_rows:  # what waits may be the last there is
+    for batch in batches:
+        if not batch.num_rows:  # what waits may be the last there is
             continue
         if waiting and sum(map(len, waiting)) >= (0 if carried is None else len(carried)):
             whole, rest = _at_an_instant(waiting, slide)
@@ -169,22 +169,22 @@ def _blocks(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[_Block]
                 block = _Block.of(carried, whole, slide, ends=False)
                 yield block
                 carried = block.reached()
-        waiting.append(some)
+        waiting.append(batch)
     if waiting:
         yield _Block.of(carried, waiting, slide, ends=True)
 
 
 def _at_an_instant(waiting: list[pa.RecordBatch], slide: Slide) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
     """The rows before the last instant, and the rows at it, as more rows may be at it."""
-    some = pa.concat_batches(waiting)
-    last = int(np.flatnonzero(starts(some, [*slide.together, AT]))[-1])
-    return [some.slice(0, last)] if last else [], [some.slice(last)]
+    rows = pa.concat_batches(waiting)
+    last = int(np.flatnonzero(starts(rows, [*slide.together, AT]))[-1])
+    return [rows.slice(0, last)] if last else [], [rows.slice(last)]
 
 
 def _schema_of(rows: pa.Schema, slide: Slide) -> pa.Schema:
     """The columns of windows over rows with these columns."""
     bounds = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
-    aggregates = [pa.field(one.name, arrow_type(one.type)) for one in slide.aggregates]
+    aggregates = [pa.field(aggregate.name, arrow_type(aggregate.type)) for aggregate in slide.aggregates]
     return pa.schema([*(rows.field(name) for name in slide.group), *bounds, *aggregates])
 
 
@@ -192,7 +192,7 @@ def _countable(batch: pa.RecordBatch, slide: Slide) -> pa.RecordBatch:
     """The rows that are in any window. Raises InvalidUsage for an instant that is too far to be counted from."""
     at = integers(batch, AT)
     if len(at) and (int(at.min()) < -_FAR or int(at.max()) > _FAR):
-        far = next(int(one) for one in at if not -_FAR <= one <= _FAR)
+        far = next(int(instant) for instant in at if not -_FAR <= instant <= _FAR)
         raise InvalidUsage(f"a row is at {far}, beyond 2^61, where there are no sliding windows; filter such rows out")
     if not slide.clamp_start_at_zero or not (at < 0).any():
         return batch
@@ -221,8 +221,8 @@ class _Ranges:
         return _Ranges(self.start, self.lo + by, self.hi + by)
 
 
-def _together(some: Sequence[_Ranges]) -> _Ranges:
-    return _Ranges(*(np.concatenate([getattr(one, name) for one in some]) for name in ("start", "lo", "hi")))
+def _together(ranges: Sequence[_Ranges]) -> _Ranges:
+    return _Ranges(*(np.concatenate([getattr(part, name) for part in ranges]) for name in ("start", "lo", "hi")))
 
 
 @dataclass(frozen=True)
@@ -259,15 +259,15 @@ class _Block:
         at, begins = integers(self.rows, AT), starts(self.rows, self.slide.together)
         runs = self._runs(at, begins)
         carried = int(np.searchsorted(runs, self.carried))
-        found = _windows(at[runs], begins[runs], self.slide, carried, self.before, self.ends)
-        found = found.of(np.append(runs, len(at)))
+        windows = _windows(at[runs], begins[runs], self.slide, carried, self.before, self.ends)
+        windows = windows.of(np.append(runs, len(at)))
         if self.slide.width is not None:
-            chunk = integers(self.rows, CHUNK)[found.lo]
-            found = found.where(found.start // self.slide.width == chunk)
+            chunk = integers(self.rows, CHUNK)[windows.lo]
+            windows = windows.where(windows.start // self.slide.width == chunk)
         if self.slide.bounds is not None:
-            band = integers(self.rows, BAND)[found.lo]
-            found = found.where(np.searchsorted(self.slide.bounds, found.start, "right") == band)
-        return found
+            band = integers(self.rows, BAND)[windows.lo]
+            windows = windows.where(np.searchsorted(self.slide.bounds, windows.start, "right") == band)
+        return windows
 
     def _runs(self, at: Ints, begins: Bools) -> Ints:
         """Where the rows of each instant begin."""
@@ -284,9 +284,9 @@ def _windows(at: Ints, begins: Bools, slide: Slide, carried: int, before: int, e
     step[begins] = size + 2
     if len(first) > 1 and float(step.sum(dtype=np.float64)) > 2 * _FAR:  # windows so large that places would not do
         cut = int(first[max(1, len(first) // 2)])
-        one = _windows(at[:cut], begins[:cut], slide, min(carried, cut), before, True)
-        other = _windows(at[cut:], begins[cut:], slide, max(0, carried - cut), before, ends)
-        return _together([one, other.moved(cut)])
+        head = _windows(at[:cut], begins[:cut], slide, min(carried, cut), before, True)
+        tail = _windows(at[cut:], begins[cut:], slide, max(0, carried - cut), before, ends)
+        return _together([head, tail.moved(cut)])
     # Places at which instants are as far from each other as in time, as long as a window reaches, and groups farther.
     place = np.cumsum(step)
     every = np.arange(count)
@@ -321,8 +321,8 @@ def _batches_of(block: _Block, windows: _Ranges, rows: int, room: int) -> Iterat
         start = windows.start[first:last]
         group = [batch.column(name).take(pa.array(windows.lo[first:last])) for name in slide.group]
         bounds = [pa.array(start), pa.array(start + slide.size)]
-        found = [column.between(first, last) for column in columns]
-        yield pa.RecordBatch.from_arrays([*group, *bounds, *found], schema=schema)
+        aggregates = [column.between(first, last) for column in columns]
+        yield pa.RecordBatch.from_arrays([*group, *bounds, *aggregates], schema=schema)
 
 
 @dataclass(frozen=True)
@@ -347,19 +347,19 @@ class _WindowColumn:
 def _of_rows(block: _Block, windows: _Ranges) -> list[_WindowColumn]:
     """The aggregates of windows."""
     ranges = Ranges(windows.lo, windows.hi, integers(block.rows, AT), starts(block.rows, block.slide.together))
-    return [_aggregate(one, block.rows, ranges, windows) for one in block.slide.aggregates]
+    return [_aggregate(aggregate, block.rows, ranges, windows) for aggregate in block.slide.aggregates]
 
 
-def _aggregate(one: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges, windows: _Ranges) -> _WindowColumn:
-    if one.of is None or one.type is not ColumnType.STRING:
-        return _WindowColumn.of_array(aggregated(one, rows, ranges))
-    column = contiguous(rows.column(one.of))
-    if one.function is Function.COLLECT:
-        return _WindowColumn.of_lists(Collected.of_rows(one, rows, ranges), windows)
+def _aggregate(aggregate: AggregateColumn, rows: pa.RecordBatch, ranges: Ranges, windows: _Ranges) -> _WindowColumn:
+    if aggregate.of is None or aggregate.type is not ColumnType.STRING:
+        return _WindowColumn.of_array(aggregated(aggregate, rows, ranges))
+    column = contiguous(rows.column(aggregate.of))
+    if aggregate.function is Function.COLLECT:
+        return _WindowColumn.of_lists(Collected.of_rows(aggregate, rows, ranges), windows)
     # A long value may be that of many windows, so it is chosen by its number, and copied when it is asked for.
     numbers, again = ordered(column)
     numbered = pa.array(numbers, mask=pc.is_null(column).to_numpy(zero_copy_only=False))
-    chosen = aggregated(one, pa.record_batch([numbered], [one.of]), ranges)
+    chosen = aggregated(aggregate, pa.record_batch([numbered], [aggregate.of]), ranges)
     none = pc.is_null(chosen).to_numpy(zero_copy_only=False)
     places = np.where(none, 0, values(chosen))
     lengths = np.zeros(len(column), np.int64)
