@@ -3,7 +3,7 @@
     make test-deep PARTS=1                # the parts, with their minutes and whether they are stale
     make test-deep PART=spark-windows     # one
     make test-deep NEXT=1                 # the stalest, at low priority
-    make test-deep STALE=20               # stale ones, shortest first, as many as fit into so many minutes
+    make test-deep STALE=20               # stale ones that have passed before, shortest first, within so many minutes
     make test-deep                        # all (hours)
 
 tests/deep/parts.toml lists the parts. `tests` of a part run in no other place. `searches` are files that `make test`
@@ -71,11 +71,6 @@ class Standing:
         """Whether it has not passed with the files as they are."""
         return self.passed is None or self.passed.files != self.files
 
-    @property
-    def minutes(self) -> float:
-        """How long it took, or may take at most."""
-        return self.passed.minutes if self.passed else LONGEST_MINUTES
-
     def __str__(self) -> str:
         when = f"passed {self.passed.date} in {self.passed.minutes:.1f} min" if self.passed else "has never passed"
         return f"{self.part:28} {when}{', stale' if self.stale else ''}"
@@ -126,10 +121,11 @@ def standings() -> list[Standing]:
 
 
 def fitting(parts: Iterable[Standing], minutes: float) -> list[Standing]:
-    """The stale ones, shortest first, as many as fit into so many minutes."""
+    """The stale ones that have passed before, shortest first, as many as fit into so many minutes."""
+    stale = [(part.passed.minutes, part.part, part) for part in parts if part.passed and part.stale]
     chosen: list[Standing] = []
-    for part in sorted((part for part in parts if part.stale), key=lambda part: (part.minutes, part.part)):
-        minutes -= part.minutes
+    for taken, _, part in sorted(stale):
+        minutes -= taken
         if minutes < 0:
             break
         chosen.append(part)
