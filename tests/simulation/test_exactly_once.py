@@ -125,9 +125,10 @@ def test_other_content_under_a_known_name_is_refused_at_any_age(tmp_path: Path) 
     world = made(tmp_path)
     world.run(take(world))
     aged(world)
-    world.land(0, "a", [*ROWS, row(4, "d", 6)])
-    with pytest.raises(InvalidUsage, match=r"0/a\.jsonl changed after it was ingested"):
-        world.run(take(world))
+    for other in ([*ROWS, row(4, "d", 6)], [row(1, "z", 3), *ROWS[1:]]):  # longer, and as long
+        world.land(0, "a", other)
+        with pytest.raises(InvalidUsage, match=r"0/a\.jsonl changed after it was ingested"):
+            world.run(take(world))
 
 
 def test_an_ingest_killed_at_any_call_counts_each_file_once_when_run_again(tmp_path: Path) -> None:

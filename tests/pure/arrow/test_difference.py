@@ -165,6 +165,16 @@ def test_what_is_left_out_shows_in_the_checked_sum() -> None:
     assert answer.digest_checked != sum_of_all
 
 
+def test_what_happened_the_instant_before_the_next_full_snapshot_is_of_the_one_before() -> None:
+    store = MemoryStore()
+    stored = [Update((1,), ("a",), 2, 2, 1), Update((2,), ("b",), 3, 3, 1)]
+    task = task_of(store, Said(stored, [], Times.of((2, 3)), [of_time(2, Effect.WITHDRAWN, 13, [])]))
+    assert as_updates(OF_SNAPSHOTS, differences(store, task)) == [
+        Update((1,), ("a",), 13, 2, -1),
+        Update((1,), ("a",), 13, 3, 1),
+    ]
+
+
 def test_more_equal_rows_than_memory_are_counted_whole() -> None:
     store = MemoryStore()
     many: list[tuple[Row, Row]] = [((1,), ("a",))] * 1000 + [((2,), ("b",))]

@@ -16,6 +16,7 @@ from support.relanded import relanded
 from tests.pure.arrow.samples import KEYED, SMALL, batch, collection, of_facts, of_updates, rows, write
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.kernels.merge import merge_range
+from tidemark.arrow.parts import writer
 from tidemark.arrow.parts.bounds import bounds_by_part, has_no_null, integer_bounds, none_has_null
 from tidemark.arrow.parts.reader import read_groups
 from tidemark.arrow.rows.fields import field_id, found, is_earlier, todays_names
@@ -184,6 +185,17 @@ def test_the_footer_says_of_all_row_groups_whether_there_are_nulls() -> None:
     assert has_no_null(store, holed, word)
     assert not has_no_null(store, whole, day)
     assert not has_no_null(store, whole, pa.schema([*size, updates_schema(TODAY).field("more")])), "not in the file"
+
+
+def test_what_a_footer_does_not_say_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = writer._parquet_options
+    monkeypatch.setattr(writer, "_parquet_options", lambda *of: {**options(*of), "write_statistics": False})
+    store, field = MemoryStore(), updates_schema(WIDE).field("size")
+    (part,) = write(store, WIDE, of_updates(WIDE, [Update((1,), (4, "w", None), 0, 0, 1)]))
+    assert list(bounds_by_part(store, [part], field)) == [[None]]
+    assert not has_no_null(store, part, pa.schema([field]))
+    with pytest.raises(Corruption, match="has no statistics of column size"):
+        integer_bounds(store, part, field)
 
 
 def test_footers_of_many_parts_are_read_at_once_and_come_in_order() -> None:

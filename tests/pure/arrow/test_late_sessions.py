@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.presence import presence
@@ -109,8 +109,13 @@ def stretches(history: list[Update], kind: Session) -> dict[str, list[tuple[int,
     return found
 
 
+JOINED_AGAIN = [("k", 12, "x", 14, 1), ("k", 16, "y", 19, 1), ("k", 12, "x", 19, 1), ("k", 12, "x", 21, -1)]
+"""A row is in a frozen session, comes again into an open one, and is retracted: from that."""
+
+
 @settings(deadline=None, max_examples=200)
 @given(histories, sessions, st.integers(0, 3), st.integers(0, 9), st.integers(0, 60), st.integers(1, 9))
+@example(JOINED_AGAIN, Session(5), 0, 0, 0, 9)
 def test_updates_are_judged_as_the_law_does_whatever_batches_they_come_in(
     history: list[Update], kind: Session, grace: int, lateness_: int, before: int, each: int
 ) -> None:

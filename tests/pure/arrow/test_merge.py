@@ -268,12 +268,16 @@ def test_a_group_whose_halves_are_in_two_row_groups_leaves_as_one() -> None:
     assert found == [Update((1,), ("a",), 9, 9, 7), Update((2,), ("b",), 9, 9, 1)]
 
 
+@pytest.mark.parametrize("runs", [1, 2])
 @pytest.mark.parametrize("buffered", [1, 2, 3, 100])
-def test_forwarding_that_changes_the_order_by_event_time_is_sorted_again(buffered: int) -> None:
-    store = MemoryStore()
-    some = [Update((1,), ("a",), t, e, 1) for t, e in ((1, 20), (2, 10), (3, 20), (4, 5))]
-    found, _ = streamed(store, task_of(SMALL, written(SMALL, store, [some], 1), since=6), buffered)
-    assert found == [Update((1,), ("a",), 6, 6, 1), Update((1,), ("a",), 6, 10, 1), Update((1,), ("a",), 6, 20, 2)]
+def test_forwarding_that_changes_the_order_by_event_time_is_sorted_again(buffered: int, runs: int) -> None:
+    """Also where all that is forwarded is an instant below since."""
+    for times in ((1, 2, 3, 4), (5, 6, 6, 6)):
+        store = MemoryStore()
+        some = [Update((1,), ("a",), t, e, 1) for t, e in zip(times, (20, 10, 20, 6), strict=True)]
+        parts = written(SMALL, store, [some[run::runs] for run in range(runs)], 1)
+        found, _ = streamed(store, task_of(SMALL, parts, since=6), buffered)
+        assert found == [Update((1,), ("a",), 6, 6, 1), Update((1,), ("a",), 6, 10, 1), Update((1,), ("a",), 6, 20, 2)]
 
 
 def test_equal_rows_beyond_memory_shrink_as_they_are_read() -> None:

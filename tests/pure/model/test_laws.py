@@ -94,6 +94,8 @@ def test_a_set_of_intervals_is_the_set_of_their_times(several, start):
         interval_set = interval_set.add(each)
     inside = {time for each in several for time in range(each.lower, each.upper)}
     assert {time for member in interval_set for time in range(member.lower, member.upper)} == inside
+    for lower, upper in ((start, start + 1), (start, start + 3)):
+        assert interval_set.covers(Interval(lower, upper)) == (inside >= {*range(lower, upper)})
     complete = next(time for time in range(start, 60) if time not in inside)
     assert interval_set.complete_from(start) == complete
     hole = interval_set.first_hole(start, start + 10)

@@ -385,6 +385,8 @@ class TestKills:
         assert change.batch is not None
         early = replace(change, batch=replace(change.batch, first_time=19))
         assert isinstance(w.commit("d", early), Stale)
+        nowhere = replace(change, consumption=replace(change.consumption, upper=w.state("d").complete))
+        assert isinstance(w.commit("d", nowhere), Stale)
 
 
 class TestBootstrap:
@@ -459,18 +461,20 @@ class TestHolds:
         ]
         assert request.whole == ""
 
-    def test_a_lost_hold_costs_a_whole_refresh(self) -> None:
+    @pytest.mark.parametrize("end", [21, 40])
+    def test_a_lost_hold_costs_a_whole_refresh(self, end: int) -> None:
+        """Also where the first instant that was not consumed is the first that is still distinguished."""
         w = world(landed("a", retention=MERGED), derived("d", "a"))
         w.day("a", 0, 20, 1)
         w.correct("d")
         w.do("a", HoldDropped("derived.d"))
-        w.day("a", 20, 40, 30)
+        w.day("a", 20, end, end - 1)
         w.retain("a")
         request = requested(w.plan("d"))
-        assert "its history is merged below" in request.whole
-        assert [(each.after, each.upto) for each in request.inputs] == [(None, 39)]
+        assert f"its history is merged below {at(end - 1)}" in request.whole
+        assert [(each.after, each.upto) for each in request.inputs] == [(None, end - 1)]
         w.catch_up("d")
-        assert sum(w.tanks["d"].as_of(39).values()) == 2
+        assert sum(w.tanks["d"].as_of(end - 1).values()) == 2
 
     def test_another_collection_of_the_name_is_read_whole(self) -> None:
         w = world(landed("a"), derived("d", "a"))
@@ -607,8 +611,9 @@ class TestSeal:
 class TestEventTimes:
     def test_below_the_greatest_since_of_the_inputs_they_are_refused(self) -> None:
         """A late row of event day 7 comes by row over an input whose since is day 9: it stands at 9 there."""
-        w = world(landed("a", retention=MERGED), derived("d", "a", by_row=True))
+        w = world(landed("a", retention=MERGED), landed("b"), derived("d", "a", "b", by_row=True))
         w.day("a", 0, 10, 7)
+        w.day("b", 0, 10)
         w.retain("a")
         w.catch_up("d")
         assert w.state("d").event_times_from == 9

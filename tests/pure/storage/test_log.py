@@ -332,6 +332,20 @@ def test_stalled_after_a_create_of_one_s_own(stores: Stores):
     refused(store, log, Head(2, "", None, 1000.0))
 
 
+def test_a_version_was_seen_when_its_create_was_asked_for_not_when_that_was_answered(stores: Stores):
+    store, clock = stores(), Clock()
+    created(store)
+    asked = clock.now
+
+    def slowly() -> None:
+        clock.now += STALL_LIMIT / 2
+
+    log = log_of(InterruptedStore(store, "create", slowly, after=True), clock=clock)
+    committed = log.commit(log.load(), attempted(7))
+    assert isinstance(committed, Committed)
+    assert committed.head.seen_at == asked < clock.now
+
+
 def test_a_long_step_on_a_quiet_collection_commits(stores: Stores):
     """Nobody else wrote for hours: having looked again, the writer knows so."""
     store, clock = stores(), Clock()

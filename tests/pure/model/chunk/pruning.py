@@ -96,7 +96,7 @@ def _wanted(dice: random.Random) -> Wanted:
     spans = tuple(
         Span(column, _intervals(dice)) for column in dice.sample([*COLUMNS, KEY_COLUMN], dice.choice([0, 1, 1, 2, 3]))
     )
-    function = dice.choice([CompactionFunction(), CompactionFunction(5)])
+    function = dice.choice([CompactionFunction(), CompactionFunction(5), CompactionFunction(8)])
     return Wanted(
         after=dice.choice([-1, -1, 3, 6]),
         upto=dice.choice([3, 7, 20]),
