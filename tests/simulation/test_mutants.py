@@ -1,129 +1,136 @@
-"""Implementations that are broken on purpose: each is caught by a test that the real one passes. If one is caught no
-more, that test has lost its sense."""
+"""Realistic mistakes in one line of the product, each with a law of this ring that notices it.
+
+tests/support/mutants.py makes them. Those that a law of values or kernels shows are in tests/pure/test_mutants.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pure.storage import test_log, test_low_water
-from simulation import test_clock_steps
+from simulation import test_clock_steps, test_cuts, test_exactly_once, test_order_law
 from simulation.script import row
 from simulation.script import world as world_of_days
-from support.stores import Stores
+from support.mutants import Mutant, check_caught
 from support.world import World
-from tidemark.errors import CommitUnknown, Contention, Fenced
-from tidemark.jobs.steps import collect as collector
+from tidemark.jobs.steps import collect
 from tidemark.model.collection import Envelope
+from tidemark.model.transition import unsealed
+from tidemark.plan import ingest
 from tidemark.storage.log.log import StateLog
 from tidemark.storage.log.written import Written
 from tidemark.storage.stores.memory import MemoryStore
-from tidemark.storage.stores.store import AlreadyExists, Indeterminate
 
 pytestmark = pytest.mark.simulation
-CAUGHT = (AssertionError, pytest.fail.Exception, Contention, CommitUnknown, Fenced)
-"""How a test fails: by what it asserts, by an error that it expects and does not get, or by one that it gets."""
+Law = Callable[[Path], None]
 
 
-def caught(law: Callable[[], None], patch: pytest.MonkeyPatch, mutate: Callable[[pytest.MonkeyPatch], None]) -> None:
-    law()
-    mutate(patch)
-    with pytest.raises(CAUGHT):
-        law()
+@pytest.fixture(autouse=True)
+def read_once() -> None:
+    """What the right code made of a version is not remembered for the mutant."""
 
 
-def recreates_what_was_collected(patch: pytest.MonkeyPatch) -> None:
-    """A writer that stood still, was fenced off and whose number was collected meanwhile creates that number again, and
-    takes it for its commit."""
-    patch.setattr(StateLog, "_check_not_stray", lambda self, created: None)
+def in_world(test: Callable[..., None], *more: Any) -> Law:
+    """A law of a few days, in a world whose next file has landed."""
+
+    def law(folder: Path) -> None:
+        world: World = world_of_days(folder, Envelope.APPEND, MemoryStore())
+        world.land(4, "a", [row(9, "new", 41)])
+        test(world, folder, *more)
+
+    return law
 
 
-@pytest.mark.parametrize("version", [1, 4, 16, 31])
-def test_a_writer_that_takes_a_collected_version_for_its_commit_is_caught(version: int, monkeypatch):
-    def law() -> None:
-        test_low_water.test_no_stray_misleads_a_reader_whatever_its_number(version)
-
-    caught(law, monkeypatch, recreates_what_was_collected)
+def a_touched_file_is_not_counted_again(folder: Path) -> None:
+    law, cases = test_exactly_once.test_a_file_that_comes_again_is_not_counted_again, test_exactly_once
+    with pytest.MonkeyPatch.context() as patch:
+        law(folder, patch, Envelope.APPEND, cases.nothing, cases.touched)
 
 
-def test_a_fenced_writer_that_recreates_a_collected_version_is_caught_by_its_number(monkeypatch):
-    caught(
-        test_low_water.test_frozen_before_the_create_of_a_number_that_was_collected,
-        monkeypatch,
-        recreates_what_was_collected,
-    )
+def of_two_ingests_at_once_each_file_counts_in_one(folder: Path) -> None:
+    test_exactly_once.test_of_two_ingests_at_once_each_file_counts_in_one(folder, "create", after=False, other=1)
 
 
-def takes_its_own_for_another_s(patch: pytest.MonkeyPatch) -> None:
-    """A create whose answer was lost succeeded; its writer finds the version and takes it for another one's."""
-    real = StateLog._caught_up
-    patch.setattr(StateLog, "_caught_up", lambda self, head, written, identity: real(self, head, written, "another"))
+to_and_fro = test_clock_steps.test_a_clock_that_goes_a_day_to_and_fro_while_collectors_work_takes_nothing_early
 
-
-@pytest.mark.parametrize("error", [AlreadyExists, Indeterminate])
-def test_a_lost_answer_that_is_taken_for_a_conflict_is_caught(error: type[Exception], stores: Stores, monkeypatch):
-    def law() -> None:
-        test_log.test_a_lost_reply_is_found_to_be_one_s_own(stores, error)
-
-    caught(law, monkeypatch, takes_its_own_for_another_s)
-
-
-def does_not_look(patch: pytest.MonkeyPatch) -> None:
-    """What a collector deleted between a write and its commit is named by the commit all the same."""
-    patch.setattr(Written, "lost", lambda self: None)
-
-
-def world(folder: Path) -> World:
-    folder.mkdir()
-    made = world_of_days(folder, Envelope.APPEND, MemoryStore())
-    made.land(4, "a", [row(9, "new", 41)])
-    return made
+MUTANTS = [
+    # The order of runs.
+    Mutant(
+        "a row is judged by what is complete, not by its interval's turn",
+        ingest.plan_ingest,
+        "(max(state.complete_below, turn), ",
+        "(state.complete_below, ",
+        test_order_law.test_a_day_read_before_the_one_before_it_has_the_same_late_rows,
+    ),
+    # The log and the collector.
+    Mutant(
+        "a commit looks for what it names only where a collector committed",
+        Written.lost,
+        "if self._looked and not self._sweeps:",
+        "if not self._sweeps:",
+        in_world(test_clock_steps.test_an_attempt_whose_objects_were_removed_meanwhile_writes_them_again),
+    ),
+    Mutant(
+        "a commit does not ask a collector's plan what is about to go",
+        Written.follows,
+        "self._sweeps.append(other.fence.token)",
+        "self._looked = False",
+        in_world(test_clock_steps.test_what_a_misled_collector_is_about_to_remove_is_not_committed),
+    ),
+    *(
+        Mutant(
+            f"a collector believes a clock that goes {way} and returns",
+            collect._Search.distrusted,
+            "stepped(self.began, after) or disagreement(",
+            "stepped(self.began, after) and disagreement(",
+            in_world(to_and_fro, hours * 3600.0, every),
+        )
+        for way, hours, every in (("back", -25, 5), ("ahead", 25, 8))
+    ),
+    # What was ingested.
+    Mutant(
+        "a file that was touched is new",
+        ingest._is_new,
+        "entry is None or entry.status is Status.FREED",
+        "entry is None or entry.status is Status.FREED or entry.token != file.token",
+        a_touched_file_is_not_counted_again,
+    ),
+    Mutant(
+        "a file of the same size has not changed",
+        ingest._corrected,
+        "file.sha256 == entry.sha256",
+        "file.bytes == entry.bytes",
+        test_exactly_once.test_other_content_under_a_known_name_is_refused_at_any_age,
+    ),
+    Mutant(
+        "an ingest does not look which files another one took meanwhile",
+        StateLog._caught_up,
+        "if not mine and (stale := conflict(",
+        "if mine and (stale := conflict(",
+        of_two_ingests_at_once_each_file_counts_in_one,
+    ),
+    Mutant(
+        "an interval of which a batch was cut counts as read",
+        unsealed.ingested,
+        "fence.step in (CUT, REPLAY)",
+        "fence.step == REPLAY",
+        test_cuts.test_a_cut_completes_nothing_and_the_reason_is_recorded,
+    ),
+]
 
 
 @pytest.mark.usefixtures("nothing_is_small")
-def test_a_collector_that_deletes_between_write_and_commit_is_caught(tmp_path: Path, monkeypatch):
-    folders = iter([tmp_path / "real", tmp_path / "mutant"])
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: Mutant) -> None:
+    folders = (tmp_path / str(number) for number in count())
 
     def law() -> None:
         folder = next(folders)
-        test_clock_steps.test_an_attempt_whose_objects_were_removed_meanwhile_writes_them_again(world(folder), folder)
+        folder.mkdir()
+        mutant.law(folder)
 
-    caught(law, monkeypatch, does_not_look)
-
-
-def does_not_ask_the_plan(patch: pytest.MonkeyPatch) -> None:
-    """A collector has committed and will delete; a writer that looks only finds all that it wrote."""
-    patch.setattr(Written, "follows", lambda self, other: None)
-
-
-@pytest.mark.parametrize("mutate", [does_not_look, does_not_ask_the_plan])
-def test_a_collector_that_is_about_to_delete_what_is_committed_is_caught(tmp_path: Path, monkeypatch, mutate):
-    folders = iter([tmp_path / "real", tmp_path / "mutant"])
-
-    def law() -> None:
-        folder = next(folders)
-        test_clock_steps.test_what_a_misled_collector_is_about_to_remove_is_not_committed(world(folder), folder)
-
-    caught(law, monkeypatch, mutate)
-
-
-def believes_the_clock(patch: pytest.MonkeyPatch) -> None:
-    """A collector that takes what the store's clock says for time that passed."""
-    patch.setattr(collector._Search, "distrusted", lambda self, job, plan, now: None)
-
-
-@pytest.mark.parametrize(("hours", "every"), [(-25, 5), (25, 8)])
-def test_a_collector_that_believes_a_clock_that_goes_to_and_fro_is_caught(
-    tmp_path: Path, monkeypatch, hours: int, every: int
-):
-    folders = iter([tmp_path / "real", tmp_path / "mutant"])
-
-    def law() -> None:
-        folder = next(folders)
-        test_clock_steps.test_a_clock_that_goes_a_day_to_and_fro_while_collectors_work_takes_nothing_early(
-            world(folder), folder, hours * 3600.0, every
-        )
-
-    caught(law, monkeypatch, believes_the_clock)
+    check_caught(mutant, law, monkeypatch)
