@@ -4,6 +4,7 @@ SQL says of all rows, bit by bit."""
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,17 @@ from tests.spark.test_grouped_here import (
     refreshed,
     retracted,
 )
+from tests.spark.test_growth import no_spark
 from tests.spark.ways import by_executors
 from tests.support.budget import budget
+from tidemark.arrow.read import rows_as_of
+from tidemark.definition.computation import Input
 from tidemark.definition.ways import Place
+from tidemark.jobs.derived import opened, recipe_of
+from tidemark.jobs.steps.init import declare
 from tidemark.model.derived import Definition, Derived, Refresh
+from tidemark.spark.derive import views
+from tidemark.spark.derive.computer import SparkComputer
 from tidemark.spark.derive.kinds import joins as joined_here
 from tidemark.spark.derive.queries import by_key, joins
 
@@ -170,9 +178,50 @@ def test_random_joins_are_what_spark_sql_says(spark: Any, tmp_path: Path, seed: 
         assert at_rest(ours) == at_rest(theirs), (day, definition.select)
 
 
+SEEDS = range(budget(ci=12, deep=200))
+
+
+def test_columns_of_joins_are_known_without_spark(spark: Any, tmp_path: Path) -> None:
+    texts = [*JOINS.values(), THREE, *(drawn_join(random.Random(seed)) for seed in SEEDS)]
+    names = ("sales", "moves", "stock")
+    for name, made in sides(tmp_path, names).items():
+        declare(made.job(), str(made.file))
+        assert name == made.name
+    job = Made(tmp_path, UPSERT).job()
+    computer = SparkComputer(no_spark)
+    for text in texts:
+        derived = Derived(names if "stock" in text else TWO_INPUTS, Definition(text))
+        states = opened(job, derived)
+        recipe = recipe_of(derived, states)
+        assert recipe is not None
+        assert recipe.join is not None, text
+        given = [Input(one.name, job.neighbour(one.name).store.url, one.state, 0) for one in states]
+        known = computer.shape("known", derived.definition, recipe, given)
+        assert known == SparkComputer(lambda: spark).shape("s", derived.definition, replace(recipe, join=None), given)
+
+
 LED = (
     "SELECT s.shop, s.id, m.id AS other, m.note, s.price FROM sales s {} moves m ON s.kind = m.kind AND s.note = m.note"
 )
+
+
+def test_only_columns_that_are_used_are_read_where_nothing_is_merged(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[list[str]]()
+    monkeypatch.setattr(views, "rows_as_of", lambda *asked: (read.append(asked[2] or []), rows_as_of(*asked))[1])
+    inputs = Sides(tmp_path, TWO_INPUTS, "columns")
+    definition = Derived(TWO_INPUTS, Definition(LED.format("JOIN")))
+    for day in (1, 2):
+        inputs.next_day(day, TWO_INPUTS)
+        one = Deriving(inputs.made["sales"], spark, f"since_{day}", definition, KEY)
+        one.declared()
+        refreshed(one, here=True)
+        (columns,) = filter(None, read)
+        used = ["shop", "id", "kind", "price", "note"]
+        assert [name for name in columns if name in used] == used
+        assert ("ratio" in columns) == (day == 2)
+        read.clear()
 
 
 @pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN"])

@@ -78,6 +78,7 @@ def join_plan(query: exp.Query, shapes: Mapping[str, InputShape]) -> JoinPlan | 
         if (column.table, column.name) not in named:
             raise LeftToSpark(f"{text_of(column)} is no column as it is declared")
         column.replace(exp.column(named[column.table, column.name]))
+    _drop_needless_left(select, types)
     left = {
         at: _pairs_of_left(at, _conjuncts(join.args.get("on")), types)
         for at, join in enumerate(select.args["joins"], 1)
@@ -86,7 +87,7 @@ def join_plan(query: exp.Query, shapes: Mapping[str, InputShape]) -> JoinPlan | 
     steps, equal, besides = Steps(types), list[tuple[str, str]](), list[exp.Expr]()
     for one in _said_of_all(select):
         pair = _equal(one, types)
-        if pair is None or {_side(name) for name in pair} & left.keys():
+        if pair is None:
             besides.append(one)
         else:
             equal.append(pair)
@@ -125,6 +126,20 @@ def _conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
     if node is None:
         return []
     return [part.unnest() for part in (node.flatten() if isinstance(node, exp.And) else [node])]
+
+
+def _drop_needless_left(select: exp.Expr, types: Mapping[str, ValueType]) -> None:
+    """Make a LEFT JOIN an inner one where all rows say that its columns equal others: no row stays that has nulls."""
+    joins = select.args["joins"]
+    while needless := {
+        side
+        for one in _said_of_all(select)
+        for side in map(_side, _equal(one, types) or ())
+        if side and _is_left(joins[side - 1])
+    }:
+        for side in needless:
+            joins[side - 1].set("side", None)
+            joins[side - 1].set("kind", None)
 
 
 def _pairs_of_left(at: int, said: Sequence[exp.Expr], types: Mapping[str, ValueType]) -> tuple[tuple[str, str], ...]:

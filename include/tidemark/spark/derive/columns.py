@@ -42,10 +42,11 @@ _HOLDS = {
 
 def our_columns(schema: T.StructType) -> tuple[Column, ...]:
     """The columns of an analysed query. InvalidUsage for a type that we have not, and for a name."""
-    return tuple(Column(_named(field.name), our_type(field.name, field.dataType)) for field in schema.fields)
+    return tuple(Column(named(field.name), our_type(field.name, field.dataType)) for field in schema.fields)
 
 
-def _named(name: str) -> str:
+def named(name: str) -> str:
+    """A name that a column may have. InvalidUsage for any other."""
     if not COLUMN_NAME.fullmatch(name) and not HIDDEN_NAME.fullmatch(name):
         raise InvalidUsage(
             f"the definition calls a column {name!r}; give it a name that matches {COLUMN_NAME.pattern}: … AS a_name"

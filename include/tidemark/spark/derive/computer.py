@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from tidemark.definition.computation import Computation, Computed, Differing, Input
 from tidemark.definition.recipe import DIFF, Recipe
 from tidemark.definition.windows.checked import checked
-from tidemark.model.collection import Column
+from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Definition
 from tidemark.model.key import Key
 from tidemark.model.window.lateness import Lateness
 from tidemark.spark.derive import python
 from tidemark.spark.derive.analysis import analysed, check_function, check_planned, check_same_every_time
-from tidemark.spark.derive.columns import our_columns
+from tidemark.spark.derive.columns import named, our_columns
 from tidemark.spark.derive.dated import check_dated
 from tidemark.spark.derive.footers import none_is_null
 from tidemark.spark.derive.kinds.compared import differing_here
@@ -50,7 +50,10 @@ class SparkComputer:
     def shape(
         self, name: str, definition: Definition, recipe: Recipe | None, inputs: Sequence[Input]
     ) -> tuple[Column, ...]:
-        """The columns of a definition, as Spark's analysis of it over empty inputs finds them."""
+        """The columns of a definition, as Spark's analysis of it over empty inputs finds them; those of a join that the
+        kernel builds are known without, but for JSON, which is text to Spark."""
+        if recipe and recipe.join and not recipe.hidden and ColumnType.JSON not in recipe.join.types.values():
+            return tuple(Column(named(column), recipe.join.types[column]) for column in recipe.columns)
         spark = isolated_session(self._session())
         frames = {input_.name: empty_rows(empty(spark, input_, recipe), input_.name, recipe) for input_ in inputs}
         with called(frames):

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidemark.arrow.kernels.merge import chained
 from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.kernels.windows.judged import counting, net_in_windows
 from tidemark.arrow.kernels.windows.placed import placed
@@ -132,7 +133,6 @@ class Views(Reading):
         """The same without windows: each row that counts for them is there once, or as often as its multiplicity
         says."""
         asked, plan = self.computation.input(name), plan_updates if self.lateness else plan_as_of
-        collection = asked.state.collection
         request, parts = parts_table.opened_read(open_store(asked.url), plan(asked.state, asked.upper - 1))
         rows, size = size_of(request, parts, ranges)
         if not self._as_they_are and self.lateness is None:
@@ -145,8 +145,8 @@ class Views(Reading):
             tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
             updates = (rows for task in tasks for rows in updates_of(store, task, self.used(name)))
             return net_rows(updates, self._projection, self.lateness, asked.judging)
-        columns = _in_order(collection, self.used(name)) if collection.kind.one_value else None
         tasks = read_tasks_within(request, parts, ranges or (ALL_KEYS,), target_rows=most_rows)
+        columns = self._columns(name, tasks)
         return (projected(rows, self._projection) for task in tasks for rows in rows_as_of(store, task, columns))
 
     def range_reads(self, name: str, leading: int, ranges: Sequence[KeyRange] = ()) -> RangeReads | None:
@@ -169,11 +169,23 @@ class Views(Reading):
             return None
         self._opened(asked.url, request, ranges)
         tasks = read.tasks_of(read.cores(self.spark), request, parts, ranges, leading=leading)
+        columns = self._columns(name, tasks)
         if self.lateness:
             used = tuple(self.used(name))
             return RangeReads(asked.url, tuple(tasks), used, self._projection, self.lateness, asked.judging)
-        columns = _in_order(collection, self.used(name)) if collection.kind.one_value else None
         return RangeReads(asked.url, tuple(tasks), None if columns is None else tuple(columns), self._projection)
+
+    def _columns(self, name: str, tasks: Sequence[ReadTask]) -> list[str] | None:
+        """The columns in which the rows of an input are read; None where how often one is there is for all to say.
+        Where nothing is merged only those that are used, and the key: what is in between need not be in order."""
+        collection, used = self.computation.input(name).state.collection, self.used(name)
+        if not collection.kind.one_value:
+            return None
+        if not all(map(_is_one_run, tasks)):
+            return _in_order(collection, used)
+        placed_by = [collection.layout.by] if collection.layout else []
+        needed = {*(column.name for column in collection.key), *used, *placed_by}
+        return [column.name for column in collection.columns if column.name in needed]
 
     def changes(self, name: str, *, all_columns: bool = False) -> DataFrame:
         """The updates of an input since it was consumed before; all of them, where it was not. Times as its history
@@ -323,6 +335,12 @@ def _too_many(name: str, rows: int, size: int, most_rows: int, most_bytes: int) 
 
 def _happening(frame: DataFrame) -> DataFrame:
     return frame.withColumn(HAPPENED, F.timestamp_micros(EVENT_TIME))
+
+
+def _is_one_run(task: ReadTask) -> bool:
+    """Whether a task reads rows that follow one another by key, and of which none is retracted."""
+    parts = [part for some in task.at_rest for part in some.parts]
+    return task.unsealed is None and len(chained(parts)) < 2 and not any(part.retractions for part in parts)
 
 
 def _in_order(collection: Collection, used: Sequence[str]) -> list[str]:

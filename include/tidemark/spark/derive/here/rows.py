@@ -42,7 +42,8 @@ def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callab
         if (times < 0).any():
             return False
         unplaced += int(times[~in_windows].sum())
-        some = repeated(batch.filter(pa.array(in_windows)), most=most - rows, most_bytes=BUILT_BYTES - size)
+        placed = batch if in_windows.all() else batch.filter(pa.array(in_windows))
+        some = repeated(placed, most=most - rows, most_bytes=BUILT_BYTES - size)
         if some is None:
             views.declines(f"{name}: more than {most:,} rows, or {BUILT_BYTES >> 20} MiB in memory")
             return False
