@@ -133,8 +133,8 @@ def _drop_needless_left(select: exp.Expr, types: Mapping[str, ValueType]) -> Non
     joins = select.args["joins"]
     while needless := {
         side
-        for one in _said_of_all(select)
-        for side in map(_side, _equal(one, types) or ())
+        for condition in _said_of_all(select)
+        for side in map(_side, _equal(condition, types) or ())
         if side and _is_left(joins[side - 1])
     }:
         for side in needless:

@@ -50,8 +50,10 @@ class SparkComputer:
     def shape(
         self, name: str, definition: Definition, recipe: Recipe | None, inputs: Sequence[Input]
     ) -> tuple[Column, ...]:
-        """The columns of a definition, as Spark's analysis of it over empty inputs finds them; those of a join that the
-        kernel builds are known without, but for JSON, which is text to Spark."""
+        """Find the columns of a definition: those that Spark's analysis of it over empty inputs has.
+
+        Those of a join that the kernel builds are known without Spark, but for JSON, which is text to Spark.
+        """
         if recipe and recipe.join and not recipe.hidden and ColumnType.JSON not in recipe.join.types.values():
             return tuple(Column(named(column), recipe.join.types[column]) for column in recipe.columns)
         spark = isolated_session(self._session())

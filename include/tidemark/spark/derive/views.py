@@ -176,8 +176,10 @@ class Views(Reading):
         return RangeReads(asked.url, tuple(tasks), None if columns is None else tuple(columns), self._projection)
 
     def _columns(self, name: str, tasks: Sequence[ReadTask]) -> list[str] | None:
-        """The columns in which the rows of an input are read; None where how often one is there is for all to say.
-        Where nothing is merged only those that are used, and the key: what is in between need not be in order."""
+        """List the columns in which rows of an input are read; None where it takes all to say how often a row is there.
+
+        Where nothing is merged these are the used ones and the key: what is in between need not be in order.
+        """
         collection, used = self.computation.input(name).state.collection, self.used(name)
         if not collection.kind.one_value:
             return None
@@ -339,7 +341,7 @@ def _happening(frame: DataFrame) -> DataFrame:
 
 def _is_one_run(task: ReadTask) -> bool:
     """Whether a task reads rows that follow one another by key, and of which none is retracted."""
-    parts = [part for some in task.at_rest for part in some.parts]
+    parts = [part for at_rest in task.at_rest for part in at_rest.parts]
     return task.unsealed is None and len(chained(parts)) < 2 and not any(part.retractions for part in parts)
 
 
