@@ -97,20 +97,6 @@ def test_of_no_conditions_all_hold_and_none_of_any() -> None:
     assert bounds(In("i", ()), "i", ColumnType.INT).is_empty
 
 
-def test_a_stretch_of_values_meets_a_span_or_does_not() -> None:
-    asked = span("i > 5 AND i <= 9", "i")
-    assert [meets(asked, lower, upper) for lower, upper in [(0, 5), (0, 6), (9, 12), (10, 12)]] == [
-        False,
-        True,
-        True,
-        False,
-    ]
-    assert meets(asked, None, None)
-    assert meets(asked, 7, None)
-    assert not meets(asked, 10, None)
-    assert not meets(span("i IS NULL", "i"), None, None)
-
-
 VALUES: dict[str, list[object]] = {
     "i": [None, -(2**63), -1, 0, 1, 2, 2**63 - 1],
     "s": [None, "", "a", "ab", "é", "😀"],

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tidemark.arrow.rows.condition import holds
 from tidemark.errors import InvalidUsage
@@ -126,37 +123,6 @@ def test_literals_must_fit_their_column(text: str, column_type: ColumnType, fits
     else:
         with pytest.raises(InvalidUsage, match="column a"):
             check_types(parse(text), lambda _: column_type)
-
-
-LEAVES = st.sampled_from(
-    [
-        *("i = 1", "i < 2", "i >= 1", "i <> 0", "i > 0.5", "i IS NULL", "i IN (0, 2)", "i NOT IN (1)"),
-        *("i BETWEEN 1 AND 2", "i NOT BETWEEN 0.5 AND 1", "s BETWEEN 'x' AND 'x'"),
-        *("s = 'x'", "s <> 'y'", "s <= 'x'", "s IS NOT NULL", "s IN ('x', 'it''s')", "s NOT IN ('y', 'x')"),
-        *("f > 0.5", "f = 1"),
-    ]
-)
-CONDITIONS = st.recursive(
-    LEAVES,
-    lambda inner: st.one_of(
-        st.builds("({}) AND ({})".format, inner, inner),
-        st.builds("({}) OR ({})".format, inner, inner),
-        st.builds("NOT ({})".format, inner),
-    ),
-    max_leaves=6,
-)
-ROWS = [(i, s, f) for i in (None, 0, 1, 2) for s in (None, "x", "y", "it's") for f in (None, 0.0, 1.0)]
-
-
-@given(CONDITIONS)
-def test_three_valued_logic_is_that_of_sql(text: str) -> None:
-    with sqlite3.connect(":memory:") as database:
-        database.execute("create table t (i integer, s text, f real)")
-        database.executemany("insert into t values (?, ?, ?)", ROWS)
-        expected = [bool(row[0]) for row in database.execute(f"select {text} from t order by rowid")]
-    i, s, f = zip(*ROWS, strict=True)
-    batch = pa.record_batch({"i": pa.array(i, pa.int64()), "s": pa.array(s), "f": pa.array(f)})
-    assert holds(parse(text), batch).to_pylist() == expected
 
 
 def test_dates_times_and_bools_are_compared() -> None:

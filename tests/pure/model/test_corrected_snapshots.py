@@ -126,18 +126,6 @@ def line(at: int, effect: Effect, learned_at: int) -> FullSnapshot:
     return FullSnapshot("", Interval(at, at + 1), 0, effect=effect, learned_at=learned_at)
 
 
-def test_a_full_snapshot_in_the_middle_is_corrected_until_the_next() -> None:
-    """Full snapshots at 9, 19 and 29 hold x = 1, 1, 0; that of 19 is corrected to 0: exactly -x@19 and +x@29."""
-    trace = [Update(("x",), (), 9, 9, 1), Update(("x",), (), 29, 29, -1)]
-    corrected = (line(19, Effect.CORRECTED, 30), [(("x",), (), -1)])
-    found = changes(trace, Times.of([9, 19, 29]), [corrected])  # type: ignore[list-item]
-    assert found == [Update(("x",), (), 30, 19, -1), Update(("x",), (), 30, 29, 1)]
-    now = {event_time: sums(trace + found, 30, event_time)["x"] for event_time in (9, 18, 19, 28, 29, 35)}
-    assert now == {9: 1, 18: 1, 19: 0, 28: 0, 29: 0, 35: 0}
-    before = {event_time: sums(trace + found, 29, event_time)["x"] for event_time in (9, 19, 29)}
-    assert before == {9: 1, 19: 1, 29: 0}
-
-
 instants = st.lists(st.integers(0, 60))
 
 

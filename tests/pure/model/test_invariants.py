@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from support.drawn import ref, trace_batch, unsealed_batch
 from support.world import collection
@@ -19,7 +17,6 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description
 from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.model.invariants import Invariant, Violation
-from tidemark.model.update import Update, advance, consolidate
 from tidemark.quality.gates import GATES
 
 pytestmark = pytest.mark.pure
@@ -34,83 +31,8 @@ STATE = Arrangement(
 )
 
 
-def at(time: int, key: str = "k", diff: int = 1) -> Update:
-    return Update((key,), ("v",), time, time, diff)
-
-
 def violated(violations: Iterator[Violation]) -> list[tuple[Invariant, dict[str, int | str]]]:
     return [(violation.rule, dict(violation.params)) for violation in violations]
-
-
-@pytest.mark.parametrize(
-    ("description", "rows", "broken"),
-    [
-        ((0, 2, 0), [], []),
-        ((1, 2, 0), [at(0)], [(Invariant.TIMES_FROM_LOWER, {"time": 0, "lower": 1})]),
-        ((1, 2, 0), [at(2)], [(Invariant.TIMES_TO_UPPER_OR_SINCE, {"time": 2, "upper": 2})]),
-        ((1, 2, 2), [at(2)], []),
-        ((1, 2, 4), [at(2)], []),
-        ((1, 2, 4), [at(4)], []),
-        ((1, 2, 4), [at(5)], [(Invariant.TIMES_TO_UPPER_OR_SINCE, {"time": 5, "since": 4})]),
-        ((1, 9, 4), [at(9)], [(Invariant.TIMES_TO_UPPER_OR_SINCE, {"time": 9, "upper": 9})]),
-        ((0, 2, EMPTY), [at(1)], []),
-        ((0, 2, 0), [at(0), at(1)], []),
-        ((0, 2, 0), [at(0, diff=0)], [(Invariant.NO_ZERO_DIFFS, {"time": 0, "diff": 0})]),
-    ],
-)
-def test_the_rows_of_a_trace_batch(description: tuple[int, int, int], rows: list[Update], broken: list[object]):
-    assert violated(rules.of_trace_rows(Description(*description), [rows])) == broken
-
-
-@pytest.mark.parametrize(
-    "parts", [[[0, 1]], [[0], [1]], [[0], [], [1]]], ids=["one part", "two", "an empty one between"]
-)
-def test_borders_of_parts_excuse_nothing(parts: list[list[int]]):
-    def broken(*rows: Update) -> list[Invariant]:
-        cut = [[rows[place] for place in part] for part in parts]
-        return [violation.rule for violation in rules.of_trace_rows(Description(0, 9), cut)]
-
-    assert broken(at(1), at(1)) == [Invariant.CONSOLIDATED]
-    assert broken(at(2), at(1)) == [Invariant.SORTED]
-    assert broken(at(1, "l"), at(2, "k")) == [Invariant.SORTED]
-    assert broken(at(2, "k"), at(1, "l")) == []
-
-
-@given(
-    st.lists(st.builds(at, st.integers(3, 8), st.sampled_from("ab"), st.integers(-1, 1)), max_size=8),
-    st.integers(0, 12) | st.just(EMPTY),
-)
-def test_what_consolidation_makes_of_forwarded_updates_keeps_the_rules(updates: list[Update], since: int):
-    rows = consolidate(advance(updates, CompactionFunction(since)))
-    assert violated(rules.of_trace_rows(Description(3, 9, since), [rows[:2], rows[2:]])) == []
-
-
-@pytest.mark.parametrize(
-    ("rows", "broken"),
-    [([], [Invariant.NOT_EMPTY]), ([at(9), at(1, diff=0), at(1, diff=0)], [])],
-    ids=["none", "as they came"],
-)
-def test_the_rows_of_an_unsealed_batch(rows: list[Update], broken: list[Invariant]):
-    assert [rule for rule, _ in violated(rules.of_unsealed_rows((0, 1), rows))] == broken
-
-
-def test_an_interval_is_checked_before_the_rows():
-    assert violated(rules.of_unsealed_rows((4, 4), []))[0] == (Invariant.INTERVAL, {"lower": 4, "upper": 4})
-
-
-@pytest.mark.parametrize(
-    ("sequence", "times", "broken"),
-    [
-        ((7, 8), [20, 99], []),
-        ((7, 9), [29], []),  # below the seal and not in the trace: a write and a later seal may be committed as one
-        ((5, 8), [19], [(rules.Asked.SEQUENCE_CONTINUES, {"expected": 7, "got": 5})]),
-        ((7, 8), [25, 19, 3], [(Invariant.ABOVE_THE_TRACE, {"time": 19, "trace_upper": 20})]),
-        ((7, 8), [], [(Invariant.NOT_EMPTY, {"rows": 0})]),
-        ((0, 1), [], [(rules.Asked.SEQUENCE_CONTINUES, {"expected": 7, "got": 0})]),
-    ],
-)
-def test_an_append_says_the_first_of_what_is_wrong(sequence: tuple[int, int], times: list[int], broken: list[object]):
-    assert violated(rules.of_append(STATE, sequence, times))[:1] == broken
 
 
 def test_frontiers_stay_or_advance():

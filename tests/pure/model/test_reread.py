@@ -103,24 +103,6 @@ def test_a_file_that_says_the_same_again_writes_nothing(said: list[Row], first: 
     assert corrected(contributed, updates(said[::-1]), seal=max(first, then)) == []
 
 
-def test_a_row_that_is_not_due_is_retracted_at_its_own_time() -> None:
-    """Seal 10, a row at 15 is dropped by the corrected file: as of 12 it is 0, never -1, as of 15 it is 0."""
-    ahead = [Update(("k",), ("x",), 15, 15, 1)]
-    (back,) = corrected(ahead, [], seal=10)
-    assert back == Update(("k",), ("x",), 15, 15, -1)
-    sums = {time: sum(update.diff for update in [*ahead, back] if update.time <= time) for time in (9, 10, 12, 14, 15)}
-    assert sums == {9: 0, 10: 0, 12: 0, 14: 0, 15: 0}
-
-
-def test_what_a_row_of_a_thousand_said_is_all_that_changes() -> None:
-    said = [(f"{n}", 3, 3, 1) for n in range(1000)]
-    changed = [*said[:500], ("other", 3, 3, 1), *said[501:]]
-    assert corrected(updates(said), updates(changed), seal=7) == [
-        Update(("500",), (), 7, 3, -1),
-        Update(("other",), (), 7, 3, 1),
-    ]
-
-
 facts = st.lists(
     st.tuples(
         st.sampled_from("kl"),
@@ -172,15 +154,6 @@ def test_from_each_reading_on_the_history_is_that_of_the_file_as_it_says_now(
                 sums[u.key[0], u.value[0]] = sums.get((u.key[0], u.value[0]), 0) + u.diff  # type: ignore[index]
         found = {at: count for at, count in sums.items() if count}
         assert found == dict.fromkeys(last_said(newest, time, event_time).items(), 1)
-
-
-def test_a_row_that_was_due_and_then_only_later_is_retracted_when_it_would_be() -> None:
-    """Found by the search: due at 0, then at 5, then gone; retracted at 4 it would be one too few until 5."""
-    recorded: list[Fact] = []
-    for seal, due in ((0, 0), (2, 5), (4, None)):
-        recorded += restated(recorded, said_by([] if due is None else [("k", "a", due, 0, 0)]), seal=seal)
-    assert [(fact.time, fact.diff) for fact in recorded] == [(0, 1), (2, -1), (5, 1), (5, -1)]
-    assert [(u.time, u.diff) for u in resolve(None, [], recorded)] == [(0, 1), (2, -1)]
 
 
 @given(facts, facts)

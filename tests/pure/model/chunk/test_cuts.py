@@ -16,51 +16,6 @@ def at(*times: int | None, size: int = 0) -> list[Arrival]:
     return [Arrival({"t": time}, {"x": "int"}, size) for time in times]
 
 
-def pieces(rules: CutRules, rows: list[Arrival]) -> list[tuple[int, str]]:
-    return [(each.chunk.rows, each.reason.value) for each in cut(rules, rows)]
-
-
-def test_a_sorted_sequence_is_one_chunk_however_long():
-    assert pieces(CutRules(unsorted_rows=2), at(*range(50))) == [(50, "end")]
-
-
-def test_equal_times_are_sorted():
-    assert pieces(CutRules(unsorted_rows=1), at(5, 5, 5)) == [(3, "end")]
-
-
-def test_a_large_sorted_chunk_ends_before_the_row_that_would_unsort_it():
-    assert pieces(CutRules(unsorted_rows=3), at(1, 2, 3, 0, 9)) == [(3, "would_unsort"), (2, "end")]
-
-
-def test_a_small_chunk_takes_the_row_that_unsorts_it_and_ends_once_it_has_n_rows():
-    assert pieces(CutRules(unsorted_rows=3), at(2, 1, 3, 4, 5)) == [(3, "unsorted_rows"), (2, "end")]
-
-
-def test_large_is_a_limit_of_its_own():
-    assert pieces(CutRules(unsorted_rows=9, large_rows=2), at(1, 2, 0)) == [(2, "would_unsort"), (1, "end")]
-
-
-def test_a_null_time_is_skipped_when_order_is_judged():
-    assert pieces(CutRules(unsorted_rows=1), at(None, 1, None, 2, None, 2)) == [(6, "end")]
-    assert pieces(CutRules(unsorted_rows=1), at(3, None, 2)) == [(2, "would_unsort"), (1, "end")]
-
-
-def test_a_timeline_that_comes_or_goes_ends_the_chunk():
-    rows = [Arrival({"a": 1}), Arrival({"a": 2, "b": 1}), Arrival({"b": 2}), Arrival({})]
-    assert pieces(CutRules(), rows) == [(1, "timeline_set")] * 3 + [(1, "end")]
-
-
-def test_a_column_that_comes_or_goes_does_not_end_it_and_another_datatype_does():
-    rows = [Arrival({}, datatypes) for datatypes in ({"x": "int"}, {"y": "int"}, {}, {"x": "int"}, {"y": "float"})]
-    assert pieces(CutRules(), rows) == [(4, "datatype"), (1, "end")]
-
-
-def test_rows_end_a_chunk_before_bytes_do_and_both_are_kept():
-    (first, last) = cut(CutRules(rows=2, bytes=10), at(1, 2, 3, size=5))
-    assert (first.reason, first.also) == (CutReason.ROWS, (CutReason.BYTES,))
-    assert (last.reason, last.chunk.bytes) == (CutReason.END, 5)
-
-
 def test_all_reasons_before_a_row_are_kept_in_order():
     first, _ = cut(CutRules(unsorted_rows=1), [Arrival({"a": 1}, {"x": "int"}), Arrival({"b": 1}, {"x": "float"})])
     assert (first.reason, first.also) == (CutReason.DATATYPE, (CutReason.TIMELINE_SET,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import islice, pairwise, permutations
+from itertools import islice, pairwise
 from math import ceil, log
 
 import pytest
@@ -86,16 +86,6 @@ def test_what_is_found_in_a_range_is_in_order_of_first_values(some: list[Interva
     assert [some[item][0] for item in found] == sorted(some[item][0] for item in found)
 
 
-def test_inserted_in_every_order_it_finds_the_same():
-    some = [(0, 9, 0), (1, 1, 1), (1, 5, 2), (4, 4, 3), (5, 9, 4), (0, 0, 5)]
-    for order in permutations(some):
-        index = Forest[int]()
-        for each in order:
-            index = index.inserted(*each)
-        for low, high in [(-1, -1), (0, 0), (1, 4), (2, 3), (5, 5), (9, 10), (10, 10), (-1, 10)]:
-            assert sorted(index.overlapping(low, high).items) == overlapping(some, low, high), order
-
-
 DISJOINT = [(10 * at, 10 * at + 5, at) for at in range(N)]
 HURTFUL = {
     "disjoint": DISJOINT,
@@ -150,10 +140,3 @@ def test_insertions_one_by_one_move_each_interval_log_n_times(name: str):
     at = some[count // 2][0]
     found = index.overlapping(at, at)
     assert found.visited <= len(index.runs) * 3 * FAN * DEPTH + 1.1 * len(found.items)
-
-
-def test_an_index_of_a_batch_is_kept_as_it_is_when_one_is_inserted():
-    batches = (IntervalIndex(DISJOINT[:1000]), IntervalIndex(DISJOINT[1000:1010]))
-    index = Forest(batches).inserted(0, 5, -1)
-    assert index.runs[:2] == batches
-    assert len(index) == 1011

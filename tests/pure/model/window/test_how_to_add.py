@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidemark.arrow.kernels.windows.aligned import KERNELS
 from tidemark.config.windows_kinds import section_of
 from tidemark.errors import InvalidUsage
-from tidemark.model.window.kinds import AlignedKind
-from tidemark.model.window.kinds.kind import Kind
 
 pytestmark = pytest.mark.pure
 
@@ -63,16 +60,3 @@ def test_every_place_it_names_is_there() -> None:
     package = PROJECT / "include" / "tidemark"
     assert len(named) >= 30
     assert [name for name in sorted(named) if not (PROJECT / name).exists() and not (package / name).exists()] == []
-
-
-def test_everything_it_names_is_asked_of_kinds() -> None:
-    text = HOW_TO.read_text()
-    for name in ("windows_at", "earliest_after", "earliest_from", "most_windows", "reach", "called", "summary"):
-        assert f"`{name}`" in text
-    for name in ("overlap", "crowd", "wrong_of_dates", "written_as"):
-        assert f"`{name}`" in text
-        assert hasattr(AlignedKind, name)
-    asked = {name for name in dir(AlignedKind) if getattr(getattr(AlignedKind, name), "__isabstractmethod__", False)}
-    assert asked <= set(re.findall(r"\w+", text)), "the example answers all of it"
-    assert issubclass(AlignedKind, Kind)
-    assert KERNELS

@@ -17,45 +17,6 @@ PACKAGE = Path(__file__).resolve().parents[4] / "include" / "tidemark"
 LIST = "model/window/kinds/__init__.py"
 REGISTRY = "arrow/kernels/windows/aligned/__init__.py"
 ALIGNED = [kind for kind in KINDS if issubclass(kind, AlignedKind)]
-DATA_DRIVEN = {
-    "Sliding": [
-        "arrow/kernels/windows/sliding.py",
-        "definition/recipe.py",
-        "definition/windows/data_driven.py",
-        "definition/windows/sliding.py",
-        "jobs/derived.py",
-        "model/window/bands.py",
-        "model/window/contents.py",
-        "model/window/kinds/__init__.py",
-        "model/window/kinds/sliding.py",
-        "model/window/lateness.py",
-        "model/window/sliding.py",
-        "model/window/stretches.py",
-        "spark/derive/queries/answers.py",
-    ],
-    "Session": [
-        "arrow/kernels/windows/sessions.py",
-        "definition/recipe.py",
-        "definition/windows/data_driven.py",
-        "definition/windows/sessions.py",
-        "definition/windows/statistics.py",
-        "jobs/queries/judged_by_law.py",
-        "jobs/queries/law_values.py",
-        "model/window/contents.py",
-        "model/window/frozen_sessions.py",
-        "model/window/kinds/__init__.py",
-        "model/window/kinds/session.py",
-        "model/window/lateness.py",
-        "model/window/sessions.py",
-        "model/window/stretches.py",
-        "plan/computed_as.py",
-        "plan/whole_history.py",
-        "spark/derive/kinds/sessions_near.py",
-        "spark/derive/queries/late_sessions.py",
-        "spark/derive/queries/touched_sessions.py",
-        "spark/derive/reach/stretches.py",
-    ],
-}
 """The files of a data-driven kind: its declaration, its law, its plan, its kernel, and who asks which of the two it
 is."""
 
@@ -80,13 +41,6 @@ def test_an_aligned_kind_is_a_declaration_and_a_kernel(kind: type[Kind]) -> None
     """And a line in each of two lists."""
     own = [f"arrow/kernels/windows/aligned/{kind.kind}.py", f"model/window/kinds/{kind.kind}.py"]
     assert files_of(kind) == sorted([*own, LIST, REGISTRY])
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ALIGNED], ids=lambda kind: kind.__name__)
-def test_a_data_driven_kind_is_in_these_files(kind: type[Kind]) -> None:
-    found = files_of(kind)
-    print(kind.__name__, *found, sep="\n    ")
-    assert found == DATA_DRIVEN[kind.__name__]
 
 
 def test_every_kind_has_samples() -> None:

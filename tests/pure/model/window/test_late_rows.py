@@ -11,9 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.window_retention import least_retention, require_retention
-from tests.oracles.law.emitted import Emitted
-from tests.oracles.law.records import on_time
-from tests.pure.model.window import brute
 from tests.pure.model.window.test_window_kinds import by_law, the_long_way
 from tests.support.kinds import aligned, kinds
 from tidemark.errors import InvalidUsage
@@ -87,24 +84,6 @@ def test_a_row_counts_in_the_windows_that_were_not_frozen(kind: Any, grace: int,
 
 
 @given(aligned, graces, rows)
-def test_next_window_loses_nothing_and_takes_the_earliest_that_is_open(kind: Any, grace: int, some: list[Happened]):
-    some = [row for row in some if the_long_way(kind, [row])]  # others are in no window, early or late
-    found = windows_of(Rule(kind, grace, Late.NEXT_WINDOW), some)
-    plain = windows_of(Rule(kind, grace, Late.DISCARD), some)
-    for of, counted in plain.items():
-        assert all(found[of][one] >= n for one, n in counted.items())
-    for row in some:
-        (alone,) = [windows_of(Rule(kind, grace, Late.NEXT_WINDOW), [row])]
-        assert alone
-        assert all(end + grace > row.learned for _, _, end in alone)
-        others = [of for of in by_law(kind, [Happened("k", "x", at, 0) for at in range(-40, 70)]) if of not in alone]
-        late_for_some = any(end + grace <= row.learned for _, _, end in by_law(kind, [row]))
-        if late_for_some:
-            still_open = [(start, end) for _, start, end in others if end + grace > row.learned]
-            assert all(min((start, end) for _, start, end in alone) < other for other in still_open)
-
-
-@given(aligned, graces, rows)
 def test_next_window_by_hand(kind: Any, grace: int, some: list[Happened]):
     """Each row alone, of all windows there are: the open ones that it is in, and where one had closed the first."""
     all_over = [Happened("k", "", at, 0) for at in range(-40, 75)]
@@ -143,14 +122,6 @@ def test_sliding_windows_hold_what_found_them_open(kind: Sliding, grace: int, so
         if inside:
             expected["k", start, end] = inside
     assert windows_of(Rule(kind, grace, Late.DISCARD), some) == expected
-
-
-@given(st.builds(Sliding, st.integers(0, 8)), graces, rows)
-def test_what_is_left_of_late_rows_is_as_if_none_had_been_late(kind: Sliding, grace: int, some: list[Happened]):
-    """Lateness by records: of the vectors; closed windows are never changed by what is on time."""
-    left = on_time(some, grace)
-    assert left == [row for row in some if row.at + grace >= row.learned]  # type: ignore[operator]
-    assert windows_of(Rule(kind, grace), left) == brute.sliding(left, kind.size, clamp=False)
 
 
 def engine_sessions(some: list[Happened], gap: int, grace: int, revive: bool) -> dict[Any, Counter[Any]]:
@@ -212,41 +183,6 @@ def test_the_three_numbers(kind: Any, grace: int, some: list[Happened]):
         assert counted + numbers.window_updates_late == sum(sum(of.values()) for of in by_law(kind, some).values())
     if isinstance(kind, Session):
         assert sum(sum(of.values()) for of in windows_of(rule, some).values()) + numbers.rows_late_for_all == len(some)
-
-
-@given(kinds, graces, late, one_by_one)
-def test_each_revision_of_a_window_is_emitted_once(kind: Any, grace: int, how: Any, some: list[Happened]):
-    """Row by row, a run killed now and then: what was emitted adds up to the rows of the closed windows."""
-    rule = Rule(kind, grace, *how)
-    emitted, sums, seen = Emitted(), Counter[Any](), set[Any]()
-    ordered = sorted(some, key=lambda row: (row.learned, row.batch))
-    for number, row in enumerate(ordered, start=1):
-        closed = {
-            (key, window): frozenset(of.items())
-            for (key, window), of in contents(rule, ordered[:number]).items()
-            if rule.closed(window.end, row.learned)
-        }
-        signed, after = emitted.emit(closed)
-        assert emitted.emit(closed) == (signed, after)
-        assert after.emit(closed)[0] == []
-        for one in signed:
-            sums[one.key, one.window, one.row] += one.diff
-            if one.diff > 0:
-                assert (one.key, one.window, one.revision) not in seen
-                seen.add((one.key, one.window, one.revision))
-        emitted = after
-        assert {of: n for of, n in sums.items() if n} == {(*of, of_window): 1 for of, of_window in closed.items()}
-
-
-def test_late_for_a_frozen_session_touches_the_open_one_that_it_is_in():
-    """An old row of a session that is open counts; one of a session that has closed does not revive it."""
-    rule = Rule(Session(10), late=Late.DISCARD)
-    at = [Happened("k", at, at, max(at, 0)) for at in (0, 10, 20)]
-    assert windows_of(rule, [*at, Happened("k", 1, 1, 30)]) == {
-        ("k", 0, 30): Counter([(0, 0), (1, 1), (10, 10), (20, 20)])
-    }
-    late_one = Happened("k", 1, 1, 31)
-    assert windows_of(rule, [*at, late_one]) == {("k", 0, 30): Counter([(0, 0), (10, 10), (20, 20)])}
 
 
 def test_a_retraction_of_what_a_closed_session_holds_takes_nothing_from_an_open_one():

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.oracles.law.emitted import delta
 from tests.pure.model.window import brute
 from tests.support.kinds import ALIGNED, Sample, aligned, by_hand, kinds, name
 from tidemark.errors import InvalidUsage
@@ -58,24 +57,6 @@ def test_windows_are_those_of_the_long_way_in_any_order(kind: WindowKind, some: 
     assert by_law(kind, split) == by_law(kind, some)
 
 
-@given(kinds, rows, rows)
-def test_what_differs_takes_the_rows_before_to_those_after(
-    kind: WindowKind, some: list[Happened], more: list[Happened]
-):
-    before, after = by_law(kind, some), by_law(kind, some + more)
-    current = Counter({(of, frozenset(rows.items())): 1 for of, rows in before.items()})
-    updates = delta(
-        {of: frozenset(rows.items()) for of, rows in before.items()},  # type: ignore[misc]
-        {of: frozenset(rows.items()) for of, rows in after.items()},  # type: ignore[misc]
-    )
-    for of, row, diff in updates:
-        current[of, row] += diff  # type: ignore[index]
-    assert {one: n for one, n in current.items() if n} == {
-        (of, frozenset(rows.items())): 1 for of, rows in after.items()
-    }
-    assert len({(of, row, diff) for of, row, diff in updates}) == len(updates)
-
-
 @given(st.builds(Sliding, st.integers(0, 12)), st.lists(instants, max_size=8), instants)
 def test_a_change_reaches_the_starts_that_it_is_said_to_reach(kind: Sliding, some: list[int], at: int):
     first, last = at - kind.size, at + 1
@@ -91,14 +72,6 @@ def test_the_earliest_window_after_an_instant(kind: AlignedKind, at: int, clamp:
     rule = Rule(kind, clamp_start_at_zero=clamp)
     later = {window for t in range(at, at + 80) for window in rule.windows_at(kind, t)}
     assert rule.earliest_after(kind, at) == min(window for window in later if window.end > at)
-
-
-@given(aligned, instants)
-def test_from_when_on_a_window_is_the_earliest_after(kind: AlignedKind, at: int):
-    window = kind.earliest_after(at)
-    since = kind.earliest_from(window)
-    assert since <= at
-    assert kind.earliest_after(since) == window != kind.earliest_after(since - 1)
 
 
 @pytest.mark.parametrize("sample", ALIGNED, ids=name)
@@ -129,11 +102,6 @@ def test_a_unit_of_the_calendar_is_the_earliest_from_its_beginning_on():
         window = kind.earliest_after(1_541_300_400_000_000)
         assert kind.earliest_from(window) == window.start
         assert kind.earliest_after(window.start - 1).end == window.start
-
-
-def test_an_offset_counts_by_what_is_left_of_the_size():
-    for at in range(-40, 40):
-        assert Tumbling(10, 3).windows_at(at) == Tumbling(10, 43).windows_at(at) == Tumbling(10, -7).windows_at(at)
 
 
 def test_rows_between_sampled_windows_are_in_none():
