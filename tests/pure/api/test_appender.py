@@ -78,16 +78,6 @@ def test_rows_in_no_order_end_a_chunk_as_does_the_row_that_would_unsort_it(decla
     assert declared.values() == list(range(2_100))
 
 
-def test_age_is_looked_at_before_a_row_is_taken(declared: Place) -> None:
-    readings = declared.appender(age="10s")
-    assert readings.append(row(0)) == []
-    declared.clock.now += 9 * SECOND
-    assert readings.append(row(1)) == []
-    declared.clock.now += SECOND
-    [chunk] = readings.append(row(2))
-    assert (chunk.rows, chunk.reason, readings.position, readings.taken) == (2, "age", 2, 3)
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

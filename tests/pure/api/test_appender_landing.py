@@ -179,17 +179,6 @@ def test_a_path_that_does_not_say_where_a_new_file_goes_is_refused(place: Place,
         place.appender()
 
 
-def test_it_is_found_by_the_environment_and_by_a_link_to_the_landing(
-    declared: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (declared.folder / "link").symlink_to(declared.landing)
-    monkeypatch.setenv("TIDEMARK_LANDING", str(declared.folder / "link"))
-    with declared.appender(landing=None, producer="p") as readings:
-        readings.append(row(0))
-    assert declared.values() == [0]
-    assert declared.appender(landing=None, producer="p").position == 1
-
-
 PROGRAM = """
 import sys, tidemark
 root, landing, last = sys.argv[1], sys.argv[2], int(sys.argv[3])

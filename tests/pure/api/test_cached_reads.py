@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import pytest
 import tidemark
 from support.faulty import WrappedStore
 from support.world import interval
-from tests.pure.api.made import ROWS, Made
+from tests.pure.api.made import Made
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import pinned
 from tidemark.arrow.kernels import merge
@@ -26,7 +25,7 @@ from tidemark.arrow.parts.writer import PartWriter
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
-from tidemark.model.collection import Column, ColumnType, Envelope
+from tidemark.model.collection import Column, ColumnType
 from tidemark.storage.cache import OF_PROCESS, Cache
 from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.memory import MemoryStore
@@ -128,37 +127,6 @@ def test_a_question_that_is_asked_again_asks_nothing_of_the_store(made: Made, as
     assert first.num_rows > 0
 
 
-@pytest.mark.parametrize("envelope", list(ROWS))
-def test_so_it_is_of_every_kind_before_and_after_the_drain(tmp_path: Path, envelope: Envelope) -> None:
-    made = Made(tmp_path, envelope)
-    made.drained(0)
-    made.sealed(1)
-    tides, store = counted(made)
-    first = tides.as_of(where={"k": 2}).to_arrow()
-    store.taken()
-    assert tides.as_of(where={"k": 2}).to_arrow() == first
-    assert store.taken() == (0, 0)
-
-
-def test_one_key_is_remembered_by_its_row_groups_alone(made: Made) -> None:
-    tides, store = counted(made)
-    tides.as_of(where={"k": 500}).to_arrow()
-    store.taken()
-    tides.as_of(where={"k": 501}).to_arrow()
-    assert store.taken() == (0, 0), "a neighbour is in the same row group"
-    tides.as_of(where={"k": 1}).to_arrow()
-    assert store.taken()[1] > 0
-
-
-def test_another_column_is_read_alone(made: Made) -> None:
-    tides, store = counted(made)
-    tides.as_of(where={"k": 500}, columns=["k", "v"]).to_arrow()
-    _, both = store.taken()
-    tides.as_of(where={"k": 500}, columns=["k", "v", "at"]).to_arrow()
-    _, more = store.taken()
-    assert 0 < more < both
-
-
 def test_after_a_new_version_only_what_is_new_is_read(made: Made) -> None:
     tides, store = counted(made)
     tides.as_of(where={"k": 500}).to_arrow()
@@ -210,29 +178,6 @@ def test_what_is_remembered_of_a_row_group_keeps_nothing_else_in_memory(made: Ma
         assert own <= column.nbytes + 64, "what a validity bitmap and offsets are rounded up to"
     addresses = [buffer.address for column in columns for buffer in column.buffers() if buffer is not None]
     assert len(set(addresses)) == len(addresses)
-
-
-def test_what_is_remembered_has_about_the_bytes_that_are_counted(tmp_path: Path) -> None:
-    made = Made(tmp_path, value=(Column("v", ColumnType.STRING), Column("at", ColumnType.INT)))
-    made.drained(0, day(0, rows=20_000))
-    tides, _ = counted(made)
-    tides.as_of().to_arrow()
-    OF_PROCESS.clear()
-    before = pa.total_allocated_bytes()
-    assert tides.as_of().count() == 20_000
-    assert OF_PROCESS.bytes > 500_000
-    assert pa.total_allocated_bytes() - before <= OF_PROCESS.bytes
-    OF_PROCESS.clear()
-    assert pa.total_allocated_bytes() - before < 50_000
-
-
-def test_reads_do_not_change_what_is_remembered(made: Made) -> None:
-    tides, _ = counted(made)
-    expected = {name: ask(tides).to_arrow() for name, ask in QUESTIONS.items()}
-    dice = random.Random(1)
-    for _ in range(60):
-        name = dice.choice(list(QUESTIONS))
-        assert QUESTIONS[name](tides).to_arrow() == expected[name]
 
 
 def parts_of(tides: OpenCollection) -> list[Any]:
@@ -290,16 +235,6 @@ def test_whoever_does_not_read_so_sees_the_store(made: Made) -> None:
     assert part.file.key in str(report.findings)
 
 
-def test_what_the_collector_removed_still_answers_where_it_is_remembered(made: Made) -> None:
-    old, _ = counted(made)
-    expected = old.as_of(where={"k": 1}).to_arrow()
-    (part,) = parts_of(old)
-    MemoryStore.named(f"{made.root}/tides").delete(part.file.key)
-    assert old.as_of(where={"k": 1}).to_arrow() == expected
-    with pytest.raises(Corruption, match="is missing"):
-        old.as_of(where={"k": 999}).to_arrow()
-
-
 def test_steps_ask_nothing_of_the_cache(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """They would answer from memory what they have to look up: each step of a day is run with a cache that refuses."""
     counted(made)[0].as_of().to_arrow()
@@ -309,11 +244,3 @@ def test_steps_ask_nothing_of_the_cache(made: Made, monkeypatch: pytest.MonkeyPa
     made.compacted(1)
     made.world.run(lambda job: collect(job, keep=0, graces=AT_ONCE))
     assert interval(1).upper == made.world.state.seal
-
-
-def test_explain_opens_no_footer_twice(made: Made) -> None:
-    tides, store = counted(made)
-    first = tides.range("at", 120, 260).explain()
-    assert store.taken()[0] > 0
-    assert tides.range("at", 120, 260).explain() == first
-    assert store.taken() == (0, 0)

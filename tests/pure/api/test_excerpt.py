@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from io import BytesIO
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from support.faulty import WrappedStore
 from tests.pure.arrow.samples import array, laws
 from tests.pure.arrow.test_read import arranged
 from tests.pure.arrow.test_windows import SIZE, collection, histories, updates_of
 from tidemark.api.excerpt import Excerpt, Gap, Wanted, excerpt, keys_between
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned
-from tidemark.arrow.parts.writer import PartWriter
-from tidemark.arrow.rows.schema import arrow_type, updates_schema
+from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import Description, TraceBatch
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.key import Key, key_scalar
@@ -153,15 +147,6 @@ def test_all_keys_are_reached_through_the_gaps_also_where_row_groups_tell_of_the
         assert looks < 150
 
 
-def test_gaps_are_where_there_are_keys_and_nowhere_else() -> None:
-    handle = opened(*holding(windows_by([ColumnType.INT]), [(at,) for at in range(5)]))
-    assert keys_between(handle, Gap(), 5, ALL) == [(0,), (1,), (2,), (3,), (4,)]
-    answer = keys_between(handle, Gap(), 3, ALL)
-    assert answer == [(0,), (1,), Gap((1,), (3,)), (3,), Gap((3,), None)]
-    assert keys_between(handle, Gap((3,), None), 3, ALL) == [(4,)]
-    assert keys_between(handle, Gap((4,), None), 3, ALL) == []
-
-
 def test_windows_without_a_key_are_one_row_of_them() -> None:
     of = windows_by([])
     handle = opened(*holding(of, [()], range(0, 400, SIZE)))
@@ -201,63 +186,3 @@ def test_a_key_that_is_none_of_its_type_is_refused(key: Any) -> None:
         excerpt(handle, Wanted(4, key), "n", ALL)
     with pytest.raises(InvalidUsage):
         keys_between(handle, Gap(key), 5, ALL)
-
-
-class Counting(WrappedStore):
-    """How many bytes of parts are read; nothing may be written."""
-
-    bytes = 0
-
-    def _call(self, name: str, key: str, action: Any, *, writes: bool) -> Any:
-        assert not writes
-        found = action()
-        return pa.PythonFile(Counted(found.read(), self), mode="r") if name == "open_input" else found
-
-
-class Counted(BytesIO):
-    def __init__(self, data: bytes, store: Counting) -> None:
-        super().__init__(data)
-        self._store = store
-
-    def read(self, size: int | None = -1) -> bytes:
-        data = super().read(size)
-        self._store.bytes += len(data)
-        return data
-
-
-@pytest.fixture(scope="module")
-def million() -> tuple[MemoryStore, Arrangement]:
-    """A million windows of five keys."""
-    of, store, keys, each = windows_by([ColumnType.INT]), MemoryStore(), 5, 200_000
-    starts = np.tile(np.arange(each) * SIZE, keys)
-    some = np.random.default_rng(0).integers(0, 2**62, len(starts))
-    arrays = [np.repeat(np.arange(keys), each), starts, starts + SIZE, some, starts + SIZE]
-    columns = [*map(pa.array, arrays), pa.array(np.zeros_like(starts)), pa.array(np.ones_like(starts))]
-    rows = pa.RecordBatch.from_arrays(columns, schema=updates_schema(of))
-    with PartWriter(store, "in", rows.schema, key_width=3, facts=False) as writer:
-        writer.write(rows)
-        parts = writer.close()
-    seal = SIZE * (each + 1)
-    batch = TraceBatch("t", Description(0, seal), 0, len(starts), 1, 0, parts, len(parts))
-    return store, Arrangement(of, complete_below=seal, seal=seal, trace=(batch,))
-
-
-def test_of_a_million_windows_little_is_read_and_nothing_is_written(million: tuple[MemoryStore, Arrangement]) -> None:
-    store, state = Counting(million[0]), million[1]
-    handle, size = opened(store, state), sum(map(len, million[0].objects.values()))
-    bound = Weight(50_000, 10**9)
-    last = shown(excerpt(handle, Wanted(2), "n", bound))
-    assert last == [(0, SIZE * 199_998), (0, SIZE * 199_999)]
-    # Of 62 row groups three.
-    assert 0 < store.bytes < size / 10
-    store.bytes = 0
-    assert shown(excerpt(handle, Wanted(2, (3,), upper=400), "n", bound)) == [(3, 392), (3, 396)]
-    assert 0 < store.bytes < size / 10
-    store.bytes = 0
-    assert keys_between(handle, Gap(), 30, bound) == [
-        *(Gap(None, (0,)), (0,), Gap((0,), (1,)), (1,), Gap((1,), (2,)), (2,), Gap((2,), (3,)), (3,)),
-        *(Gap((3,), (4,)), (4,), Gap((4,), None)),
-    ]
-    assert store.bytes == 0
-    assert keys_between(handle, Gap((1,), (2,)), 30, bound) == []
-    assert keys_between(handle, Gap((1,), (3,)), 30, ALL) == [(2,)]

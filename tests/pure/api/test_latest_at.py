@@ -12,7 +12,7 @@ import pytest
 
 import tidemark
 from tests.pure.api.made import Made
-from tidemark.model.collection import Column, ColumnType, Envelope
+from tidemark.model.collection import Column, ColumnType
 
 pytestmark = pytest.mark.pure
 COLUMNS = (
@@ -50,15 +50,6 @@ def tides(tmp_path_factory: pytest.TempPathFactory) -> tidemark.OpenCollection:
 
 def values(answer: tidemark.Answer, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names or answer.schema.names) for row in answer.to_arrow().to_pylist()]
-
-
-def test_of_each_key_it_is_the_row_with_the_greatest_time(tides: tidemark.OpenCollection) -> None:
-    assert tides.latest_at("at", 5).schema.names == ["k", "v", "at", "day", "seen", "doc"]
-    assert values(tides.latest_at("at", 9), "k", "v", "at") == [(1, None, 6), (2, "z", 5), (4, None, 1)]
-    assert values(tides.latest_at("at", 5), "k", "v", "at") == [(1, "b", 5), (2, "z", 5), (4, None, 1)]
-    assert values(tides.latest_at("at", 4, within=2), "k", "at") == [(1, 3)]
-    assert values(tides.latest_at("at", 4, within=1), "k", "at") == [(1, 3)], "both ends belong to the span"
-    assert values(tides.latest_at("at", 4, within=0)) == []
 
 
 def test_columns_ties_and_conditions_decide(tides: tidemark.OpenCollection) -> None:
@@ -159,14 +150,3 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     assert opened.latest_at("v_at", 5, each=True, columns=["k", "v"]).to_arrow().to_pylist() == [
         {"k": 1, "v": "a", "v_at": 1}
     ]
-
-
-def test_a_key_with_a_row_below_zero_is_named(tmp_path: Path) -> None:
-    made = Made(tmp_path, Envelope.UPDATES, value=COLUMNS[:2])
-    rows = [{"k": k, "v": v, "at": at, "d": d, "t": 1, "e": 1} for k, v, at, d in [(1, "a", 3, 1), (7, "b", 2, -1)]]
-    made.sealed(0, rows)
-    opened = tidemark.open(made.root, "tides")
-    with pytest.raises(tidemark.InvalidUsage, match="a row of the key k=7 has a negative multiplicity"):
-        opened.latest_at("at", 5).to_arrow()
-    assert values(opened.latest_at("at", 5, within=2)) == [(1, "a", 3)], "the row is outside of what is asked"
-    assert values(opened.latest_at("at", 5, "k <> 7")) == [(1, "a", 3)]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import tidemark
 from tests.pure.api.made import Made
 from tests.pure.arrow.samples import laws
-from tidemark.arrow import one_key
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.parts.writer import PartWriter
@@ -125,35 +124,6 @@ def test_each_column_stops_by_the_rows_that_have_a_value_in_it(tmp_path: Path, c
     rows, opened = asked(of, 3, counted, each=True, columns=["rare", "at"])
     # By the footer no chunk has a value of `rare` up to 3, though the second one has rows from 3 on.
     assert (rows, opened["groups"]) == ([{"rare": None, "rare_at": None, "at": 3}], 1)
-
-
-def test_where_too_many_rows_wait_all_are_read_in_one_pass(
-    tmp_path: Path, counted: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of = made(tmp_path, [row(at, w) for w in range(20) for at in (1, 2, 3)])
-    monkeypatch.setattr(one_key, "BUFFERED_ROWS", 8)
-    answer = tidemark.open(of.root, "tides").latest_at("at", 3, {"k": 1})
-    assert answer.to_arrow()["w"].to_pylist() == [19]
-    assert answer.explain().chunks_read == 20
-    assert counted["groups"] < 2 * (20 + 3), "the search gives up after a few"
-
-
-def test_a_row_below_zero_before_the_answer_refuses_nothing(tmp_path: Path) -> None:
-    """Whether it is opened or not: of one key, and of all."""
-    of = made(tmp_path, [*(row(at) for at in range(30)), row(4, w=7, d=-1), row(40, k=2)])
-    opened = tidemark.open(of.root, "tides")
-    for where in ({"k": 1}, "k < 2", None):
-        for t, at in ((50, 29), (5, 5)):
-            assert opened.latest_at("at", t, where).to_arrow()["at"].to_pylist()[0] == at
-            assert opened.latest_at("at", t, where, each=True).to_arrow()["at"].to_pylist()[0] == at
-        with pytest.raises(tidemark.InvalidUsage, match="a row of the key k=1 has a negative multiplicity"):
-            opened.latest_at("at", 4, where).to_arrow()
-    later, now = (
-        opened.latest_at("at", at=pa.table({"k": [1], "t": [t]}), columns=["at"], at_column="t") for t in (5, 4)
-    )
-    assert later.to_arrow()["_at"].to_pylist() == [5]
-    with pytest.raises(tidemark.InvalidUsage, match="a row of the key k=1 has a negative multiplicity"):
-        now.to_arrow()
 
 
 def chunks_of(days: Sequence[Sequence[tuple[int, int]]], *, drained: bool) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,6 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -119,24 +118,6 @@ def test_threads_and_other_processes_read_one_collection(tides: tidemark.OpenCol
     found = pickle.loads(pickle.dumps(tides))
     assert (found.version, found.as_of().to_arrow()) == (tides.version, table)
     assert len(pickle.dumps(answer)) < 500, "the question crosses, not the rows nor the state"
-
-
-def test_a_reader_that_is_left_half_way_and_one_in_a_closing_interpreter(tides: tidemark.OpenCollection) -> None:
-    reader = tides.as_of().reader()
-    reader.read_next_batch()
-    reader.close()
-    list(islice(tides.as_of(), 1))
-    root = Path(__file__).parents[2] / "compat" / "v1"
-    script = (
-        "import shutil, sys, tempfile, tidemark\n"
-        "folder = tempfile.mkdtemp()\n"
-        f"shutil.copytree({str(root / 'appended')!r}, folder + '/tides')\n"
-        "answer = tidemark.open(folder + '/tides').as_of()\n"
-        "half, reader = iter(answer), answer.reader()\n"
-        "print(next(half).num_rows > 0)\n"
-        "shutil.rmtree(folder)\n"
-    )
-    assert fresh(script) == "True"
 
 
 @pytest.mark.parametrize(
@@ -294,15 +275,6 @@ def test_a_version_that_was_collected_says_so(made: Made) -> None:
         tides.history()
     with pytest.raises(tidemark.InvalidUsage, match=rf"version {tides.version} was collected; the oldest retained is"):
         tidemark.open(made.root, "tides", version=tides.version)
-
-
-def test_damage_is_not_taken_for_age(made: Made) -> None:
-    answer = tidemark.open(made.root, "tides").as_of()
-    store = MemoryStore.named(f"{made.root}/tides")
-    for key in [key for key in store.objects if key.endswith(".parquet")]:
-        del store.objects[key]
-    with pytest.raises(tidemark.Corruption):
-        answer.to_arrow()
 
 
 def test_a_hold_is_placed_at_once_and_released_at_the_end(made: Made) -> None:

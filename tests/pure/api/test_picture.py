@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -45,13 +44,6 @@ def drawn(*rows: tuple[str | None, int, float, bool, int], kind: WindowKind | No
 
 
 ROWS = (("EWR", 0, 3, True, 0), ("EWR", HOUR, 4, True, 2), ("JFK", HOUR, 5, False, 0))
-
-
-def test_a_key_that_is_null_is_called_so(tmp_path: Path) -> None:
-    path = tmp_path / "a.svg"
-    assert draw(drawn(*ROWS, (None, 0, 1, True, 0)), str(path)) == 4
-    assert ">null<" in path.read_text()
-    assert "None" not in path.read_text()
 
 
 @pytest.mark.parametrize("kind", [Tumbling(HOUR), Sliding(HOUR)])
@@ -118,12 +110,6 @@ def test_windows_at_the_ends_of_the_calendar_are_refused_in_a_line(tmp_path: Pat
     assert draw(drawn(near, ("EWR", start, 1, True, 0), of=INT), str(tmp_path / "a.svg")) == 2
 
 
-def test_a_key_is_shown_as_it_is_also_where_it_looks_like_a_formula(tmp_path: Path) -> None:
-    path = tmp_path / "a.svg"
-    draw(drawn(("$x^$", 0, 3, True, 0), ("a < b", 0, 3, True, 0)), str(path))
-    assert "$x^$" in path.read_text()
-
-
 @pytest.mark.parametrize(
     ("key", "said"),
     [
@@ -142,19 +128,3 @@ def test_whatever_a_key_holds_the_file_can_be_opened_and_has_room_for_windows(
     assert ElementTree.parse(path) is not None
     assert said in path.read_text()
     assert not [str(one.message) for one in recwarn if "collapsed" in str(one.message)]
-
-
-@pytest.mark.parametrize(
-    "numbers",
-    [
-        pa.array([2.5, float("nan"), float("inf"), None], pa.float64()),
-        pa.array([2**63 - 1, -(2**63), 0, None], pa.int64()),
-        pa.array([Decimal("9" * 38), Decimal(-1), Decimal(0), None], pa.decimal128(38, 0)),
-    ],
-)
-def test_any_number_is_drawn_and_what_is_none_has_no_height(tmp_path: Path, numbers: pa.Array) -> None:
-    rows = drawn(*[("EWR", at * HOUR, 1, True, 0) for at in range(4)])
-    answer: Any = rows.answer
-    answer.batches = [answer.batches[0].set_column(answer.schema.get_field_index("n"), "n", numbers)]
-    answer.schema = answer.batches[0].schema
-    assert draw(rows, str(tmp_path / "a.svg")) == 4

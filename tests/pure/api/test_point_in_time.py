@@ -68,28 +68,6 @@ def test_each_row_of_the_table_has_the_latest_row_of_its_key(tides: tidemark.Ope
     assert values(answer, "_at")[:2] == [at(30), at(20)]
 
 
-def test_what_was_known_then_decides(tides: tidemark.OpenCollection) -> None:
-    answer = tides.latest_at("seen", at=PROBES, known_at="asked")
-    assert values(answer, "v") == ["c", "wrong", "a", None, None, None, "right"]
-    assert values(tides.latest_at("seen", at=PROBES, known_at="asked", where="v <> 'wrong'"), "v")[1] is None
-    assert values(tides.latest_at("seen", at=PROBES, time=9), "v")[:3] == ["c", "wrong", "a"]
-    assert values(tides.latest_at("seen", at=PROBES, event_time=9), "v")[:3] == ["c", "wrong", "a"]
-    nulls = PROBES.set_column(3, "asked", pa.nulls(7, INSTANT))
-    assert values(tides.latest_at("seen", at=nulls, known_at="asked"), "v") == [None] * 7
-
-
-def test_within_each_ties_and_columns(tides: tidemark.OpenCollection) -> None:
-    assert values(tides.latest_at("seen", at=PROBES, within="5s"), "v")[:3] == ["c", "right", "b"]
-    assert values(tides.latest_at("seen", at=PROBES, within="4s"), "v")[:3] == [None, None, None]
-    each = tides.latest_at("seen", at=PROBES, each=True, columns=["n", "seen"], ties="v")
-    assert each.schema.names == ["id", "k", "seen", "asked", "n", "n_at", "_at"]
-    assert values(each, "n", "n_at")[0] == (30, at(30))
-    table = pa.table({"k": [1], "day": [25]})
-    assert tides.latest_at("n", at=table, at_column="day", columns="v").to_arrow().to_pylist() == [
-        {"k": 1, "day": 25, "v": "b"}
-    ]
-
-
 def test_tables_of_other_libraries(tides: tidemark.OpenCollection) -> None:
     wanted = values(tides.latest_at("seen", at=PROBES), "v")
 

@@ -71,20 +71,6 @@ def test_what_arrow_refuses_is_refused(values: list[Any], of: pa.DataType):
         of_values(values, of)
 
 
-def test_what_arrow_converts_is_converted():
-    for values, of in (
-        ([True, 1], pa.int64()),
-        ([1, None], pa.float64()),
-        ([np.int64(3)], pa.int64()),
-        ([1, Decimal("2.5")], pa.decimal128(5, 2)),
-    ):
-        try:
-            expected = pa.array(values, of)
-        except pa.ArrowException:
-            continue
-        assert of_values(values, of).equals(expected)
-
-
 @given(st.lists(st.booleans(), max_size=40), st.integers(0, 40), st.integers(0, 40))
 @example([True] * 17, 8, 9)
 def test_truths_go_and_come_back_from_any_place(booleans: list[bool], start: int, length: int):
@@ -99,10 +85,6 @@ def test_numbers_may_be_missing(numbers: list[int | None]):
     made = of_numbers(np.array([one or 0 for one in numbers], np.int64), missing)
     assert made.equals(pa.array(numbers, pa.int64()))
     assert made.null_count == missing.sum()
-
-
-def test_numbers_that_are_not_side_by_side_are_copied():
-    assert of_numbers(np.arange(10)[::3]).to_pylist() == [0, 3, 6, 9]
 
 
 def test_numbers_are_not_copied():

@@ -53,14 +53,6 @@ def test_a_guard_gives_back_once_also_where_the_work_fails() -> None:
     assert (budgeted.used, budgeted.level) == (0, Level.LOW)
 
 
-def test_what_is_refused_or_never_fits_counts_nothing() -> None:
-    budgeted = Memory(Budget(100))
-    assert budgeted.room("a", 96) is None
-    with pytest.raises(InvalidUsage, match="95 are the most"):
-        budgeted.reserve("a", 96)
-    assert budgeted.used == 0
-
-
 def test_threads_never_hold_more_than_there_is_and_some_of_them_get_it() -> None:
     budgeted, most = Memory(Budget(1_000)), []
 

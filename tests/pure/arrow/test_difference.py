@@ -175,17 +175,6 @@ def test_what_happened_the_instant_before_the_next_full_snapshot_is_of_the_one_b
     ]
 
 
-def test_more_equal_rows_than_memory_are_counted_whole() -> None:
-    store = MemoryStore()
-    many: list[tuple[Row, Row]] = [((1,), ("a",))] * 1000 + [((2,), ("b",))]
-    task = task_of(store, Said([], [], Times(), whole(many, many[1:])))
-    assert as_updates(OF_SNAPSHOTS, differences(store, task, buffered_rows=20)) == [
-        Update((1,), ("a",), 19, 19, 1000),
-        Update((1,), ("a",), 29, 29, -1),
-        Update((2,), ("b",), 19, 19, 1),
-    ]
-
-
 def test_key_only_collections_and_history_forwarded_beyond_the_full_snapshots() -> None:
     """`since` beyond the seal: the stored rows are at a later time than the full snapshot."""
     of = replace(OF_SNAPSHOTS, value=())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +80,3 @@ def test_what_a_format_cannot_hold_is_named(file_format: Format, column: ColumnT
     with pytest.raises(InvalidUsage, match=said):
         check_writable("things", Column("c", column), values, file_format)
     check_writable("things", Column("c", column), values, Format.PARQUET)
-
-
-def test_values_at_the_ends_of_the_calendar_can_be_written():
-    for value, column in [
-        (datetime(1, 1, 1, tzinfo=UTC), ColumnType.TIMESTAMP),
-        (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), ColumnType.TIMESTAMP),
-        (date(1, 1, 1), ColumnType.DATE),
-        (date(9999, 12, 31), ColumnType.DATE),
-        (Decimal("1.50"), MONEY),
-    ]:
-        check_writable("things", Column("c", column), pa.array([value], arrow_type(column)), Format.JSONL)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import operator
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -12,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import EXACT, KEYED_BY_ALL, MONEY, NULLABLE, laws
+from tests.pure.arrow.samples import EXACT, KEYED_BY_ALL, MONEY, NULLABLE
 from tidemark.api.conditions import Where, conditions_of
 from tidemark.api.keys import keys_within
 from tidemark.api.values import value_of
 from tidemark.arrow.rows.condition import holds
 from tidemark.arrow.rows.fields import as_wanted, found
-from tidemark.arrow.rows.order import ranks, sort, sort_key_at
 from tidemark.arrow.rows.plain import plain_rows
-from tidemark.arrow.rows.schema import arrow_type, keys_of
+from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.condition.text import parse
@@ -30,39 +27,6 @@ from tidemark.model.key import BEHIND_NULL, NULL
 from tidemark.plan.tasks import KeyRange
 
 pytestmark = pytest.mark.pure
-
-OPERATORS = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-NUMBERS = st.one_of(
-    st.integers(-(10**40), 10**40).map(str),
-    st.integers(-300, 300).map(lambda thousandths: f"{Decimal(thousandths).scaleb(-3):f}"),
-    st.sampled_from(["0.1", "1e-300", "9.99", "10", "-1e30", "1e308", "9223372036854775807.5", "-9223372036854775808"]),
-)
-COUNTS = {
-    "d": [0, 1, -1, 10, 999, 10**38 - 1, -(10**38) + 1],
-    "e": [0, 1, -1, 10, 9],
-    "i": [0, 1, -1, 10, 2**63 - 1, -(2**63)],
-}
-SCALES = {"d": 2, "e": 1, "i": 0}
-TYPES: dict[str, ValueType] = {"d": DecimalType(38, 2), "e": DecimalType(3, 1), "i": ColumnType.INT}
-
-
-@laws
-@given(st.sampled_from("dei"), st.sampled_from(sorted(OPERATORS)), NUMBERS)
-def test_numbers_are_compared_exactly_beside_decimals_and_integers(column: str, op: str, literal: str) -> None:
-    scale, counts = SCALES[column], COUNTS[column]
-    cells: list[Any] = [None, *counts] if column == "i" else [None, *(from_units(n, scale) for n in counts)]
-    rows = pa.record_batch({column: pa.array(cells, arrow_type(TYPES[column]))})
-    answers = holds(parse(f"{column} {op} {literal}"), rows).to_pylist()
-    assert answers == [False, *(OPERATORS[op](Fraction(n, 10**scale), Fraction(literal)) for n in counts)]
-    answers = holds(parse(f"{column} IN ({literal}, 1)"), rows).to_pylist()
-    assert answers == [False, *(Fraction(n, 10**scale) in (Fraction(literal), 1) for n in counts)]
 
 
 def test_a_literal_of_a_float_column_is_the_double_nearest_to_it() -> None:
@@ -122,21 +86,6 @@ ROWS = [
     (Decimal("-1.00"), b"\x7f\xff", "{}"),
     (Decimal("-1.00"), b"\x7f", "{}"),
 ]
-
-
-def test_keys_in_metadata_are_in_the_order_of_the_columns() -> None:
-    names = [column.name for column in EXACT]
-    ordered = sort(keyed(ROWS), names)
-    assert [row.values() for row in ordered.to_pylist()] != []
-    assert [tuple(row.values()) for row in ordered.to_pylist()] == sorted(ROWS)
-    keys = keys_of(ordered, range(len(ROWS)), 3)
-    assert (
-        keys
-        == sorted(keys)
-        == [(-100, "7f", "{}"), (-100, "7fff", "{}"), (-100, "80", "[]"), (999, "ff", "[]"), (1000, "", "1")]
-    )
-    assert [tuple(cell for _, cell in sort_key_at(ordered, row, names)) for row in range(len(ROWS))] == keys
-    assert ranks(keyed(ROWS), names).tolist() == [4, 3, 2, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -159,13 +159,6 @@ def test_groups_are_those_computed_row_by_row(rows: list[Row], keys: tuple[str, 
     assert given == expected
 
 
-@given(st.lists(FLOATS.filter(lambda value: value is not None), min_size=1, max_size=60))
-def test_a_sum_of_floats_is_rounded_once(values: list[float]) -> None:
-    one = AggregateColumn("total", Function.SUM, "x", FLOAT)
-    found = groups_by(pa.table({"k": [1] * len(values), "x": pa.array(values, pa.float64())}), ["k"], [one])
-    assert bits(found.column("total")[0].as_py()) == bits(plain(float_sum(values)))
-
-
 def test_columns_are_of_the_types_they_are_to_have() -> None:
     rows = [dict.fromkeys(SCHEMA.names)]
     found = groups_by(table_of(rows), ["shop"], AGGREGATES).schema

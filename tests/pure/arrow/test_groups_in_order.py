@@ -53,28 +53,3 @@ def test_they_are_those_of_all_rows(
     if not keys:
         wanted = wanted.drop_columns(["key"])
     assert repr(found) == repr(wanted.to_pylist())
-
-
-def test_little_of_a_long_group_is_in_memory() -> None:
-    count = 200_000
-    batch = pa.record_batch(
-        {
-            "key": ["a"] * 1000,
-            "at": pa.array(range(1000), pa.int64()),
-            "n": pa.array(range(1000), pa.int64()),
-            "x": pa.array([0.1] * 1000, pa.float64()),
-            "t": ["x"] * 1000,
-        }
-    )
-    most, before = 0, pa.total_allocated_bytes()
-
-    def stream() -> Any:
-        nonlocal most
-        for first in range(0, count, 1000):
-            most = max(most, pa.total_allocated_bytes() - before)
-            yield batch.set_column(1, "at", pa.array(range(first, first + 1000), pa.int64()))
-
-    (found,) = groups_in_order(stream(), ["key"], "at", PUT_TOGETHER, rows=2000)
-    assert found.column("rows").to_pylist() == [count]
-    assert found.column("floats").to_pylist() == [math.fsum([0.1] * count)]
-    assert most < 2_000_000

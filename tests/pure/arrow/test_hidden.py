@@ -76,15 +76,6 @@ def test_reads_agree_with_the_model_of_what_is_seen(of: Collection) -> None:
     check()
 
 
-def test_a_change_of_hidden_columns_alone_is_none() -> None:
-    store = MemoryStore()
-    some = [Update((1,), ("a", 2), 1, 1, 1), Update((1,), ("a", 2), 5, 5, -1), Update((1,), ("a", 3), 5, 5, 1)]
-    state = arranged(store, LAST, some, [0, 3, 8, 8])
-    assert rows(as_of(store, state)) == [(1, "a", 1)]
-    assert changes(store, state, after=3).num_rows == 0
-    assert as_of(store, state).column_names == ["number", "word", "_multiplicity"]
-
-
 def test_who_corrects_reads_them_by_name() -> None:
     store = MemoryStore()
     state = arranged(store, LAST, [Update((1,), ("a", 2), 1, 1, 1)], [0, 3, 8, 8])

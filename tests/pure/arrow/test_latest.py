@@ -16,7 +16,7 @@ from tests.pure.arrow.samples import laws, rows
 from tests.pure.arrow.test_read import arranged, frontiers
 from tidemark.arrow import one_key, runs
 from tidemark.arrow.kernels import merge
-from tidemark.arrow.kernels.latest import FOR_EVER, Asked, LatestIndex, Periods, last_open, whole_keys
+from tidemark.arrow.kernels.latest import whole_keys
 from tidemark.arrow.latest import latest_of
 from tidemark.arrow.winners import Latest, latest_schema
 from tidemark.errors import InvalidUsage
@@ -204,55 +204,3 @@ def test_memory_for_one_key_does_not_grow_with_its_rows(each: bool) -> None:
 
 
 spans = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 21)).map(sorted), max_size=40)
-questions = st.lists(st.tuples(st.integers(0, 40), st.integers(-1, 40), st.integers(-1, 22)), max_size=20)
-
-
-def test_the_last_span_that_holds_a_time() -> None:
-    @laws
-    @given(spans, questions)
-    def check(some: list[list[int]], asked: list[tuple[int, int, int]]) -> None:
-        since, until = (np.array([one[at] for one in some], np.int64) for at in range(2))
-        first, last, time = (np.array([one[at] for one in asked], np.int64) for at in range(3))
-        last = np.minimum(last, len(some) - 1)
-        found = last_open(since, until, first, last, time)
-        for at, (low, high, moment) in enumerate(zip(first, last, time, strict=True)):
-            fitting = [n for n in range(low, high + 1) if since[n] <= moment < until[n]]
-            assert found[at] == max(fitting, default=-1)
-
-    check()
-
-
-EDGES = (-(2**63), -(2**62), -1, 0, 1, 2, 3, 2**62, 2**63 - 1)
-
-
-@pytest.mark.parametrize(
-    "times", [st.integers(-3, 3), st.sampled_from(EDGES), st.integers(0, 2**59), st.integers(0, 2**61)], ids=str
-)
-@pytest.mark.parametrize("ranked", [False, True])
-def test_each_probe_finds_its_row_at_any_distance_of_times(times: st.SearchStrategy[int], ranked: bool) -> None:
-    """Of some rows the greatest by time, rank and place, whatever order they are in."""
-
-    @laws
-    @given(
-        st.lists(st.tuples(st.integers(0, 3), times, st.integers(0, 1), st.booleans()), max_size=30),
-        st.lists(st.tuples(st.integers(0, 4), times, times), min_size=1, max_size=20),
-        st.booleans(),
-    )
-    def check(some: list[tuple[int, int, int, bool]], asked: list[tuple[int, int, int]], bounded: bool) -> None:
-        some = sorted(some, key=lambda row: row[0])
-        group, time, rank, contained = (np.array([row[at] for row in some], np.int64) for at in range(4))
-        places = np.flatnonzero(contained)
-        always = Periods(places, np.ones(len(places)), np.full(len(places), -1), np.full(len(places), FOR_EVER))
-        probed, upto, lower = (np.array([one[at] for one in asked], np.int64) for at in range(3))
-        found = LatestIndex(always, group, time, rank if ranked else None).latest(
-            Asked(probed, upto, lower if bounded else None)
-        )
-        for at, (of, last, first) in enumerate(asked):
-            fitting = [
-                (row[1], row[2] if ranked else 0, place)
-                for place, row in enumerate(some)
-                if row[0] == of and row[3] and row[1] <= last and (not bounded or row[1] >= first)
-            ]
-            assert found[at] == (max(fitting)[2] if fitting else -1)
-
-    check()

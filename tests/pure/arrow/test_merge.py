@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import groupby, pairwise
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import (
     APPEND,
-    KEYED_BY_ALL,
     NULLABLE,
     SMALL,
     as_updates,
@@ -23,12 +21,10 @@ from tests.pure.arrow.samples import (
     updates,
     write,
 )
-from tidemark.arrow.kernels.merge import Run, Tally, chained, merge_range, merged, rounds, shared
-from tidemark.arrow.rows.consolidate import consolidated
+from tidemark.arrow.kernels.merge import Tally, chained, merge_range, merged, shared
 from tidemark.arrow.rows.digest import digest
-from tidemark.arrow.rows.order import sort
-from tidemark.arrow.rows.schema import sort_columns, updates_schema
-from tidemark.errors import Corruption, InvalidUsage
+from tidemark.arrow.rows.schema import updates_schema
+from tidemark.errors import InvalidUsage
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
 from tidemark.model.frontier import CompactionFunction
@@ -40,7 +36,6 @@ from tidemark.storage.stores.memory import MemoryStore
 pytestmark = pytest.mark.pure
 
 FOREVER = 2**63 - 1
-ORDER = sort_columns(SMALL, facts=False)
 
 
 def task_of(of: Collection, parts: tuple[Part, ...], **changes: object) -> MergeTask:
@@ -134,19 +129,6 @@ def cancelling(equal: list[Update], upto: int) -> list[Update]:
     return []
 
 
-def test_a_value_that_came_back_is_left_and_its_past_is_separated() -> None:
-    store = MemoryStore()
-    came, went, back, late = (Update((1,), ("v",), *at) for at in ((1, 1, 1), (2, 2, -1), (3, 3, 1), (9, 9, -1)))
-    parts = written(SMALL, store, [[came, went, back, late]], 4)
-    answer = merge_range(store, task_of(SMALL, parts, separate_upto=3))
-    kept, cancelled = (
-        as_updates(SMALL, read(store, [part])) for part in sorted(answer.parts, key=lambda part: part.cancels)
-    )
-    assert (kept, cancelled) == ([back, late], [came, went])
-    again = merge_range(store, task_of(SMALL, parts, separate_upto=9))
-    assert [(part.cancels, part.rows) for part in again.parts] == [(True, 4)]
-
-
 def test_what_cancels_is_separated_whole_where_a_round_ends_in_it() -> None:
     """Each round is of a few rows; of a value that is longer than may wait, pieces are separated."""
     store = MemoryStore()
@@ -184,27 +166,9 @@ def test_all_types_nulls_and_nan_merge(inputs: list[list[Update]], since: int) -
 
 
 @laws
-@given(
-    st.lists(updates(KEYED_BY_ALL), max_size=3),
-    st.lists(keys(KEYED_BY_ALL), max_size=3, unique=True),
-    st.integers(0, 6),
-)
-def test_ranges_of_keys_of_exact_types_merge_separately(
-    inputs: list[list[Update]], cuts: list[Row], since: int
-) -> None:
-    merged_separately(KEYED_BY_ALL, inputs, cuts, since)
-
-
-@laws
 @given(st.lists(updates(NULLABLE), max_size=3), st.lists(keys(NULLABLE), max_size=3, unique=True), st.integers(0, 6))
 def test_ranges_of_keys_with_nulls_merge_separately(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
     merged_separately(NULLABLE, inputs, cuts, since)
-
-
-@laws
-@given(dense, st.lists(keys(SMALL), max_size=3, unique=True), st.integers(0, 6))
-def test_key_ranges_merge_separately(inputs: list[list[Update]], cuts: list[Row], since: int) -> None:
-    merged_separately(SMALL, inputs, cuts, since)
 
 
 @laws
@@ -280,28 +244,6 @@ def test_forwarding_that_changes_the_order_by_event_time_is_sorted_again(buffere
         assert found == [Update((1,), ("a",), 6, 6, 1), Update((1,), ("a",), 6, 10, 1), Update((1,), ("a",), 6, 20, 2)]
 
 
-def test_equal_rows_beyond_memory_shrink_as_they_are_read() -> None:
-    """5,000 equal rows in two inputs, 20 in memory: never more than a few fillings at once."""
-    table = of_updates(SMALL, [Update((1,), ("a",), 1, 1, 1)] * 5000)
-
-    def run() -> Run:
-        return Run(iter([(table.slice(at, 10), at < 4990) for at in range(0, 5000, 10)]), ORDER, 10)
-
-    seen: list[int] = []
-
-    def shrink(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        seen.append(sum(rows.num_rows for rows in batches))
-        return [consolidated(sort(pa.concat_batches(batches), ORDER), ORDER)]
-
-    (last,) = rounds([run(), run()], shrink)
-    assert sum(seen[:1]) == 20
-    assert max(seen) <= 21
-    assert len(seen) > 400
-    assert as_updates(SMALL, [consolidated(sort(pa.concat_batches(last), ORDER), ORDER)]) == [
-        Update((1,), ("a",), 1, 1, 10_000)
-    ]
-
-
 def test_rounds_keep_little_in_memory() -> None:
     """Of inputs far larger than memory no round holds more than the runs may buffer."""
     store = MemoryStore()
@@ -342,14 +284,6 @@ def test_parts_that_follow_each_other_make_one_run() -> None:
     assert [len(chain) for chain in chained(reversed(parts))] == [len(parts)]
     shared = written(SMALL, store, [[Update((5,), (f"{n:02}",), 0, 0, 1) for n in range(20)]])
     assert len(chained(shared)) == len(shared) == 3
-
-
-def test_a_missing_part_is_corruption() -> None:
-    store = MemoryStore()
-    parts = written(SMALL, store, [[Update((1,), ("a",), 1, 1, 1)]])
-    store.delete(parts[0].file.key)
-    with pytest.raises(Corruption, match="is missing"):
-        merge_range(store, task_of(SMALL, parts))
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=9), st.integers(9, 500))

@@ -60,20 +60,3 @@ def test_batches_are_cut_as_the_law_cuts_rows(
     assert whole(rules, table, placed) == wanted
     pieces = iter(lambda: data.draw(st.integers(1, 8)), None)
     assert whole(rules, table, placed, pieces) == wanted
-
-
-def test_a_chunk_is_cut_where_the_law_says_and_for_its_reason() -> None:
-    rows: list[Row] = [
-        (0, 1, None, "w"),
-        (0, 2, None, "w"),
-        (0, 0, None, "w"),
-        (1, 5, None, "w"),
-        (1, 9, None, "w" * 200),
-    ]
-    rules = CutRules(rows=9, most_bytes=150, unsorted_rows=2)
-    assert whole(rules, table_of(rows), placed=True) == [
-        (2, "would_unsort"),
-        (1, "bucket"),
-        (1, "room"),
-        (1, "end"),
-    ]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, KEYED, SMALL, laws, of_facts, of_updates, read, rows, updates, write
+from tests.pure.arrow.samples import APPEND, KEYED, SMALL, laws, of_updates, read, rows, updates, write
 from tidemark.arrow.parts.checksums import Checksums
 from tidemark.arrow.parts.reader import Fetched, OpenedPart, read_groups
 from tidemark.arrow.parts.writer import PartWriter
@@ -22,7 +22,6 @@ from tidemark.arrow.rows.schema import FIELD_ID, facts_schema, some_of, updates_
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.model.batch import Part
 from tidemark.model.collection import Column, ColumnType, DecimalType
-from tidemark.model.fact import Fact
 from tidemark.model.update import Update
 from tidemark.storage.stores.memory import MemoryStore
 from tidemark.storage.stores.store import Unavailable
@@ -144,14 +143,6 @@ def test_columns_are_what_they_were_by_parquet_s_own_schema_alone(facts: bool) -
     assert fields == [(field.name, field.type, field.nullable, field.metadata) for field in schema]
 
 
-def test_facts_are_written_alike() -> None:
-    store = MemoryStore()
-    table = of_facts(KEYED, [Fact((n % 3,), None if n % 2 else ("w", 1.0), n, n, (None, "f", n)) for n in range(7)])
-    (part,) = write(store, KEYED, table, facts=True)
-    assert rows(pa.Table.from_batches(read(store, [part]))) == rows(table)
-    assert part.digest == digest(table)
-
-
 def test_no_rows_make_no_part() -> None:
     store = MemoryStore()
     assert write(store, SMALL, numbered(0)) == ()
@@ -243,12 +234,6 @@ class TestWhatIsNotAsRecorded:
         store.objects[part.file.key] = store.objects[part.file.key][:-9]
         self.check(store, part, f"has {part.file.bytes - 9} bytes, recorded were {part.file.bytes}")
 
-    def test_empty(self) -> None:
-        store = MemoryStore()
-        part = one_part(store)
-        store.objects[part.file.key] = b""
-        self.check(store, part, f"has 0 bytes, recorded were {part.file.bytes}")
-
     def test_overwritten(self) -> None:
         store = MemoryStore()
         part = one_part(store)
@@ -301,12 +286,6 @@ class TestWhatIsNotAsRecorded:
         part = one_part(store)
         other = replace(part, groups=(((0,), 8),))
         self.check(store, other, "has 8 rows in 3 row groups, recorded were 8 in 1")
-
-    def test_another_part_of_the_same_size(self) -> None:
-        store = MemoryStore()
-        part = one_part(store)
-        other = replace(part, rows=9, groups=(*part.groups[:-1], ((6,), 3)))
-        self.check(store, other, "has 8 rows in 3 row groups, recorded were 9 in 3")
 
 
 class _Failing(MemoryStore):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.aggregates.parts import merged_groups, parts_of
-from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.definition.recipe import AggregateColumn
 from tidemark.model.collection import ColumnType, DecimalType
 from tidemark.model.window.aggregate import Function
@@ -82,11 +81,3 @@ def test_groups_of_parts_are_those_of_all(rows: list[tuple[object, ...]], size: 
 )
 def test_what_depends_on_how_rows_are_parted_has_no_parts(one: AggregateColumn) -> None:
     assert parts_of((*MERGED, one), TYPES) is None
-
-
-def test_a_sum_is_refused_only_where_its_own_group_may_be_beyond() -> None:
-    total = (AggregateColumn("sum", Function.SUM, "n", INT),)
-    far = [(key, None, number, None, None, None, None) for key, number in (("a", 2**61), ("b", 2**61), ("c", -(2**61)))]
-    assert groups_by(table(far), KEYS, total).column("sum").to_pylist() == [2**61, 2**61, -(2**61)]
-    with pytest.raises(Overflowed):
-        groups_by(table([far[0]] * 4), KEYS, total)

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.support.kinds import ALIGNED, Sample, aligned, by_hand, name
+from tests.support.kinds import ALIGNED, Sample, name
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.windows.aligned import KERNELS
 from tidemark.arrow.kernels.windows.placed import first_after, pieces, placed
@@ -22,23 +20,6 @@ from tidemark.model.window.calendar import Unit, unit_of
 from tidemark.model.window.kinds import KINDS, AlignedKind, Calendar, Cumulate, Hopping, Tumbling
 
 pytestmark = pytest.mark.pure
-
-ROWS = st.lists(st.tuples(st.sampled_from([None, "a"]), st.one_of(st.none(), st.integers(-20, 20))), max_size=12)
-
-
-@given(aligned, ROWS)
-def test_rows_are_in_the_windows_that_hold_their_instant(
-    kind: AlignedKind, rows: list[tuple[str | None, int | None]]
-) -> None:
-    windows = by_hand(kind, -60, 60)
-    expected = [
-        (by, at, start, end) for by, at in rows if at is not None for start, end in windows if start <= at < end
-    ]
-    batch = pa.record_batch(
-        [pa.array([by for by, _ in rows], pa.string()), pa.array([at for _, at in rows], pa.int64())], ["by", "at"]
-    )
-    found = placed(batch, WindowAssignment(kind, "at", ("by",), ColumnType.INT))
-    assert [tuple(row.values()) for row in found.to_pylist()] == expected
 
 
 def test_every_aligned_kind_has_a_kernel() -> None:
@@ -87,28 +68,6 @@ ZONES = [
     "Asia/Kathmandu",
     "Africa/Cairo",
 ]
-DAYS = st.integers(-20_000, 40_000)
-
-
-@given(
-    st.builds(Calendar, st.sampled_from(list(Unit)), st.sampled_from(ZONES)),
-    st.lists(st.tuples(DAYS, st.integers(0, 86_399_999_999)), max_size=12),
-)
-def test_rows_are_in_the_unit_of_the_calendar_that_the_law_says(kind: Calendar, days: list[tuple[int, int]]) -> None:
-    at = [day * 86_400_000_000 + micros for day, micros in days]
-    batch = pa.record_batch([pa.array(at, pa.int64())], ["at"])
-    found = placed(batch, WindowAssignment(kind, "at", (), ColumnType.INT))
-    assert [tuple(row.values()) for row in found.to_pylist()] == [
-        (one, *unit_of(kind.unit, kind.zone, one)) for one in at
-    ]
-
-
-@given(
-    st.one_of(aligned, st.builds(Calendar, st.sampled_from(Unit))), st.lists(st.integers(-(2**62), 2**62), max_size=9)
-)
-def test_the_first_window_after_an_instant_is_the_laws(kind: AlignedKind, at: list[int]) -> None:
-    found = first_after(WindowAssignment(kind, "at", (), ColumnType.INT), np.array(at, np.int64))
-    assert list(zip(*(some.tolist() for some in found), strict=True)) == [kind.earliest_after(one) for one in at]
 
 
 def test_rows_of_many_windows_and_days_go_in_pieces() -> None:

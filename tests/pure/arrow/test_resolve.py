@@ -174,42 +174,6 @@ def resolve(facts: list[Fact], trace: list[Update], **bounds: int) -> list[Updat
     return as_updates(KEYED, read(store, answer.parts))
 
 
-def test_a_fact_replaces_the_value_of_the_trace_and_an_unchanged_one_writes_nothing() -> None:
-    trace = [Update((key,), ("old", 0.5), 3, 3, 1) for key in range(5)]
-    assert resolve([fact(1, "new", 12), fact(2, "old", 12), fact(3, None, 12), fact(7, None, 12)], trace) == [
-        Update((1,), ("new", 0.5), 12, 12, 1),
-        Update((1,), ("old", 0.5), 12, 12, -1),
-        Update((3,), ("old", 0.5), 12, 12, -1),
-    ]
-
-
-def test_history_moved_up_to_the_horizon_is_the_value_before_it() -> None:
-    """`since` at the horizon: the value before it is now at the horizon itself."""
-    moved = [Update((1,), ("old", 0.5), 10, 10, 1)]
-    assert resolve([fact(1, "new", 12, 11)], moved) == [
-        Update((1,), ("new", 0.5), 12, 11, 1),
-        Update((1,), ("old", 0.5), 12, 11, -1),
-    ]
-
-
-def test_history_half_moved_up_is_not_mistaken_for_damage() -> None:
-    """The older batch was moved up to the horizon, the younger one, which corrects it, was not: below the horizon
-    alone the two do not add up to one value."""
-    trace = [
-        Update((1,), ("a", 0.5), 10, 10, 1),
-        Update((1,), ("a", 0.5), 11, 4, -1),
-        Update((1,), ("b", 0.5), 11, 4, 1),
-        Update((1,), ("b", 0.5), 11, 10, -1),
-        Update((1,), ("c", 0.5), 11, 10, 1),
-    ]
-    known = fact(1, "c", 11, 10, row=7)
-    assert resolve([known, fact(1, "d", 12, 10)], trace, lower=12) == [
-        Update((1,), ("c", 0.5), 12, 10, -1),
-        Update((1,), ("d", 0.5), 12, 10, 1),
-    ]
-    assert resolve([known, replace(fact(1, "d", 12, 10), order=(None, "10", 0))], trace, lower=12) == []
-
-
 @pytest.mark.parametrize(
     ("stored", "said"),
     [
@@ -256,16 +220,6 @@ def test_what_happened_after_the_fact_that_follows_is_not_looked_at() -> None:
     for part in parts[0]:
         store.delete(part.file.key)
     assert as_updates(KEYED, updates_from(store, task, Tally())) == by_the_model(known, new)
-
-
-def test_a_key_with_more_facts_than_memory_is_resolved_whole() -> None:
-    store = MemoryStore()
-    facts = [fact(1, f"{n}", 10 + n // 100, row=n) for n in range(1000)] + [fact(2, "x", 11)]
-    parts = write(store, KEYED, of_facts(KEYED, facts), facts=True, group_rows=7, part_rows=70)
-    task = ResolveTask(KEYED, parts, (), KeyRange(), 10, 20, 10, "out")
-    found = as_updates(KEYED, updates_from(store, task, Tally(), buffered_rows=20))
-    assert found == by_the_model([], facts)
-    assert sum(u.diff for u in found if u.key == (1,)) == 1
 
 
 def test_key_only_collections_resolve_too() -> None:

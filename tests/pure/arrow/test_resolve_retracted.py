@@ -149,25 +149,6 @@ def test_what_is_wide_is_retracted_a_few_keys_at_a_time(lines: list[Said], most:
         assert summed(first + second, time, event_time) == expected_at({}, lines, time, event_time)
 
 
-def test_a_withdrawn_file_brings_back_what_it_hid() -> None:
-    lines = [Said(2, 1, 2, 1, "A", 1), Said(3, 1, 3, 2, "B", 1), Said(5, 1, 5, 3, "B", 1), Said(7, 1, 3, 2, "B", -1)]
-    trace = drained(lines, [], 0, 6, 1, 2**18)
-    assert drained(lines, trace, 6, 9, 1, 2**18) == [
-        Update((1,), ("A", 0.5), 7, 3, 1),
-        Update((1,), ("A", 0.5), 7, 5, -1),
-        Update((1,), ("B", 0.5), 7, 3, -1),
-        Update((1,), ("B", 0.5), 7, 5, 1),
-    ]
-
-
-def test_the_oldest_fact_retracted_brings_back_the_value_of_the_trace() -> None:
-    base = [Update((1,), ("old", 0.5), 0, 1, 1)]
-    lines = [Said(3, 1, 2, 0, "new", 1), Said(7, 1, 2, 0, "new", -1)]
-    trace = base + drained(lines, base, 0, 6, 1, 2**18)
-    assert summed(trace, 6, 5) == {(1, "new"): 1}
-    assert summed(trace + drained(lines, trace, 6, 9, 1, 2**18), 8, 5) == {(1, "old"): 1}
-
-
 def test_the_value_before_is_looked_up_where_known_facts_are_among_new_ones() -> None:
     """One part holds the fact that is retracted, which was drained, and new ones: it comes before its retraction."""
     base = [Update((1,), ("old", 0.5), 0, 1, 1)]
@@ -222,18 +203,3 @@ def test_a_part_that_retracts_some_of_its_facts_is_corruption() -> None:
     wrong = replace(task, facts=tuple(replace(part, retractions=1) for part in task.facts))
     with pytest.raises(Corruption, match="retract 1 of its 2 facts"):
         list(updates_from(store, wrong, Tally()))
-
-
-def test_many_facts_of_a_key_are_retracted_and_said_again_whole() -> None:
-    """A corrected file of one hot key, with fewer rows in memory than it has."""
-    first = [Said(3, 1, 2 + n, 0, f"{n}", 1) for n in range(300)]
-    corrected = [replace(line, time=2000, diff=-1) for line in first[150:]]
-    restated = [replace(line, time=2000, word=f"new {line.word}") for line in first[270:]]
-    lines = [*first, *corrected, *restated]
-    store = MemoryStore()
-    trace = as_updates(KEYED, updates_from(store, task_of(store, lines, [], 0, 2000), Tally(), buffered_rows=50))
-    task = task_of(store, lines, trace, 2000, 2001, 2)
-    trace += as_updates(KEYED, updates_from(store, task, Tally(), buffered_rows=50))
-    for event_time in (151, 152, 200, 271, 272, 301):
-        assert summed(trace, 2000, event_time) == expected_at({}, lines, 2000, event_time)
-        assert summed(trace, 1999, event_time) == expected_at({}, lines, 1999, event_time)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from random import Random
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.arrow.kernels.windows.sliding import CHUNK, Slide, sliding, sliding_in_order
+from tidemark.arrow.kernels.windows.sliding import CHUNK, Slide, sliding
 from tidemark.definition.recipe import BAND, AggregateColumn
 from tidemark.definition.windows.rows import AT, END, START
 from tidemark.errors import InvalidUsage
@@ -53,11 +52,6 @@ def slid(cells: list[Cell], slide: Slide, each: int = 10_000, schema: pa.Schema 
     return [row for batch in sliding(batches(cells, each, schema), slide, **how) for row in batch.to_pylist()]
 
 
-def check(cells: list[Cell], size: int, rows: list[Cell], clamp: bool = False) -> None:
-    """The windows are those of the brute force, each once, and hold what their cells add up to."""
-    check_windows(brute(cells, size, clamp), size, rows)
-
-
 def check_windows(wanted: dict[tuple[str, int], list[Cell]], size: int, rows: list[Cell]) -> None:
     assert sorted((row["key"], row[START]) for row in rows) == sorted(wanted)
     for row in rows:
@@ -72,82 +66,6 @@ def drawn_cells(lowest: int) -> st.SearchStrategy[list[Cell]]:
 
     places = st.sets(st.tuples(st.sampled_from("xy"), st.integers(lowest, 25)), min_size=1, max_size=12)
     return st.builds(made, places)
-
-
-@given(drawn_cells(-20), st.integers(0, 12), st.integers(1, 5))
-@settings(deadline=None, max_examples=60)
-def test_each_set_of_cells_is_one_window_whatever_batches_they_come_in(cells: list[Cell], size: int, each: int) -> None:
-    check(cells, size, slid(cells, Slide(("key",), size, ASKED), each, rows=3, room=40))
-
-
-@given(drawn_cells(0), st.integers(0, 12), st.integers(1, 5))
-@settings(deadline=None, max_examples=40)
-def test_no_window_starts_below_zero_where_that_is_asked(cells: list[Cell], size: int, each: int) -> None:
-    slide = Slide(("key",), size, ASKED, clamp_start_at_zero=True)
-    below = [{**cells[0], AT: -3}, {**cells[0], AT: -1}]
-    check(cells, size, slid([*below, *cells], slide, each), clamp=True)
-
-
-def test_batches_of_which_no_cell_is_in_a_window_leave_those_before_complete() -> None:
-    cells = [{"n": at, "key": "a", AT: at} for at in (5, 6, 9)]
-    below = [{**cells[0], "key": "b", AT: at} for at in (-9, -8, -7)]
-    check(cells, 3, slid([*cells, *below], Slide(("key",), 3, ASKED, clamp_start_at_zero=True), 3), clamp=True)
-
-
-@given(drawn_cells(-20), st.integers(0, 6), st.integers(0, 3), st.integers(1, 5), st.booleans())
-@settings(deadline=None, max_examples=60)
-def test_chunks_with_their_margins_tell_each_window_once(
-    cells: list[Cell], size: int, more: int, each: int, clamp: bool
-) -> None:
-    width = size + 2 + more
-    cells = [cell for cell in cells if cell[AT] >= 0] or [{**cells[0], AT: 3}] if clamp else cells
-    chunked = [
-        {**cell, CHUNK: chunk}
-        for cell in cells
-        for chunk in range((cell[AT] - size) // width, (cell[AT] + 1) // width + 1)
-    ]
-    schema = pa.schema([SCHEMA.field("key"), (CHUNK, pa.int64()), *(SCHEMA.field(at) for at in range(1, len(SCHEMA)))])
-    rows = slid(chunked, Slide(("key",), size, ASKED, clamp, width), each, schema)
-    check(cells, size, rows, clamp)
-
-
-@given(drawn_cells(-20), st.integers(0, 9), st.booleans(), st.integers(1, 5), st.booleans())
-@settings(deadline=None, max_examples=80)
-def test_windows_may_come_in_order(cells: list[Cell], size: int, chunks: bool, each: int, clamp: bool) -> None:
-    columns, width = list(SCHEMA), size + 3 if chunks else None
-    if width is not None:
-        columns.insert(1, pa.field(CHUNK, pa.int64()))
-        lowest = 0 if clamp else -99
-        cells = [
-            {**cell, CHUNK: chunk}
-            for cell in cells
-            for chunk in range((cell[AT] - size) // width, (cell[AT] + 1) // width + 1)
-            if cell[AT] >= lowest
-        ]
-    slide = Slide(("key",), size, ASKED, clamp, width)
-    found = [
-        row for some in sliding_in_order(batches(cells, each, pa.schema(columns)), slide) for row in some.to_pylist()
-    ]
-    assert [(row["key"], row[START]) for row in found] == sorted((row["key"], row[START]) for row in found)
-    wanted = slid(cells, slide, each, pa.schema(columns))
-    assert repr(found) == repr(sorted(wanted, key=lambda row: (row["key"], row[START])))
-
-
-def test_what_waits_to_be_in_order_is_what_a_window_reaches() -> None:
-    """Of a key of many rows windows are emitted soon after the cells they are of."""
-    count, size = 5_000, 50
-    emitted = ahead = 0
-
-    def stream() -> Iterator[pa.RecordBatch]:
-        nonlocal ahead
-        for first in range(0, count, 100):
-            ahead = max(ahead, first - emitted)
-            yield integers(list(range(first, first + 100)))
-
-    for some in sliding_in_order(stream(), Slide((), size, ())):
-        emitted += some.num_rows
-    assert emitted == count + size
-    assert ahead < 500
 
 
 @given(
@@ -236,22 +154,3 @@ def test_what_is_carried_is_what_windows_reach_and_what_grows_is_emitted_in_smal
         rows += len(batch)
     assert rows == count + size, "each cell ends a window, and the last ones begin one"
     assert most < 1_000_000 < cells.nbytes
-
-
-def test_of_many_rows_at_few_instants_little_is_in_memory() -> None:
-    """A window of days holds all flights of these days, and yet no more than a row for each instant of a batch."""
-    asked = (*ASKED, AggregateColumn("sum", Function.SUM, "x", ColumnType.FLOAT))
-    days, each = 60, 5_000
-    columns: dict[str, Any] = {"n": pa.array(range(each), pa.int64()), "x": pa.array([0.1] * each, pa.float64())}
-    most, before = 0, pa.total_allocated_bytes()
-
-    def stream() -> Iterator[pa.RecordBatch]:
-        nonlocal most
-        for day in range(days):
-            most = max(most, pa.total_allocated_bytes() - before)
-            yield integers([day] * each, **columns)
-
-    found = pa.Table.from_batches(sliding(stream(), Slide((), 30, asked, clamp_start_at_zero=True))).to_pylist()
-    whole = next(row for row in found if row[START] == 3)
-    assert (whole["rows"], whole["last"], whole["sum"]) == (31 * each, each - 1, math.fsum([0.1] * 31 * each))
-    assert most < 500_000

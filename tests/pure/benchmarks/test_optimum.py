@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from benchmarks.optimum import curve, optimum
+from benchmarks.optimum import optimum
 
 pytestmark = pytest.mark.pure
 
@@ -42,8 +42,3 @@ def test_no_schedule_writes_less_and_one_writes_as_little(batches: int, runs: in
 def test_published_values(batches: int, runs: int, at_once: float, separately: float) -> None:
     assert round(optimum(batches, runs, flushed_separately=False) / batches, 2) == at_once
     assert round(optimum(batches, runs) / batches, 2) == separately
-
-
-def test_the_curve_is_the_optimum_at_each_batch() -> None:
-    assert curve(9, 3, base=4) == [optimum(batches, 3, base=4) for batches in range(1, 10)]
-    assert curve(9, 3) == [optimum(batches, 3) for batches in range(1, 10)]

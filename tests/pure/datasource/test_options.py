@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -148,28 +145,3 @@ def test_the_names_of_a_schema_are_columns(made: Made) -> None:
         with pytest.raises(InvalidUsage) as refused:
             own_columns(collection, options, names, ["diff"])
         assert message in str(refused.value)
-
-
-SLOW = ("pandas", "airflow", "great_expectations", "pyarrow", "numpy", "pydantic", "sqlglot", "jinja2")
-
-
-def imported(script: str) -> Iterator[str]:
-    """Which of the slow packages a new process has imported after a script."""
-    words = f"import sys\n{script}\nprint(*[name for name in {SLOW!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
-    return iter(done.stdout.split())
-
-
-def test_finding_the_format_imports_nothing_slow_and_reading_no_pandas(made: Made) -> None:
-    """Every Python process of a Spark that has the wheel imports the module; it must cost such a Spark nothing."""
-    assert list(imported("import pyspark_tidemark")) == []
-    path = f"{made.root}/{made.name}"
-    read = f"""
-import pickle
-from pyspark_tidemark import DefaultSource
-source = pickle.loads(pickle.dumps(DefaultSource({{"path": {path!r}}})))
-reader = source.reader(source.schema())
-some = pickle.loads(pickle.dumps((reader, reader.partitions())))
-assert sum(rows.num_rows for one in some[1] for rows in some[0].read(one)) == 120
-"""
-    assert not {"pandas", "airflow", "great_expectations", "jinja2"} & set(imported(read))

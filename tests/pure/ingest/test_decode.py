@@ -560,19 +560,6 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
         assert decoded(path, collection(file_format=file_format)).to_pylist() == [{"k": 1, "t": 2, "_row": 0}]
 
 
-@QUICK
-@given(data=st.data())
-def test_a_damaged_parquet_file_is_read_or_refused_never_worse(tmp_path: Path, data: st.DataObject) -> None:
-    whole = bytearray(parquet_of(k=list(range(50)), t=list(range(50)), s=[f"text {i}" for i in range(50)]))
-    for at in data.draw(st.lists(st.integers(0, len(whole) - 1), max_size=3)):
-        whole[at] ^= data.draw(st.integers(1, 255))
-    cut = data.draw(st.integers(0, len(whole)))
-    path = tmp_path / "file"
-    path.write_bytes(bytes(whole[:cut]) if data.draw(st.booleans()) else bytes(whole))
-    with contextlib.suppress(BadFile):
-        assert decoded(path, collection(TEXT)).num_rows == 50
-
-
 @pytest.mark.parametrize("number", [1, -1])
 def test_an_index_that_a_dictionary_does_not_have_is_damage(number: int) -> None:
     """As a flipped bit makes it, which Arrow reads without a word."""

@@ -15,10 +15,10 @@ from tidemark.arrow.decode import content
 from tidemark.arrow.kernels.ingest import ingest_files
 from tidemark.cli import app
 from tidemark.cli.command import Settings
-from tidemark.errors import CommitUnknown, InvalidUsage, NotReady
+from tidemark.errors import CommitUnknown
 from tidemark.model.collection import Column, ColumnType, Format
 from tidemark.model.ledger import Status
-from tidemark.storage.landing import files_there, is_ready, list_sources, open_source, sha256_of, token_of
+from tidemark.storage.landing import list_sources, open_source, sha256_of
 from tidemark.storage.stores.memory import MemoryStore
 from tidemark.storage.stores.s3 import S3Store
 from tidemark.storage.stores.store import Indeterminate
@@ -55,49 +55,6 @@ def bucket() -> Iterator[Any]:
             client.put_object(Bucket="landing", Key=key, Body=data)
         yield client
     server.stop()
-
-
-@pytest.mark.parametrize(
-    ("pattern", "found"),
-    [
-        ("in/d1/*.csv", ["in/d1/a.csv", "in/d1/b.csv"]),
-        ("in/d1/a.csv", ["in/d1/a.csv"]),
-        ("in/*/*", ["in/d1/a.csv", "in/d1/a.txt", "in/d1/b.csv"]),
-        ("in/**/*.csv", ["in/d1/a.csv", "in/d1/b.csv", "in/d2/x/c.csv"]),
-        ("in/d2/**", ["in/d2/x/c.csv"]),
-        ("*/d1/a.csv", ["in/d1/a.csv", "other/d1/a.csv"]),
-        ("in/d3/*", []),
-    ],
-)
-def test_patterns(bucket: Any, pattern: str, found: list[str]) -> None:
-    files = list_sources(f"s3://landing/{pattern}", within="s3://landing/in")
-    assert [file.path for file in files] == [f"s3://landing/{key}" for key in found]
-    assert [file.bytes for file in files] == [len(FILES[key]) for key in found]
-    assert [file.token for file in files] == [token_of(file.path) for file in files]
-
-
-def test_readiness(bucket: Any) -> None:
-    assert is_ready("s3://landing/in/d1/*.csv", "exists")
-    assert not is_ready("s3://landing/in/d3/*.csv", "exists")
-    assert not is_ready("s3://landing/in/d/*.csv", "exists")
-    assert is_ready("s3://landing/in/d3/*.csv", "always")
-    assert is_ready("s3://landing/in/d1/*.csv", "_SUCCESS")
-    assert not is_ready("s3://landing/in/d2/*.csv", "_SUCCESS")
-
-
-def test_which_files_are_where_a_pattern_looks(bucket: Any) -> None:
-    assert files_there("s3://landing/in/d1/*.parquet") == ["a.csv", "a.txt", "b.csv"]
-    assert files_there("s3://landing/in/d2/*.parquet") == []
-
-
-def test_what_is_not_there_is_said_clearly(bucket: Any) -> None:
-    with pytest.raises(InvalidUsage, match="NoSuchBucket"):
-        list_sources("s3://none/in/*.csv")
-    with pytest.raises(InvalidUsage, match="s3://bucket/key"):
-        list_sources("s3:///in/*.csv")
-    with pytest.raises(NotReady, match="is gone"):
-        sha256_of("s3://landing/in/none.csv")
-    assert token_of("s3://landing/in/none.csv") is None
 
 
 @pytest.mark.parametrize("kept", [content.IN_MEMORY_BYTES, 0])

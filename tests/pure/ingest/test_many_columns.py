@@ -10,16 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.pure.ingest.landed import collection, content_of, decoded, listed, task
+from tests.pure.ingest.landed import collection, content_of, listed, task
 from tests.support.child import run_python
 from tests.support.measured import Measure
 from tidemark.arrow.decode import parquetfile, rowgroups
-from tidemark.arrow.decode.content import BadFile
 from tidemark.arrow.decode.parquetfile import opened
 from tidemark.arrow.decode.rowgroups import Columns, RowGroup
 from tidemark.arrow.kernels.ingest import ingest_files
-from tidemark.arrow.rows.memory import Memory
-from tidemark.model.batching.memory import Budget
 from tidemark.model.collection import Column, ColumnType
 from tidemark.storage.stores.memory import MemoryStore
 
@@ -117,28 +114,6 @@ def test_a_block_takes_no_more_than_its_bound(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_at_a_time")
-def test_a_budget_makes_it_slower_and_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [f"c{at}" for at in range(10)]
-    pq.write_table(pa.table({name: [f"{n:06}" for n in range(ROWS)] for name in names}), tmp_path / "file")
-    reads: list[int] = []
-    row_group = parquetfile.Opened._row_group
-
-    def counted(*arguments: Any) -> Any:
-        reads.append(1)
-        return row_group(*arguments)
-
-    monkeypatch.setattr(parquetfile.Opened, "_row_group", counted)
-    monkeypatch.setattr(parquetfile, "memory", lambda: ample)
-    ample = Memory(Budget(10**6))
-    ample_blocks, ample_reads = blocks(tmp_path / "file", names), len(reads)
-    ample = Memory(Budget(1))
-    reads.clear()
-    tight_blocks = blocks(tmp_path / "file", names)
-    assert len(reads) > ample_reads
-    assert pa.Table.from_batches(tight_blocks) == pa.Table.from_batches(ample_blocks)
-
-
-@pytest.mark.usefixtures("few_at_a_time")
 def test_a_row_that_is_too_large_is_refused_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its columns count together, read together or not."""
     monkeypatch.setattr(parquetfile, "MAX_ROW_BYTES", 40 * 600)
@@ -151,25 +126,6 @@ def test_a_row_that_is_too_large_is_refused_by_its_number(tmp_path: Path, monkey
     declared = collection(*(Column(name, ColumnType.STRING) for name in names))
     (entry,) = ingest_files(MemoryStore(), task(declared, [listed(tmp_path / "file")])).entries
     assert entry.reason == "row 151: has 26,336 bytes; a row may have 24,000"
-
-
-@pytest.mark.usefixtures("few_at_a_time")
-def test_a_file_that_ends_early_for_a_flipped_bit_is_refused(tmp_path: Path) -> None:
-    sink = tmp_path / "whole"
-    table = {"k": list(range(50)), "t": list(range(50)), "s": [f"text {i}" for i in range(50)]}
-    pq.write_table(pa.table(table), sink)
-    whole, refused = sink.read_bytes(), 0
-    for at in range(4, 400):
-        damaged = bytearray(whole)
-        damaged[at] ^= 1
-        (tmp_path / "file").write_bytes(damaged)
-        try:
-            read = decoded(tmp_path / "file", collection(Column("s", ColumnType.STRING)))
-        except BadFile:
-            refused += 1
-            continue
-        assert read.num_rows == 50
-    assert refused
 
 
 def a_row_group(sizes: dict[str, int], longest: dict[str, int]) -> tuple[Columns, RowGroup]:
@@ -199,18 +155,6 @@ def test_texts_are_read_as_dictionaries_where_they_are_long() -> None:
     assert columns.dictionaries(list(longest)) == ["a", "d"]
     assert columns.dictionaries(["a", "b"]) == []
     assert columns.dictionaries(["d"]) == ["d"]
-
-
-def test_the_longest_value_of_any_row_group_counts(tmp_path: Path) -> None:
-    texts = ["x"] * 500 + ["y" * 900] + ["x"] * 499
-    table = {"dictionary": texts, "plain": texts, "null_at_first": [None] * 999 + ["z" * 70], "n": list(range(ROWS))}
-    written = {"row_group_size": 250, "use_dictionary": ["dictionary", "null_at_first"]}
-    pq.write_table(pa.table(table), tmp_path / "file", **written)
-    with opened(content_of(tmp_path / "file")) as file:
-        columns = rowgroups.columns_of(file.footer, list(table), file._reopened)
-    assert columns.longest["dictionary"] == 900
-    assert columns.longest["null_at_first"] == 70
-    assert columns.longest.keys() == {"dictionary", "null_at_first"}
 
 
 INGEST = """

@@ -156,17 +156,6 @@ def test_from_each_correction_on_the_files_count_as_they_say_now(
     event(f"corrections: {len(later)}")
 
 
-@settings(deadline=None, max_examples=25)
-@given(files, st.randoms())
-def test_rows_in_another_order_write_nothing(first: list[list[Said]], chance: object) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        made = world(declared(Late("reemit")), folder, first)
-        shuffled = {file: chance.sample(rows, len(rows)) for file, rows in enumerate(first)}  # type: ignore[attr-defined]
-        answer = made.correct(9, shuffled)
-        assert (answer.parts, answer.added, answer.retracted, answer.event_times) == ((), 0, 0, None)
-        assert [entry.rows for entry in answer.entries if entry] == [0, 0]
-
-
 def row(k: int, t: int, v: str | None = "a") -> Said:
     return {"k": k, "v": v, "t": t, "e": t, "diff": 1}
 
@@ -203,22 +192,6 @@ def test_what_is_retracted_is_what_the_file_said_whatever_its_sign(
     made = world(declared(Late("reemit")), str(tmp_path), [first, []])
     answer = made.correct(9, {0: second})
     assert (answer.retracted, answer.added) == (retracted, added)
-
-
-def test_a_new_row_of_negative_diff_takes_nothing_back(tmp_path: Path) -> None:
-    made = world(declared(Late("reemit")), str(tmp_path), [[row(1, 5)], []])
-    answer = made.correct(9, {0: [row(1, 5), row(2, 5) | {"diff": -1}, row(3, 5) | {"diff": -1}]})
-    assert (answer.retracted, answer.added) == (0, 2)
-    answer = made.correct(10, {0: [row(1, 5), row(2, 5) | {"diff": -1}]})
-    assert (answer.retracted, answer.added) == (1, 0)
-
-
-def test_a_row_that_is_not_due_is_retracted_at_its_own_time(tmp_path: Path) -> None:
-    """Seal 10, a row at 15 is dropped by the corrected file: as of 12 it is 0, never -1, as of 15 it is 0."""
-    made = world(declared(Late("discard")), str(tmp_path), [[row(1, 15)], []])
-    made.correct(10, {0: []})
-    assert [made.current(time, 20) for time in (9, 10, 12, 14, 15, 16)] == [{}] * 6
-    assert sorted(diff for *_, diff in made.updates) == [-1, 1]
 
 
 def test_arrival_with_discard_a_row_is_added_and_none_is_a_dead_letter(tmp_path: Path) -> None:

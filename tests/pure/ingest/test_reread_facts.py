@@ -186,18 +186,6 @@ def test_lines_of_one_key_and_time_that_change_places_are_said_again(tmp_path: P
     assert [(part.rows, part.retractions) for part in answer.parts] == [(2, 0), (2, 2)]
 
 
-def test_rows_of_several_files_are_distinguished(tmp_path: Path) -> None:
-    made = World(declared(), tmp_path)
-    made.first([[row(1, 5, "a")], [row(1, 5, "b"), row(2, 6)]])
-    answer = made.correct(9, {1: [row(1, 5, "c"), row(2, 6)]})
-    assert (answer.added, answer.retracted, [entry.rows for entry in answer.entries]) == (1, 1, [2])
-    assert made.says(9) == {
-        (1, 5, None, "f0"): [(False, "a")],
-        (1, 5, None, "f1"): [(False, "c")],
-        (2, 6, None, "f1"): [(False, "a")],
-    }
-
-
 def test_what_was_contributed_twice_is_corruption(tmp_path: Path) -> None:
     made = World(declared(), tmp_path)
     made.first([[row(1, 5, "a")], []])

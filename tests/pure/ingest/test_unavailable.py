@@ -105,11 +105,6 @@ def test_a_landing_that_cannot_be_looked_at_is_not_taken_for_empty(landed: Path,
         token_of(str(landed / "a.csv"))
 
 
-def test_a_folder_that_cannot_be_listed_is_tried_again(landed: Path) -> None:
-    with locked(landed), pytest.raises(Unavailable, match="day cannot be read: Permission denied"):
-        list_sources(f"{landed}/*", within=str(landed.parent))
-
-
 def test_a_link_that_leads_nowhere_is_refused_still(landed: Path) -> None:
     (landed / "b.csv").symlink_to(landed / "b.csv")
     with pytest.raises(InvalidUsage, match="broken link"):
@@ -223,11 +218,3 @@ def test_a_value_that_thousands_of_rows_share_takes_bounded_memory(tmp_path: Pat
     for name, _, block, used in lines:
         assert int(block) <= 32, f"{name}: a block of {block} MiB"
         measure.below(f"{name}, of {count} MiB of rows", int(used), 400, "MiB")
-
-
-def test_a_row_that_is_too_large_is_refused(tmp_path: Path) -> None:
-    values = pa.array(["x", None, "y" * (2**24 + 1)])
-    pq.write_table(pa.table({"k": [1, 2, 3], "t": [1] * 3, "v": values}), tmp_path / "file")
-    declared = collection(Column("v", ColumnType.STRING))
-    (entry,) = ingest_files(MemoryStore(), task(declared, [listed(tmp_path / "file")])).entries
-    assert entry.reason == "row 3: has 16,777,241 bytes; a row may have 16,777,216"

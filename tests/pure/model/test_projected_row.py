@@ -113,14 +113,3 @@ def test_a_value_is_what_the_kernel_says(text: str) -> None:
         assert [shown(one) for one in theirs] == ([] if mine is None else [shown(mine[name])]), (text, where, row)
         compared += 1
     assert compared > 20
-
-
-def test_what_is_beyond_its_type_is_an_error_only_where_it_is_asked_for() -> None:
-    row = dict.fromkeys(TYPES) | {"n": 2**63 - 1, "m": 0}
-    for text in ("n + 1", "n * 2", "n / m", "n % m", "CAST(n AS int)", "-(n + 0) - 2"):
-        rule, name = rule_of(text, "TRUE")
-        with pytest.raises(ArithmeticError):
-            projected_row(rule, TYPES, row)
-        assert projected_row(rule_of(text, "m > 0")[0], TYPES, row) is None
-        rule, name = rule_of(f"CASE WHEN m > 0 THEN {text} ELSE 7 END", "TRUE")
-        assert projected_row(rule, TYPES, row) == {name: 7}

@@ -225,45 +225,6 @@ class TestDiamonds:
         assert w.consumed("d") == (48, 48, (48, 48))
         assert sum(w.tanks["d"].as_of(47).values()) == 4
 
-    def test_arms_that_stop_at_the_same_boundaries_meet_there(self) -> None:
-        """The right arm is a day behind: both were at 24, and there they are used."""
-        w = self.arms()
-        w.catch_up("right", stops=(24, 48))
-        w.day("a", 24, 60, 30)
-        w.catch_up("left", stops=(24, 48))
-        assert [each.upper for each in w.state("left").consumptions] == [60]
-        w.catch_up("left", stops=(24, 48))
-        w.catch_up("right", stops=(24, 48))
-        assert [each.upper for each in w.state("right").consumptions] == [24, 48, 60]
-        w.catch_up("d")
-        assert w.consumed("d") == (60, 60, (60, 60))
-
-    def test_they_meet_at_an_earlier_frontier_where_the_newest_do_not_agree(self) -> None:
-        w = self.arms()
-        for arm in ("left", "right"):
-            w.catch_up(arm)
-        w.day("a", 24, 36, 30)
-        w.catch_up("right")
-        w.day("a", 36, 48)
-        w.catch_up("left")
-        w.catch_up("d")
-        assert w.consumed("d") == (24, 24, (24, 24))
-        assert waits(w.plan("d")).laggard == "right"
-
-    def test_arms_at_different_completeness_are_used_as_far_as_the_one_behind(self) -> None:
-        w = self.arms()
-        for arm in ("left", "right"):
-            w.catch_up(arm)
-        w.day("a", 24, 48, 30)
-        w.catch_up("left")
-        found = requested(w.plan("d"))
-        assert [(each.upper, each.roots[0].upper) for each in found.consumption.inputs] == [(24, 24), (24, 24)]
-        w.catch_up("d")
-        assert isinstance(w.plan("d"), Waits) or w.plan("d") is None
-        w.catch_up("right")
-        w.catch_up("d")
-        assert w.consumed("d") == (48, 48, (48, 48))
-
     def test_a_row_by_row_arm_is_used_at_the_frontiers_it_recorded(self) -> None:
         """Between two of them it holds every instant: more than the other arm, which holds the earlier answer."""
         w = world(
@@ -289,31 +250,6 @@ class TestDiamonds:
         w.catch_up("d")
         assert w.consumed("d") == (48, 48, (48, 48, 48))
 
-    def test_other_arms_hold_the_earlier_answer_until_their_next_frontier(self) -> None:
-        w = self.arms()
-        w.add(landed("c"), derived("e", "left", "right", "c"))
-        w.day("c", 0, 24)
-        for arm in ("left", "right"):
-            w.catch_up(arm)
-        w.catch_up("e")
-        w.day("a", 24, 48, 30)
-        for arm in ("left", "right"):
-            w.catch_up(arm)
-        w.day("c", 24, 36, 32)
-        w.catch_up("e")
-        assert w.consumed("e") == (36, 36, (24, 24, 36))
-
-    def test_a_landed_collection_beside_its_own_digest_is_consumed_as_far_as_that(self) -> None:
-        w = world(landed("a"), derived("sums", "a"), derived("d", "a", "sums"))
-        w.day("a", 0, 24, 1)
-        w.catch_up("sums")
-        w.day("a", 0, 24, 3)  # a tick that sums has not seen
-        w.catch_up("d")
-        assert w.consumed("d") == (24, 24, (24, 24))
-        w.catch_up("sums")
-        w.catch_up("d")
-        assert w.consumed("d") == (25, 24, (25, 25))
-
     def test_arms_over_two_collections_of_one_name_are_not_used_together(self) -> None:
         """It was made again, and the left arm has consumed the new one as far as the right arm the old one."""
         w = self.arms()
@@ -327,17 +263,6 @@ class TestDiamonds:
         w.catch_up("right")
         w.catch_up("d")
         assert sum(w.tanks["d"].as_of(w.state("d").seal - 1).values()) == 2
-
-    def test_a_tick_passes_through_a_diamond_once_both_arms_have_it(self) -> None:
-        w = self.arms()
-        for name in ("left", "right", "d"):
-            w.catch_up(name)
-        w.day("a", 0, 24, 5)
-        w.catch_up("left")
-        assert waits(w.plan("d")).laggard == "right"
-        w.catch_up("right")
-        w.catch_up("d")
-        assert w.consumed("d")[1:] == (24, (25, 25))
 
 
 class TestKills:

@@ -19,7 +19,6 @@ from tidemark.plan.ranges import (
     groups_within,
     most_alike,
     ranges_between,
-    ranges_of,
     ranges_of_groups,
     split_keys,
     split_within,
@@ -87,15 +86,6 @@ def test_tasks_of_like_size_are_neither_small_nor_large(rows, least, tasks):
     assert rows == 0 or target >= min(rows, 2 * least // 3, TASK_ROWS // 2)
 
 
-def test_no_task_is_left_with_what_is_over():
-    """1,059 rows make two tasks of 500 and more, whether the target is even or 500; a third would have what is over."""
-    base, small = [(n, "a") for n in range(1_000)], [part_of([(n, "a") for n in range(0, 1_000, 17)], 100)]
-    parts = [part_of(base, 10), *small]
-    ranges = split_keys(parts, target_rows=even_target(sum(part.rows for part in parts), least=500, tasks=4))
-    assert len(ranges) == 2
-    assert len(split_keys(parts, target_rows=500)) == 2
-
-
 @given(st.integers(1, 400), st.integers(1, 50))
 def test_ranges_are_of_like_size(rows, target):
     """Of rows of which each is a group: one and a half targets at most, and the same but for the last."""
@@ -105,13 +95,6 @@ def test_ranges_are_of_like_size(rows, target):
     assert max(sizes) <= 3 * target / 2
     assert len({*sizes[:-1]}) <= 1
     assert len(sizes) <= max(1, round(rows / target + 0.001))
-
-
-def test_one_key_of_many_rows_does_not_make_others_small():
-    hot, others = [(50, "a")] * 5_000, [(n, "a") for n in range(100) for _ in range(20)]
-    ranges = split_keys([part_of(sorted([*hot, *others]), 10)], target_rows=500)
-    counts = [sum(inside(key, keys) for key in others) for keys in ranges]
-    assert sorted(counts)[1] >= 200, "but for the one that the hot key has for itself"
 
 
 @given(files, st.integers(1, 5), st.none() | keys, st.none() | keys)
@@ -185,35 +168,6 @@ def test_ranges_of_row_groups_hold_all_their_keys_and_have_gaps_between_them(sev
         assert set(groups) <= set(found)
         contained = [key for at in groups for key in groups_of(rows, group_rows)[at]]
         assert all(any(inside(key, one) for one in ranges) for key in contained)
-
-
-class TestRangesOfPrefixes:
-    GROUPS = tuple((day, number) for day in range(10) for number in (0, 50))
-    """The first keys of row groups: two of each day."""
-
-    def test_only_the_row_groups_of_the_prefixes_are_within(self) -> None:
-        assert ranges_of([(7,), (2,)], self.GROUPS, 8) == [KeyRange((2,), (3,)), KeyRange((7,), (8,))]
-
-    def test_prefixes_between_which_nothing_is_spared_are_one_range(self) -> None:
-        assert ranges_of([(2,), (3,), (8,)], self.GROUPS, 8) == [KeyRange((2,), (4,)), KeyRange((8,), (9,))]
-
-    def test_of_too_many_ranges_those_nearest_each_other_are_one(self) -> None:
-        assert ranges_of([(0,), (2,), (9,)], self.GROUPS, 2) == [KeyRange((0,), (3,)), KeyRange((9,), (10,))]
-
-    def test_texts_end_before_the_next_one(self) -> None:
-        (found,) = ranges_of([("a",)], [("a",), ("b",)], 8)
-        assert found == KeyRange(("a",), ("a\0",))
-
-    def test_without_prefixes_there_is_no_range(self) -> None:
-        assert ranges_of([], self.GROUPS, 8) == []
-
-    def test_behind_the_last_number_nothing_is_known(self) -> None:
-        assert ranges_of([(2**63 - 1,)], self.GROUPS, 8) == [KeyRange((2**63 - 1,), None)]
-
-    def test_spans_go_from_the_first_prefix_to_behind_the_last(self) -> None:
-        spans = [((1, 7), (1, 60)), ((1, 80), (1, 90)), ((8, 50), (8, 50))]
-        found = ranges_between(spans, self.GROUPS, 8)
-        assert found == [KeyRange((1, 7), (1, 91)), KeyRange((8, 50), (8, 51))]
 
 
 @given(

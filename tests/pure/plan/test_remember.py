@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pure.plan.test_compaction_policy import of_many_sizes
 from support.drawn import trace_batch, unsealed_batch
 from support.world import collection
 from tidemark.model.arrangement import Arrangement, Fence
@@ -91,17 +90,6 @@ def simulated(sizes: Iterable[int], of: Collection | None = None) -> Simulated:
     return made
 
 
-def test_ninety_days_of_hours_are_few_batches_and_no_fact_is_written_often() -> None:
-    made = simulated([3] * 2_160, collection(Envelope.UPSERT, reprocess_for=10_000, late=Late("discard")))
-    assert (len(made.state.remembered), len(made.state.unsealed), made.most) == (11, 0, 24)
-    assert max(made.written.values()) == 3
-    assert made.state.horizon == -1
-
-
-def test_what_is_remembered_without_a_bound_grows_by_a_logarithm() -> None:
-    assert [simulated([3] * count).most for count in (60, 500)] == [13, 20]
-
-
 @pytest.mark.parametrize(
     ("sizes", "merges", "left"),
     [
@@ -174,15 +162,6 @@ def test_any_history_keeps_within_the_bounds(history: list[tuple[int, int]]) -> 
     if not any(gone for _, gone in history):
         total = sum(of.values())
         assert all(times <= log2(total / of[name]) for name, times in made.written.items())
-
-
-@pytest.mark.parametrize("name", of_many_sizes(1))
-def test_sizes_that_are_awkward_keep_within_the_bounds(name: str) -> None:
-    made = Simulated()
-    for rows in filter(None, of_many_sizes(500)[name]):
-        made.drain(rows)
-        assert len(made.alive) <= made.bound
-    assert sum(map(sum, made.merges)) <= 4 * sum(made.sizes)
 
 
 def test_nothing_is_merged_of_a_collection_that_remembers_none() -> None:

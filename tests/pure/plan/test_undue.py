@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.far_rows import FarRows, batch_of, part_of
-from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
-from tidemark.plan.undue import STAGE_BATCHES, STAGE_ROWS, buckets_at, cuts, plan_settle, stage, starts_at
+from tidemark.plan.undue import STAGE_BATCHES, STAGE_ROWS, buckets_at, cuts, plan_settle, stage
 
 pytestmark = pytest.mark.pure
 DAY = 64
@@ -39,18 +38,6 @@ def test_the_example_of_the_module() -> None:
     assert (far.written, stage(far.state)) == (20_000, ())
     assert far.day({}) == times["a"]
     assert far.opened == 4
-
-
-@given(frontier=st.integers(0, MAX_TIME), width=st.integers(1, 2**62))
-def test_buckets_begin_at_the_frontier_and_grow_with_the_distance(frontier: int, width: int) -> None:
-    starts = starts_at(frontier, width)
-    assert starts[0] == frontier
-    assert list(starts) == sorted(set(starts))
-    assert len(starts) <= 65
-    *nearer, last = buckets_at(frontier, width).buckets
-    assert last.end == MAX_TIME + 1
-    for bucket in nearer:
-        assert bucket.end - bucket.start <= max(width, 4 * (bucket.end - frontier))
 
 
 @given(

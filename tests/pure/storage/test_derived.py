@@ -5,32 +5,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import pytest
 
-from support.derivations import Derivations, derived, landed
+from support.derivations import derived, landed
 from tests.support.kinds import SAMPLES, Sample, name
 from tidemark.errors import UpgradeRequired
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef, Part
-from tidemark.model.change import Corrected, Created
+from tidemark.model.change import Created
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.derived import Definition, Refresh, Validity
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kinds import Tumbling, WindowKind
 from tidemark.model.window.windows import WINDOW_END, WINDOW_START, Late, Windows
-from tidemark.plan.correct import CorrectRequest
 from tidemark.storage.documents import document
 from tidemark.storage.documents.codec import VersionRecord
 from tidemark.storage.documents.upgrade import Kind
-from tidemark.storage.log.log import StateLog
-from tidemark.storage.log.references import References
-from tidemark.storage.log.versions import Versions
-from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.memory import MemoryStore
-from tidemark.storage.verify.collection import verify_history, verify_objects
 
 pytestmark = pytest.mark.pure
 
@@ -103,51 +96,6 @@ def part(store: MemoryStore, name: str) -> Part:
     store.create(f"data/{name}.parquet", data)
     file = ObjectRef(f"data/{name}.parquet", len(data), "0")
     return Part(file, 1, 7, (((1,), 1),), (1,), 19, 19, 19, 19)
-
-
-def test_versions_fold_to_the_state_and_name_their_objects() -> None:
-    w, store, ids = Derivations(), MemoryStore(), count(1)
-    w.add(landed("a"), derived("d", "a"))
-    log = StateLog(store, new_id=lambda: f"id{next(ids)}")
-    log.commit(log.load(), Created(w.state("d").collection, w.state("d").incarnation))
-    names = set()
-    for day in range(20):
-        w.day("a", 10 * day, 10 * day + 10, 10 * day + 5)
-        request = w.plan("d")
-        assert isinstance(request, CorrectRequest)
-        change = w.executed("d", request)
-        assert change.batch is not None
-        one = replace(part(store, change.batch.id), first_time=request.upper - 1, last_time=request.upper - 1)
-        one = replace(one, first_event_time=request.upper - 1, last_event_time=request.upper - 1)
-        table = parts_table.save(store, f"data/{change.batch.id}/parts.json", (one,))
-        names |= {one.file.key} | ({table.key} if isinstance(table, ObjectRef) else set())
-        batch = replace(change.batch, parts=table, digest=7, bytes=one.file.bytes)
-        change = replace(change, batch=batch)
-        w.do("d", change)
-        log.commit(log.load(), change)
-    head = StateLog(store, new_id=str).load()
-    assert head.state == w.state("d")
-    assert len(head.state.consumptions) == 20
-    found = References(store)
-    found.add(Versions(store).between(1, head.version))
-    assert found.since(1) == names
-    assert list(verify_objects(store, head.state)) == []
-    assert list(verify_history(log)) == []
-    store.delete(one.file.key)
-    assert [finding.rule for finding in verify_objects(store, head.state)] == ["object exists"]
-
-
-def test_what_was_written_before_there_were_derived_collections_has_none() -> None:
-    """Fields that a version of before does not have are as if nothing were there."""
-    stored = json.loads(document.write(record(landed("a"), Arrangement(landed("a")))))
-    for field in ("incarnation", "consumptions", "event_times_from"):
-        del stored["checkpoint"][field]
-    del stored["checkpoint"]["collection"]["hidden"]
-    del stored["change"]["incarnation"]
-    decoded = read(json.dumps(stored).encode())
-    assert decoded.checkpoint == Arrangement(landed("a"))
-    assert isinstance(decoded.change, Created)
-    assert not isinstance(decoded.change, Corrected)
 
 
 def test_definitions_of_before_there_were_windows_have_none() -> None:

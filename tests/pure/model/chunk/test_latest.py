@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.errors import InvalidUsage
 from tidemark.model.chunk.chunk import Chunk, Row
-from tidemark.model.chunk.forest import Forest
 from tidemark.model.chunk.latest import (
     BoundedChunk,
     Question,
     bounded,
-    in_range,
     latest_at,
-    latest_each,
-    latest_of,
     may_stop,
     opening_order,
 )
@@ -26,7 +21,6 @@ from tidemark.model.chunk.metadata import UNKNOWN, Ends
 
 pytestmark = pytest.mark.pure
 COLUMNS = ("t", "x", "y")
-ASKED = Question("t", COLUMNS, key=("k",))
 small = st.none() | st.integers(-4, 4)
 rows = st.builds(lambda t, x, y: {"t": t, "x": x, "y": y}, small, small, small)
 slack = st.tuples(st.integers(0, 3), st.integers(0, 3))
@@ -89,77 +83,8 @@ def test_latest_at_is_what_brute_force_finds(chunks, at, within, ties, column):
     assert set(found.opened) <= {position for _, position in opening_order([c.bounds for c in chunks], at, within)}
 
 
-@given(histories(), st.integers(-6, 6), st.none() | st.integers(0, 5))
-def test_an_index_leads_to_the_same_answer(chunks, at, within):
-    index = Forest[int]()
-    for position, each in enumerate(chunks):
-        if each.bounds is not None:
-            index = index.inserted(*each.bounds, position)
-    order = index.falling(at, None if within is None else at - within)
-    found = latest_of(order, lambda position: chunks[position].rows, ASKED, at, within)
-    assert found.row == latest_at(chunks, ASKED, at, within).row
-
-
-@given(histories(), st.integers(-6, 6), st.integers(-6, 6))
-def test_a_range_is_what_brute_force_finds(chunks, low, high):
-    found = in_range(chunks, ASKED, low, high)
-    expected = [row for row in current_rows(chunks) if row[0] is not None and low <= row[0] <= high]
-    assert [row.cells(COLUMNS) for row in found for _ in range(row.diff)] == sorted(expected, key=nulls_first)
-
-
-@given(histories(), st.integers(-6, 6))
-def test_each_column_has_its_newest_value(chunks, at):
-    exact = [chunk(*each.rows) for each in chunks]
-    found = latest_each(exact, ASKED, at)
-    assert {name: latest.row and latest.row.cells(COLUMNS) for name, latest in found.items()} == {
-        "x": brute(chunks, at, None, (), 1),
-        "y": brute(chunks, at, None, (), 2),
-    }
-
-
-@given(histories(), st.integers(-6, 6), st.integers(-3, 3), st.randoms())
-def test_how_rows_are_cut_into_chunks_changes_no_answer(chunks, at, surplus, chance):
-    members = [row for each in chunks for row in each.rows] + [Row({"t": 0, "x": 9}, surplus)]
-    chance.shuffle(members)
-    assume(surplus)
-    answers = {
-        repr(outcome([members[start : start + size] for start in range(0, len(members), size)], at))
-        for size in (1, 2, 99)
-    }
-    assert len(answers) == 1
-
-
-def outcome(chunks: list[list[Row]], at: int) -> object:
-    try:
-        return latest_at([bounded(chunk(*each), "t") for each in chunks], ASKED, at).row
-    except InvalidUsage as error:
-        return str(error)
-
-
 def at(time: int, diff: int = 1, **values: int) -> Row:
     return Row({"t": time, **values}, diff)
-
-
-def test_chunks_that_cannot_change_the_answer_stay_shut():
-    chunks = [bounded(chunk(at(10 * first), at(10 * first + 5)), "t") for first in range(9)]
-    found = latest_at(chunks, ASKED, 66)
-    assert (found.row, found.opened) == (at(65, x=None, y=None), (6,))
-    assert latest_at(chunks, ASKED, -1) == (None, ())
-
-
-def test_an_equal_bound_is_opened_for_it_may_retract_the_row():
-    retracted = [bounded(chunk(at(5)), "t"), bounded(chunk(at(5, -1)), "t"), bounded(chunk(at(3)), "t")]
-    assert latest_at(retracted, ASKED, 9) == (at(3, x=None, y=None), (0, 1, 2))
-
-
-def test_a_negative_multiplicity_refuses_the_read_and_names_the_key():
-    broken = [bounded(chunk(at(5, -1), at(3)), "t")]
-    with pytest.raises(InvalidUsage, match=r"key \('k',\) holds row .* -1 times.* before 5"):
-        latest_at(broken, ASKED, 9)
-    found = latest_at(broken, ASKED, 4).row
-    assert found == at(3, x=None, y=None)
-    later = [bounded(chunk(at(2, -1), at(3)), "t")]
-    assert latest_at(later, ASKED, 9).row == found, "what is below the answer is not looked at"
 
 
 @pytest.mark.parametrize(

@@ -80,28 +80,6 @@ def test_averages(money: list[Decimal], numbers: list[int]):
     assert aggregated([(0, x) for x in numbers])["avg"] == float(sum(numbers)) / len(numbers)
 
 
-def test_sums_of_floats_are_rounded_once():
-    assert aggregated([(0, 1e16), (1, 1.0), (2, -1e16)])["sum"] == 1.0
-    assert aggregated([(0, 1e308), (1, 1e308), (2, -1e308)])["sum"] == 1e308
-    assert aggregated([(0, 1e308), (1, 1e308)])["sum"] == math.inf
-    assert aggregated([(0, math.inf), (1, 5.0)])["sum"] == math.inf
-    assert math.isnan(aggregated([(0, math.inf), (1, -math.inf)])["sum"])
-    assert aggregated([(0, 0.1)] * 10)["sum"] == 1.0
-
-
-def test_nan_is_the_largest_of_floats_and_one_value():
-    found = aggregated([(0, math.nan), (1, 5.0), (2, math.nan)])
-    assert (found["min"], found["count_distinct"], found["collect"]) == (5.0, 2, '["NaN",5.0,"NaN"]')
-    assert math.isnan(found["max"])
-
-
-def test_an_aggregate_counts_the_rows_that_its_where_holds_for():
-    odd = Aggregate("odd", Function.SUM, "x", where="x % 2 = 1")
-    rows = Aggregate("rows", Function.COUNT)
-    found = aggregated([(0, 1), (1, 2), (2, 3)], (odd, rows), lambda one, value: not one.where or value[1] % 2 == 1)
-    assert found == {"odd": 4, "rows": 3}
-
-
 def test_what_is_there_less_than_no_times_counts_and_has_no_place_in_an_order():
     rows = [Happened("k", 2, 5, 0, -1)]
     of = lambda one, value: value  # noqa: E731
@@ -120,10 +98,3 @@ def test_the_grid_is_coarse_by_little_and_its_position_needs_no_exact_logarithm(
     assert on_grid(-value) == -found
     power = 2.0**off
     assert {on_grid(near) for near in (power, math.nextafter(power, 0), math.nextafter(power, 9))} == {power}
-
-
-def test_quantiles_are_values_that_are_there():
-    aggregates = [Aggregate(str(at), Function.APPROX_QUANTILE, "x", at=at) for at in (0.0, 0.1, 0.5, 0.9, 1.0)]
-    found = aggregated([(0, x) for x in range(1, 11)], tuple(aggregates))
-    assert found == {"0.0": 1, "0.1": 1, "0.5": 5, "0.9": 9, "1.0": 10}
-    assert aggregated([(0, -7), (0, 0)], (aggregates[0],)) == {"0.0": -7}

@@ -270,3 +270,25 @@ with_retractions = st.lists(
 def test_no_session_holds_fewer_rows_than_none(kind: Session, grace: int, some: list[Happened], revival: Revival):
     rule = Rule(kind, grace, Late.DISCARD, revival=revival)
     assert all(count > 0 for of in contents(rule, some).values() for count in of.values())
+
+
+def together(kind: Session, instants: list[int]) -> bool:
+    """Whether rows at these instants are one session, the long way."""
+    rows = [Happened("k", "", at, 0) for at in instants]
+    return len(brute.sessions(rows, kind.gap, kind.exact_gap_merges, kind.max_length)) == 1
+
+
+@given(
+    st.builds(Session, st.integers(1, 8), st.booleans(), st.none() | st.integers(1, 12)),
+    st.lists(st.integers(0, 20), min_size=1, max_size=5),
+    st.integers(-15, 40),
+)
+def test_a_session_would_take_what_is_within_it_or_together_with_an_end_of_it(
+    kind: Session, existing: list[int], at: int
+) -> None:
+    for _, start, end in brute.sessions(
+        [Happened("k", "", one, 0) for one in existing], kind.gap, kind.exact_gap_merges, kind.max_length
+    ):
+        own = sorted(one for one in existing if start <= one < end)
+        near = own[0] <= at <= own[-1] or together(kind, [at, own[0]] if at < own[0] else [*own, at])
+        assert would_take(kind, Window(start, end), at) == near
