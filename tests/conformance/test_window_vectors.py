@@ -19,14 +19,7 @@ pytestmark = pytest.mark.pure
 WINDOWS = [case for path in sorted(VECTORS.glob("windows*.json")) for case in cases(path) if case.kind in KINDS]
 EXPECTED = {
     *(
-        "windows",
-        "sessions",
-        "stream_time",
-        "starts",
-        "emit",
-        "late_side_output",
-        "dropped",
-        "dropped_records",
+        *("windows", "sessions", "stream_time", "starts", "emit", "late_side_output", "dropped", "dropped_records"),
         "bounds",
     ),
     *("partially_late_records", "dropped_window_updates", "state_before", "state_after", "output_delta", "in_grace"),

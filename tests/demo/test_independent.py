@@ -150,10 +150,7 @@ def test_rows_beyond_max_lateness_are_counted_and_left_out():
     rows = [row("departed", f"2013-01-0{day} 06:00", "2013-01-01 00:00") for day in (4, 5)]
     known = independent.ingest(rows, last=date(2013, 1, 5))
 
-    assert known.late == {
-        date(2013, 1, 4): {"below the seal": 1},
-        date(2013, 1, 5): {"beyond max_lateness": 1},
-    }
+    assert known.late == {date(2013, 1, 4): {"below the seal": 1}, date(2013, 1, 5): {"beyond max_lateness": 1}}
     assert known.histories[KEY] == [Row(KEY, value("departed"), happened + 3 * independent.DAY, happened)]
 
 
@@ -237,13 +234,7 @@ def test_the_figures_of_a_day_worked_out_by_hand():
             "delay_count": 1,
             "delay_mean": 1.0,
         },
-        "now": {
-            "flights": 1,
-            "statuses": none | {"arrived": 1},
-            "delay_sum": -5,
-            "delay_count": 1,
-            "delay_mean": -5.0,
-        },
+        "now": {"flights": 1, "statuses": none | {"arrived": 1}, "delay_sum": -5, "delay_count": 1, "delay_mean": -5.0},
     }
 
 

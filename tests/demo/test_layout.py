@@ -29,21 +29,8 @@ def contents(landing: Path) -> dict[str, bytes]:
 
 
 def flight(**changed: object) -> dict[str, object]:
-    whole: dict[str, object] = {
-        "time_hour": HOUR,
-        "minute": 30,
-        "carrier": "UA",
-        "flight": 7,
-        "tailnum": None,
-    }
-    whole |= {
-        "origin": "EWR",
-        "dest": "IAH",
-        "dep_time": 1301,
-        "dep_delay": 1,
-        "air_time": 60,
-        "arr_delay": -5,
-    }
+    whole: dict[str, object] = {"time_hour": HOUR, "minute": 30, "carrier": "UA", "flight": 7, "tailnum": None}
+    whole |= {"origin": "EWR", "dest": "IAH", "dep_time": 1301, "dep_delay": 1, "air_time": 60, "arr_delay": -5}
     return whole | changed
 
 
@@ -131,13 +118,7 @@ def test_the_events_of_single_flights():
         flight(flight=10, air_time=209),
     )
     found = [
-        (
-            e["flight"],
-            e["status"],
-            e["delay_min"],
-            f"{e['happened_at']:%d %H:%M}",
-            f"{e['reported_at']:%d %H:%M}",
-        )
+        (e["flight"], e["status"], e["delay_min"], f"{e['happened_at']:%d %H:%M}", f"{e['reported_at']:%d %H:%M}")
         for e in layout.events(flights).to_pylist()
     ]
     assert found == [

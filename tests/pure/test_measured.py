@@ -59,8 +59,7 @@ def test_the_second_try_counts_where_the_first_failed_and_both_values_are_printe
 
 def test_what_fails_twice_fails_and_shows_both(tmp_path: Path) -> None:
     said, tries = tried(
-        tmp_path,
-        "@pytest.mark.measured\ndef test_a(measure):\n    measure.below('peak', 40 + nth() * 5, 40, 'MiB')\n",
+        tmp_path, "@pytest.mark.measured\ndef test_a(measure):\n    measure.below('peak', 40 + nth() * 5, 40, 'MiB')\n"
     )
     assert tries == 2
     assert "1 failed" in said

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from typing import TypeVar
 
+from hypothesis import settings
+
 T = TypeVar("T")
 
 DEEP = os.environ.get("TIDEMARK_TEST_DEPTH", "") == "deep"
@@ -18,3 +20,12 @@ DEEP = os.environ.get("TIDEMARK_TEST_DEPTH", "") == "deep"
 def budget(*, ci: T, deep: T) -> T:
     """`ci`, or `deep` where TIDEMARK_TEST_DEPTH=deep, as `make test-deep` sets it."""
     return deep if DEEP else ci
+
+
+def examples(deep: int) -> settings:
+    """For a property: so many examples where tests search deep, a quarter of them for every change."""
+    return settings(deadline=None, max_examples=budget(ci=deep // 4, deep=deep))
+
+
+laws = settings(deadline=None, max_examples=budget(ci=20, deep=50))
+"""For the properties of kernels, an example of which writes and reads parts."""

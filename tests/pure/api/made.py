@@ -34,10 +34,7 @@ ROWS: dict[Envelope, list[list[dict[str, Any]]]] = {
             {"k": 1, "v": "b", "t": 15, "e": 15, "o": 7, "gone": True},
         ],
     ],
-    Envelope.SNAPSHOT: [
-        [{"k": 1, "v": "a"}, {"k": 2, "v": "a"}],
-        [{"k": 2, "v": "b"}, {"k": 3, "v": "a"}],
-    ],
+    Envelope.SNAPSHOT: [[{"k": 1, "v": "a"}, {"k": 2, "v": "a"}], [{"k": 2, "v": "b"}, {"k": 3, "v": "a"}]],
 }
 """A day each, of each kind of collection."""
 

@@ -114,18 +114,10 @@ def imported_by(root: Path, name: str, questions: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("name", ["updates", "facts"])
 def test_a_read_imports_no_pandas(root: Path, name: str) -> None:
-    questions = list(QUESTIONS.values())
+    questions = [*QUESTIONS.values(), *(f"tides.as_of(where={text!r})" for text in TEXTS)]
     *printed, rows = imported_by(root, name, questions)
     assert printed == [f"{question} []" for question in questions]
     assert int(rows) > 40
-
-
-@pytest.mark.parametrize("name", ["updates", "facts"])
-def test_nor_does_a_condition_as_text(root: Path, name: str) -> None:
-    questions = [f"tides.as_of(where={text!r})" for text in TEXTS]
-    *printed, rows = imported_by(root, name, questions)
-    assert printed == [f"{question} []" for question in questions]
-    assert int(rows) > 0
 
 
 STEPS = """

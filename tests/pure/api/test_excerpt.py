@@ -10,9 +10,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import array, laws
+from tests.pure.arrow.samples import array
 from tests.pure.arrow.test_read import arranged
 from tests.pure.arrow.test_windows import SIZE, collection, histories, updates_of
+from tests.support.budget import laws
 from tidemark.api.excerpt import Excerpt, Gap, Wanted, excerpt, keys_between
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned

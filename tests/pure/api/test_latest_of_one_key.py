@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tidemark
 from tests.pure.api.made import Made
-from tests.pure.arrow.samples import laws
+from tests.support.budget import laws
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.parts.writer import PartWriter

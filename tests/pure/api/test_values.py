@@ -17,14 +17,9 @@ pytestmark = pytest.mark.pure
 @pytest.mark.parametrize(
     ("value", "of", "expected"),
     [
-        (np.True_, pa.bool_(), True),
-        (np.bool_(False), pa.bool_(), False),
-        (np.int8(7), pa.int64(), 7),
-        (np.float32(1.5), pa.float64(), 1.5),
-        (np.str_("x"), pa.string(), "x"),
-        ("-7", pa.int64(), -7),
-        ("1e3", pa.float64(), 1000.0),
-        ("TRUE", pa.bool_(), True),
+        *((np.True_, pa.bool_(), True), (np.bool_(False), pa.bool_(), False), (np.int8(7), pa.int64(), 7)),
+        *((np.float32(1.5), pa.float64(), 1.5), (np.str_("x"), pa.string(), "x"), ("-7", pa.int64(), -7)),
+        *(("1e3", pa.float64(), 1000.0), ("TRUE", pa.bool_(), True)),
     ],
     ids=repr,
 )

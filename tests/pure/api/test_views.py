@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 import tidemark
 from tests.pure.api.made import ROWS, Made
-from tests.pure.arrow.samples import APPEND, KEYED_BY_ALL, NULLABLE, SMALL, laws, rows, updates
+from tests.pure.arrow.samples import APPEND, KEYED_BY_ALL, NULLABLE, SMALL, rows, updates
 from tests.pure.arrow.test_read import arranged, frontiers
 from tests.support import reading
+from tests.support.budget import laws
 from tidemark.arrow import read, runs, view
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.read import changes_of

@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from tidemark.arrow.parts.reader import read_groups
@@ -35,8 +34,6 @@ from tidemark.storage.stores.memory import MemoryStore
 NAN = float("nan")
 """The one NaN object of the tests: tuples that hold it are equal to each other."""
 
-laws = settings(deadline=None, max_examples=50)
-"""For properties: the first example of a run pays for imports, so no deadline for one example."""
 
 KEY = (Column("number", ColumnType.INT), Column("name", ColumnType.STRING))
 MONEY = DecimalType(12, 2)

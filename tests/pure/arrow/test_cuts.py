@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, SMALL, laws, of_updates, rows, updates
+from tests.pure.arrow.samples import APPEND, SMALL, of_updates, rows, updates
+from tests.support.budget import laws
 from tidemark.arrow.rows.columns import row_bytes
 from tidemark.arrow.rows.cuts import compacted, gathered, pieces, ranks_of, sorted_pieces, wholes
 from tidemark.arrow.rows.order import ranks, sort, starts

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.relanded import relanded
-from tests.pure.arrow.samples import SMALL, as_updates, keys, laws, of_updates, read, updates, values, write
+from tests.pure.arrow.samples import SMALL, as_updates, keys, of_updates, read, updates, values, write
+from tests.support.budget import laws
 from tidemark.arrow.kernels.difference import difference_range, differences
 from tidemark.arrow.rows.digest import digest
 from tidemark.model import full_snapshot as model

@@ -10,19 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import (
-    APPEND,
-    KEYED,
-    SMALL,
-    VALUE,
-    batch,
-    collection,
-    laws,
-    of_facts,
-    of_updates,
-    rows,
-    updates,
-)
+from tests.pure.arrow.samples import APPEND, KEYED, SMALL, VALUE, batch, collection, of_facts, of_updates, rows, updates
+from tests.support.budget import laws
 from tidemark.arrow.rows.consolidate import consolidated, forwarded
 from tidemark.arrow.rows.digest import BLOCK_ROWS, digest, row_hashes
 from tidemark.arrow.rows.order import sort

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.ingest.landed import ALL_TYPES, MONEY, collection, listed
+from tests.support.budget import examples
 from tidemark.arrow.decode.source import decode, fetch, source_columns
 from tidemark.arrow.rows.encode import check_writable, encode
 from tidemark.arrow.rows.schema import arrow_type
@@ -34,6 +35,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 
 
 @pytest.mark.parametrize("file_format", list(Format))
+@examples(100)
 @given(st.data())
 def test_encoded_rows_decode_to_the_same(tmp_path_factory: pytest.TempPathFactory, file_format: Format, data: Any):
     declared = collection(*ALL_TYPES, file_format=file_format)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.budget import examples
 from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.definition.recipe import AggregateColumn
@@ -147,6 +148,7 @@ def table_of(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
+@examples(100)
 @given(ROWS, st.sampled_from([("shop",), ("shop", "kind"), ("kind", "shop")]))
 def test_groups_are_those_computed_row_by_row(rows: list[Row], keys: tuple[str, ...]) -> None:
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)

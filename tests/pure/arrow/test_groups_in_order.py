@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.test_slides import AS_THEY_ARE, PUT_TOGETHER, cut
+from tests.support.budget import examples
 from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.aggregates.groups_in_order import groups_in_order
 from tidemark.definition.recipe import AggregateColumn
@@ -29,6 +30,7 @@ ROW = st.tuples(
 )
 
 
+@examples(100)
 @given(
     st.lists(ROW, max_size=40),
     st.lists(st.integers(0, 7), max_size=9),

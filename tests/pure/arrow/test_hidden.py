@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import CELLS, collection, keys, laws, rows
+from tests.pure.arrow.samples import CELLS, collection, keys, rows
 from tests.pure.arrow.test_read import arranged, changed, current_rows, frontiers
+from tests.support.budget import laws
 from tests.support.reading import as_of, changes
 from tidemark.api.conditions import check_columns
 from tidemark.arrow import runs

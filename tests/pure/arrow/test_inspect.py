@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, KEYED, NULLABLE, SMALL, batch, laws, of_facts, of_updates, updates, write
+from tests.pure.arrow.samples import APPEND, KEYED, NULLABLE, SMALL, batch, of_facts, of_updates, updates, write
+from tests.support.budget import laws
 from tidemark.arrow.kernels import inspect
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.rows.digest import digest

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, SMALL, as_updates, laws, of_updates, updates, write
+from tests.pure.arrow.samples import APPEND, SMALL, as_updates, of_updates, updates, write
 from tests.pure.arrow.test_read import changed, current_rows, kind, unsealed
+from tests.support.budget import laws
 from tests.support.reading import as_of, changes
 from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge

@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.support.budget import examples
 from tests.support.presence import presence
 from tidemark.arrow.kernels.windows.gaps import Gaps
 from tidemark.arrow.kernels.windows.late_sessions import (
@@ -113,7 +114,7 @@ JOINED_AGAIN = [("k", 12, "x", 14, 1), ("k", 16, "y", 19, 1), ("k", 12, "x", 19,
 """A row is in a frozen session, comes again into an open one, and is retracted: from that."""
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(histories, sessions, st.integers(0, 3), st.integers(0, 9), st.integers(0, 60), st.integers(1, 9))
 @example(JOINED_AGAIN, Session(5), 0, 0, 0, 9)
 def test_updates_are_judged_as_the_law_does_whatever_batches_they_come_in(
@@ -161,7 +162,7 @@ def dated(history: list[Update]) -> list[Happened]:
     return found
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(histories, sessions, st.integers(0, 3), st.integers(0, 9), st.randoms(use_true_random=False))
 def test_since_when_rows_stand_in_a_session_does_not_hang_on_the_order_of_updates(
     history: list[Update], kind: Session, grace: int, lateness_: int, dice: random.Random

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from tests.pure.arrow.latest_oracle import TIMELINES, Below, latest, readings, some_updates
-from tests.pure.arrow.samples import laws, rows
+from tests.pure.arrow.samples import rows
 from tests.pure.arrow.test_read import arranged, frontiers
+from tests.support.budget import budget, laws
 from tidemark.arrow import one_key, runs
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.kernels.latest import whole_keys
@@ -75,16 +76,10 @@ def test_it_is_what_a_search_through_all_rows_finds(
     names = st.lists(st.sampled_from(SHOWN[1:]), max_size=2, unique=True)
     spans = st.sampled_from([None, 0, 1, 3])
 
-    @laws
+    @settings(laws, max_examples=budget(ci=8, deep=50))
     @given(some_updates(least_diff=-1), frontiers, st.integers(-2, 5), spans, names, names, st.booleans())
     def check(
-        some: list[Update],
-        at: list[int],
-        upto: int,
-        within: int | None,
-        ties: list[str],
-        shown: list[str],
-        fits: bool,
+        some: list[Update], at: list[int], upto: int, within: int | None, ties: list[str], shown: list[str], fits: bool
     ) -> None:
         store = MemoryStore()
         state = arranged(store, of, some, at)

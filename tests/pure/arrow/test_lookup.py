@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import array, laws
+from tests.pure.arrow.samples import array
+from tests.support.budget import laws
 from tidemark.arrow.parts import lookup as lookups
 from tidemark.arrow.parts.lookup import Lookup, Wanted
 from tidemark.arrow.parts.reader import Fetched

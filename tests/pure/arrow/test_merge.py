@@ -9,18 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import (
-    APPEND,
-    NULLABLE,
-    SMALL,
-    as_updates,
-    keys,
-    laws,
-    of_updates,
-    read,
-    updates,
-    write,
-)
+from tests.pure.arrow.samples import APPEND, NULLABLE, SMALL, as_updates, keys, of_updates, read, updates, write
+from tests.support.budget import laws
 from tidemark.arrow.kernels.merge import Tally, chained, merge_range, merged, shared
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.schema import updates_schema

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, batch, keys, laws, of_updates, rows, updates, values
+from tests.pure.arrow.samples import APPEND, batch, keys, of_updates, rows, updates, values
+from tests.support.budget import laws
 from tidemark.arrow.rows.order import (
     in_order,
     neighbours,

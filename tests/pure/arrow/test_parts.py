@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, KEYED, SMALL, laws, of_updates, read, rows, updates, write
+from tests.pure.arrow.samples import APPEND, KEYED, SMALL, of_updates, read, rows, updates, write
+from tests.support.budget import laws
 from tidemark.arrow.parts.checksums import Checksums
 from tidemark.arrow.parts.reader import Fetched, OpenedPart, read_groups
 from tidemark.arrow.parts.writer import PartWriter

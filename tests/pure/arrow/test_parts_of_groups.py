@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.budget import examples
 from tidemark.arrow.kernels.aggregates.groups import groups_by
 from tidemark.arrow.kernels.aggregates.parts import merged_groups, parts_of
 from tidemark.definition.recipe import AggregateColumn
@@ -61,6 +62,7 @@ def table(rows: list[tuple[object, ...]]) -> pa.Table:
     return pa.table([pa.array(column, of.type) for column, of in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
+@examples(100)
 @given(st.lists(ROW, max_size=30), st.integers(1, 9))
 def test_groups_of_parts_are_those_of_all(rows: list[tuple[object, ...]], size: int) -> None:
     parts = parts_of(MERGED, TYPES)

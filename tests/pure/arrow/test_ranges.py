@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.budget import examples
 from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated, means
 from tidemark.arrow.kernels.aggregates.sums import Overflowed, sums
 from tidemark.definition.recipe import AggregateColumn
@@ -58,6 +59,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+@examples(100)
 @given(st.lists(ROW, min_size=1, max_size=25), st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=6))
 def test_they_are_those_of_the_law(rows: list[tuple[Any, ...]], picks: list[tuple[int, int]]) -> None:
     rows = sorted(rows, key=lambda row: row[:2])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.support.budget import examples
 from tidemark.arrow.kernels.windows.keys import GROUP
 from tidemark.arrow.kernels.windows.reached import rows_around, starts_reached
 from tidemark.arrow.kernels.windows.regions import in_regions
@@ -57,7 +58,7 @@ def columns(some: list[Row]) -> tuple[Ints, Ints, Ints]:
 
 @given(rows, rows, rows, kinds)
 @example([(0, 0, 1), (0, 5, 1)], [(0, 10, 1)], [], Sliding(9))  # only the row at 0 tells of [1, 10] then
-@settings(max_examples=300)
+@examples(300)
 def test_what_a_change_reaches_is_computed_from_the_rows_around(
     there: list[Row], gone: list[Row], new: list[Row], kind: Sliding
 ):

@@ -21,7 +21,6 @@ from tests.pure.arrow.samples import (
     NULLABLE,
     SMALL,
     collection,
-    laws,
     of_facts,
     of_updates,
     rows,
@@ -30,6 +29,7 @@ from tests.pure.arrow.samples import (
     write,
 )
 from tests.pure.arrow.test_resolve import by_the_model
+from tests.support.budget import budget, laws
 from tests.support.reading import as_of, as_of_batches, changes, changes_batches
 from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge
@@ -162,7 +162,7 @@ def test_reads_under_todays_columns_agree_with_the_model(kept: tuple[int, ...]) 
         cells = [u.value[at] if at < 2 or u.value[at] is None else u.value[at] * day for at in kept]  # type: ignore[operator]
         return u._replace(value=(*cells, None))
 
-    @laws
+    @settings(laws, max_examples=budget(ci=8, deep=50))
     @given(updates(THREE, most=30), frontiers, st.integers(0, 12), st.integers(0, 12))
     def check(some: list[Update], at: list[int], time: int, after: int) -> None:
         since, _, _, seal = at

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.drawn import unsealed_batch
-from tests.pure.arrow.samples import KEYED, laws
+from tests.pure.arrow.samples import KEYED
 from tests.pure.arrow.test_resolve_retracted import FIRST, LAST, Said, parts_of, sources
+from tests.support.budget import laws
 from tidemark.arrow.kernels.remember import KeptTally, remaining_facts, remember_range
 from tidemark.arrow.kernels.retracted import retracts
 from tidemark.arrow.parts.reader import read_groups

@@ -18,7 +18,6 @@ from tests.pure.arrow.samples import (
     as_updates,
     collection,
     keys,
-    laws,
     of_facts,
     of_updates,
     read,
@@ -26,6 +25,7 @@ from tests.pure.arrow.samples import (
     values,
     write,
 )
+from tests.support.budget import laws
 from tidemark.arrow.kernels.merge import Tally, merge_range
 from tidemark.arrow.kernels.resolve import resolve_range, updates_from
 from tidemark.arrow.rows.digest import digest

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import KEYED, as_updates, laws, of_facts, of_updates, write
+from tests.pure.arrow.samples import KEYED, as_updates, of_facts, of_updates, write
+from tests.support.budget import laws
 from tidemark.arrow.kernels.merge import Tally
 from tidemark.arrow.kernels.resolve import updates_from
 from tidemark.errors import Corruption

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import SMALL, batch, laws, write
+from tests.pure.arrow.samples import SMALL, batch, write
+from tests.support.budget import laws
 from tests.support.rules import of_trace_rows
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.rows.schema import updates_schema

@@ -42,12 +42,7 @@ def test_unsealed_batches_hold_facts_where_the_collection_is_keyed() -> None:
 
 @pytest.mark.parametrize(
     ("order_by", "expected"),
-    [
-        (None, pa.int64()),
-        ("word", pa.string()),
-        ("read_only", pa.date32()),
-        ("happened_at", pa.timestamp("us", "UTC")),
-    ],
+    [(None, pa.int64()), ("word", pa.string()), ("read_only", pa.date32()), ("happened_at", pa.timestamp("us", "UTC"))],
 )
 def test_the_order_column_has_the_type_of_what_it_copies(order_by: str | None, expected: pa.DataType) -> None:
     source = replace(KEYED.landed.source, order_by=order_by)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.test_grouped import AGGREGATES, COLUMNS, bits, plain
+from tests.support.budget import examples
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.windows.keys import GROUP, keys_in
 from tidemark.arrow.kernels.windows.sessions import can_be_merged, merged_sessions, sessions_in_order, sessions_of
@@ -80,11 +81,13 @@ def law(rows: Rows, by: tuple[str, ...], kind: Session) -> list[tuple[Any, ...]]
     return [(*key, *window, *map(same, values)) for key, window, values in ordered]
 
 
+@examples(100)
 @given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS)
 def test_sessions_come_in_order_and_are_what_the_law_says(rows: Rows, by: tuple[str, ...], kind: Session) -> None:
     assert kernel(rows, by, kind) == law(rows, by, kind)
 
 
+@examples(100)
 @given(ROWS, st.sampled_from([(), ("kind",), ("shop", "kind")]), KINDS, st.integers(1, 4))
 def test_sessions_of_rows_in_order_are_emitted_as_they_come(
     rows: Rows, by: tuple[str, ...], kind: Session, of_a_batch: int
@@ -125,6 +128,7 @@ def test_what_does_not_fit_is_refused() -> None:
 MERGED = tuple(one for one in COMPUTED if can_be_merged(Session(1), (one,)))
 
 
+@examples(100)
 @given(ROWS, st.data(), st.sampled_from([(), ("shop", "kind")]), KINDS)
 def test_sessions_of_any_parts_of_rows_are_put_together(
     rows: Rows, data: st.DataObject, by: tuple[str, ...], kind: Session

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.budget import examples
 from tidemark.arrow.kernels.windows.sliding import CHUNK, Slide, sliding, sliding_in_order
 from tidemark.definition.recipe import AggregateColumn
 from tidemark.definition.windows.rows import AT, END, START
@@ -77,6 +78,7 @@ def cut(batch: pa.RecordBatch, sizes: list[int]) -> Iterator[pa.RecordBatch]:
         first = min(first + size, batch.num_rows)
 
 
+@examples(100)
 @given(st.lists(ROW, max_size=30), st.integers(0, 12), st.booleans(), st.lists(st.integers(0, 7), max_size=9), ASKED)
 def test_they_are_those_of_the_law(rows: list[Row], size: int, clamp: bool, sizes: list[int], asked: Asked) -> None:
     rows = sorted(rows, key=lambda row: (row[0] is not None, row[0] or "", row[1]))
@@ -89,6 +91,7 @@ def test_they_are_those_of_the_law(rows: list[Row], size: int, clamp: bool, size
     assert canonical(found) == canonical(law(rows, Sliding(size, clamp), asked))
 
 
+@examples(100)
 @given(
     st.lists(ROW, max_size=30), st.integers(0, 12), st.integers(0, 5), st.lists(st.integers(0, 7), max_size=9), ASKED
 )

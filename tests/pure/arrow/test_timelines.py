@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, KEYED, MONEY, SMALL, laws, of_facts, of_updates, updates, write
+from tests.pure.arrow.samples import APPEND, KEYED, MONEY, SMALL, of_facts, of_updates, updates, write
+from tests.support.budget import laws
 from tidemark.arrow.kernels.inspect import inspect_part
 from tidemark.arrow.parts import footer, recount
 from tidemark.arrow.parts.bounds import chunk_bounds
@@ -22,7 +23,7 @@ from tidemark.model.batch import Part
 from tidemark.model.chunk.bounds import Bounds, TimelineBounds, union
 from tidemark.model.chunk.footer import Present, TimelineChunks
 from tidemark.model.chunk.law import Span
-from tidemark.model.collection import Collection, Column, ColumnType, DecimalType
+from tidemark.model.collection import Column, ColumnType, DecimalType
 from tidemark.model.fact import Fact
 from tidemark.model.update import Update
 from tidemark.plan.tasks import InspectTask
@@ -138,23 +139,6 @@ def test_texts_and_floats_have_no_plain_bounds():
     (part,) = write(store, of, of_updates(of, [Update((1,), ("a", 1.5), 1, 1, 1)]))
     with OpenedPart(store, part) as opened:
         assert [chunk_bounds(opened, updates_schema(of).field(name)) for name in "sf"] == [[None], [None]]
-
-
-def wide(groups: int) -> tuple[MemoryStore, Part, Collection]:
-    store = MemoryStore()
-    value = (Column("at", ColumnType.INT), *(Column(f"v{n}", ColumnType.INT) for n in range(40)))
-    of = replace(SMALL, value=value, timelines=("at",))
-    some = [Update((n,), (n * 1000, *([None, n][n % 2] for _ in range(40))), n, n, 1) for n in range(groups * 2)]
-    (part,) = write(store, of, of_updates(of, some), group_rows=2, part_rows=1_000)
-    return store, part, of
-
-
-def test_an_entry_that_grows_is_compressed():
-    store, part, _ = wide(60)
-    with OpenedPart(store, part) as opened:
-        assert len(opened.metadata.metadata[footer.ENTRY]) < 6_000
-        assert opened.timelines[2].present[42][59] == Present(119_000, 119_000, 1)
-        assert all(opened.timelines[2].ascends)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from hypothesis import event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from support.relanded import relanded
-from tests.pure.arrow.samples import KEYED, SMALL, laws, of_facts, of_updates, rows, values, write
+from tests.pure.arrow.samples import KEYED, SMALL, of_facts, of_updates, rows, values, write
 from tests.pure.arrow.test_read import ADDED, fact_cases, frontiers, unsealed
 from tests.pure.arrow.test_resolve import by_the_model
+from tests.support.budget import examples, laws
 from tests.support.reading import as_of, changes
 from tidemark.arrow.kernels.merge import merge_range
 from tidemark.arrow.parts.reader import read_groups
@@ -126,7 +127,7 @@ def trace(store: MemoryStore, of: Collection, description: Description, some: It
 many_keys = st.builds(Update, st.tuples(st.integers(0, 9)), values(SMALL), *[st.integers(0, 5)] * 2, st.integers(-1, 2))
 
 
-@settings(laws, max_examples=100)
+@examples(100)
 @example([Update((1,), ("a",), 1, 1, 1)] * 2, [0, 0, 0, 5], 4, 0, 4, True)
 @given(st.lists(many_keys, max_size=24), frontiers, *(st.integers(0, 12) for _ in range(3)), st.booleans())
 def test_updates(some: list[Update], at: list[int], time: int, after: int, event_time: int, one_ingest: bool) -> None:
@@ -218,15 +219,6 @@ def test_current_rows_are_read_as_they_are_once_what_cancels_is_separate() -> No
     assert checked(store, after, 4, 4, 2) == 20, "but for the past"
 
 
-def test_a_key_in_two_parts_of_a_batch_is_read_as_it_is_and_summed_up() -> None:
-    store = MemoryStore()
-    some = [Update((n // 7,), ("a",), n, n, 1) for n in range(20)]
-    state = Arrangement(SMALL, complete_below=20, seal=20, trace=(trace(store, SMALL, Description(0, 20), some),))
-    assert split_answer(store, plan_changes(state, -1), net=False)[1] == 20
-    found, plain = split_answer(store, plan_as_of(state), net=None)
-    assert (found, plain) == ([(0, "a", 7), (1, "a", 7), (2, "a", 6)], 0)
-
-
 def test_times_shown_otherwise_than_they_are_stored_are_not_read_as_they_are() -> None:
     """Since has moved on and no compaction has come by: event times are shown as since."""
     store, state = loaded(SMALL, upto=9)
@@ -244,16 +236,6 @@ def test_columns_that_changed_are_not_read_as_they_are() -> None:
     assert checked(store, today, 7, 19, 5) == 0
     without = replace(state, collection=evolved(SMALL, replace(SMALL, value=())))
     assert checked(store, without, 7, 19, 5) == 0
-
-
-def test_of_some_keys_only_whole_parts_are_read_as_they_are() -> None:
-    store, state = loaded(SMALL, upto=27)
-    for keys, whole in ((KeyRange((9,), (18,)), 9), (KeyRange((10,), (18,)), 0), (KeyRange((4,), None), 18)):
-        found, plain = split_answer(store, plan_as_of(state, keys=keys), net=None)
-        assert (found, plain) == (sorted(rows(as_of(store, state, keys=keys)), key=repr), whole)
-        found, plain = split_answer(store, plan_changes(state, -1, keys=keys), net=False)
-        assert (found, plain) == (sorted(rows(changes(store, state, after=-1, keys=keys)), key=repr), whole)
-    assert changes(store, state, after=-1, keys=KeyRange((4,), (7,)))["number"].to_pylist() == [4, 5, 6]
 
 
 @pytest.mark.parametrize("of", [SMALL, KEYED], ids=["additive", "keyed"])

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.test_read import arranged, little_memory  # noqa: F401
+from tests.support.budget import examples
 from tidemark.arrow.windows import WindowQuery, known_windows, windows_schema
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.derived import Definition, Derived
@@ -81,7 +82,7 @@ def expected(history: History, since: int, upto: int, close: int, *, open_too: b
     return reported
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(histories, st.tuples(*(st.integers(0, 12) for _ in range(4))).map(sorted), st.data())
 def test_windows_are_reported_as_their_history_has_them(history: History, at: list[int], data: st.DataObject) -> None:
     since, _, _, seal = at

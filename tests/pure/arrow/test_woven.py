@@ -19,11 +19,11 @@ from tests.pure.arrow.samples import (
     as_updates,
     collection,
     keys,
-    laws,
     of_updates,
     rows,
     values,
 )
+from tests.support.budget import laws
 from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import sort_columns, updates_schema

@@ -36,8 +36,7 @@ def test_no_schedule_writes_less_and_one_writes_as_little(batches: int, runs: in
 
 
 @pytest.mark.parametrize(
-    ("batches", "runs", "at_once", "separately"),
-    [(256, 4, 5.22, 5.79), (1024, 8, 4.31, 4.60), (4096, 12, 4.42, 4.62)],
+    ("batches", "runs", "at_once", "separately"), [(256, 4, 5.22, 5.79), (1024, 8, 4.31, 4.60), (4096, 12, 4.42, 4.62)]
 )
 def test_published_values(batches: int, runs: int, at_once: float, separately: float) -> None:
     assert round(optimum(batches, runs, flushed_separately=False) / batches, 2) == at_once

@@ -94,10 +94,7 @@ def test_an_old_name_declares_no_type(path: Path):
         ("{id: int, note: {wass: a}}", "unknown field 'columns.note.wass'; did you mean 'was'?"),
         ("{id: int, note: {was: _a}}", "columns.note.was: column name '_a' must match [A-Za-z][A-Za-z0-9_]{0,126}"),
         ("{id: int, note: {type: text}}", "columns.note: 'text' is not valid; did you mean 'string'?"),
-        (
-            "{id: 'decimal(39, 2)', note: int}",
-            "columns.id: decimal(39, 2) has 39 digits; a decimal has 1 to 38",
-        ),
+        ("{id: 'decimal(39, 2)', note: int}", "columns.id: decimal(39, 2) has 39 digits; a decimal has 1 to 38"),
         (
             "{id: 'decimal(2, 3)', note: int}",
             "columns.id: decimal(2, 3) has 3 digits behind the point; it may have 0 to 2, as many as in all",

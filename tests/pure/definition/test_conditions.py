@@ -87,12 +87,7 @@ def test_what_is_said_by_a_tree(text: str, tree: Condition) -> None:
         *("day = '1970-1-2'", "day = '1970-02-30'", "day = TIMESTAMP '1970-01-02 00:00:00'", "at = 'epoch'"),
         *("at = '1970-01-01 24:00:00'", "day IN ('1970-01-02', '1970-01-03')", "ratio IN (0, 1)", "raw = X'ff'"),
         *("doc = '{}'", "wide = 1", "price = 0.000000000000000000000000000001", "doc = text", "raw = raw"),
-        *(
-            "text = 'a' COLLATE utf8_lcase",
-            "isnotnull(n)",
-            "n RLIKE 'a'",
-            "ratio = DOUBLE 'NaN'",
-        ),
+        *("text = 'a' COLLATE utf8_lcase", "isnotnull(n)", "n RLIKE 'a'", "ratio = DOUBLE 'NaN'"),
     ],
 )
 def test_what_is_left_to_spark(text: str) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pure.definition.inputs import FLIGHTS, columns, recipe
-from tidemark.definition.analysed import analysed
-from tidemark.definition.recipe import ByKey, DeltaPlan, InputShape, MeanColumn, SumColumn
+from tests.pure.definition.inputs import recipe
+from tidemark.definition.recipe import ByKey, DeltaPlan, MeanColumn, SumColumn
 from tidemark.model.collection import ColumnType, DecimalType
 
 pytestmark = pytest.mark.pure
@@ -81,10 +80,3 @@ def test_touched_values_that_are_columns_are_named() -> None:
     joined = by_key("SELECT f.id, f.carrier, name FROM flights f JOIN carriers ON f.carrier = code")
     assert joined.columns == {"flights": ("carrier",), "carriers": ("code",)}
     assert by_key("SELECT upper(carrier) AS c, max(id) AS m FROM flights GROUP BY ALL").columns == {}
-
-
-def test_who_reads_columns_by_name_gets_none_of_a_name_that_inputs_spell_differently() -> None:
-    other = InputShape("others", columns("CARRIER:string n:int"), ("n",))
-    found = analysed("SELECT carrier, count(*) AS c FROM others GROUP BY carrier", [FLIGHTS, other]).by_key
-    assert found is not None
-    assert (found.delta_plan, found.columns) == (None, {})

@@ -48,12 +48,6 @@ def test_a_sum_is_the_float_nearest_to_it(values: list[float]) -> None:
     assert of(values) == nearest(sum(map(Fraction, values), Fraction(0)))
 
 
-def test_giants_that_cancel_leave_what_is_small() -> None:
-    assert of([1e16, 1.0, -1e16]) == 1.0
-    assert of([1e300, 1.0, -1e300, 5e-324, -5e-324]) == 1.0
-    assert of([1.0]) == 1.0
-
-
 def test_what_is_no_number_decides() -> None:
     assert math.isnan(of([1.0, math.nan, math.inf]) or 0.0)
     assert math.isnan(of([math.inf, -math.inf]) or 0.0)
@@ -89,17 +83,10 @@ def test_sums_that_cannot_be_exact_are_refused(select: str, message: str) -> Non
 @pytest.mark.parametrize(
     ("select", "is_float"),
     [
-        ("sum(miles)", True),
-        ("sum(miles * 2)", True),
-        ("avg(CASE WHEN Delay > 0 THEN miles END)", True),
-        ("sum(Delay / 2)", True),
-        ("sum(sqrt(Delay))", True),
-        ("sum(coalesce(fare, 0.0))", False),
-        ("sum(fare * 1.5)", False),
-        ("sum(round(fare, 1))", False),
-        ("avg(fare)", False),
-        ("sum(Delay * 2 + length(carrier))", False),
-        ("sum(CAST(miles AS decimal(18, 6)))", False),
+        *(("sum(miles)", True), ("sum(miles * 2)", True), ("avg(CASE WHEN Delay > 0 THEN miles END)", True)),
+        *(("sum(Delay / 2)", True), ("sum(sqrt(Delay))", True), ("sum(coalesce(fare, 0.0))", False)),
+        *(("sum(fare * 1.5)", False), ("sum(round(fare, 1))", False), ("avg(fare)", False)),
+        *(("sum(Delay * 2 + length(carrier))", False), ("sum(CAST(miles AS decimal(18, 6)))", False)),
     ],
 )
 def test_sums_of_floats_are_known_by_their_types(select: str, is_float: bool) -> None:

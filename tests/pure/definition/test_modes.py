@@ -9,8 +9,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode, Refresh
 
 BY_ROW = [
-    "SELECT * FROM flights",
-    "SELECT id, upper(carrier) AS c FROM flights WHERE Delay > 10",
+    *("SELECT * FROM flights", "SELECT id, upper(carrier) AS c FROM flights WHERE Delay > 10"),
     "SELECT * EXCEPT (tags) FROM flights",
     "WITH late AS (SELECT * FROM flights WHERE Delay > 10) SELECT id, delay * 2 AS twice FROM late WHERE id > 1",
     "SELECT id, tag FROM flights LATERAL VIEW explode(split(tags, ',')) t AS tag",
@@ -18,8 +17,7 @@ BY_ROW = [
     "SELECT id, posexplode(split(tags, ',')) AS (at, tag) FROM flights",
     "SELECT f.id, t.tag FROM flights f, LATERAL explode(split(f.tags, ',')) AS t(tag)",
     "SELECT id FROM flights UNION ALL SELECT id + 1 FROM flights WHERE Delay > 0",
-    "FROM flights |> WHERE Delay > 10 |> SELECT id",
-    "SELECT id FROM flights ORDER BY id",
+    *("FROM flights |> WHERE Delay > 10 |> SELECT id", "SELECT id FROM flights ORDER BY id"),
 ]
 BY_KEY = [
     ("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier", ("carrier",)),

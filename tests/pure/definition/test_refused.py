@@ -12,32 +12,11 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Validity
 
 CALLS = [
-    "now()",
-    "current_timestamp()",
-    "CURRENT_TIMESTAMP",
-    "current_date",
-    "curdate()",
-    "localtimestamp()",
-    "rand()",
-    "randn(3)",
-    "random()",
-    "uuid()",
-    "shuffle(array(1))",
-    "monotonically_increasing_id()",
-    "input_file_name()",
-    "spark_partition_id()",
-    "current_user()",
-    "user()",
-    "session_user()",
-    "current_timezone()",
-    "uniform(1, 2)",
-    "randstr(3)",
-    "reflect('java.lang.System', 'exit')",
-    "java_method('a', 'b')",
-    "aes_encrypt(carrier, 'k')",
-    "raise_error('no')",
-    "version()",
-    "from_protobuf(carrier, 'm', '/etc/x')",
+    *("now()", "current_timestamp()", "CURRENT_TIMESTAMP", "current_date", "curdate()", "localtimestamp()", "rand()"),
+    *("randn(3)", "random()", "uuid()", "shuffle(array(1))", "monotonically_increasing_id()", "input_file_name()"),
+    *("spark_partition_id()", "current_user()", "user()", "session_user()", "current_timezone()", "uniform(1, 2)"),
+    *("randstr(3)", "reflect('java.lang.System', 'exit')", "java_method('a', 'b')", "aes_encrypt(carrier, 'k')"),
+    *("raise_error('no')", "version()", "from_protobuf(carrier, 'm', '/etc/x')"),
 ]
 TEXTS = [
     ("", "holds 0 statements"),
@@ -109,29 +88,15 @@ NAMES = [
 
 
 CLOCKS = [
-    "at < timestamp'now'",
-    "at < 'today'",
-    "at BETWEEN ' Yesterday ' AND '2020-01-01'",
-    "at IN ('tomorrow UTC')",
-    "CAST(at AS date) = date 'today'",
-    "at > CAST('now' AS timestamp)",
-    "at > 'now'::timestamp",
-    "at > to_timestamp('now')",
-    "datediff('today', at) > 1",
-    "at > coalesce(NULL, 'now')",
-    "year('now') = 2020",
+    *("at < timestamp'now'", "at < 'today'", "at BETWEEN ' Yesterday ' AND '2020-01-01'", "at IN ('tomorrow UTC')"),
+    *("CAST(at AS date) = date 'today'", "at > CAST('now' AS timestamp)", "at > 'now'::timestamp"),
+    *("at > to_timestamp('now')", "datediff('today', at) > 1", "at > coalesce(NULL, 'now')", "year('now') = 2020"),
     "CASE at WHEN 'today' THEN true END",
 ]
 WORDS = [
-    "carrier = 'today'",
-    "'now' = carrier",
-    "carrier IN ('now', 'then')",
-    "carrier LIKE 'today'",
-    "coalesce(carrier, 'now') = 'x'",
-    "carrier || 'now' = 'x'",
-    "CASE carrier WHEN 'today' THEN true END",
-    "at < '2020-01-01'",
-    "carrier = 'nowhere'",
+    *("carrier = 'today'", "'now' = carrier", "carrier IN ('now', 'then')", "carrier LIKE 'today'"),
+    *("coalesce(carrier, 'now') = 'x'", "carrier || 'now' = 'x'", "CASE carrier WHEN 'today' THEN true END"),
+    *("at < '2020-01-01'", "carrier = 'nowhere'"),
 ]
 
 

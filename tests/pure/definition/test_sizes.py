@@ -11,25 +11,14 @@ from tidemark.errors import InvalidUsage
 pytestmark = pytest.mark.pure
 
 TOO_LARGE = [
-    "repeat('x', 2000000000)",
-    "repeat(carrier, 1000001)",
-    "lpad(carrier, 2000000000, ' ')",
-    "rpad(carrier, 300000000, 'x')",
-    "space(1000001)",
-    "array_repeat(1, 2000000000)",
-    "sequence(1, 2000000)",
-    "sequence(2000000, -1)",
-    "sequence(1, 2000000000, 10)",
+    *("repeat('x', 2000000000)", "repeat(carrier, 1000001)", "lpad(carrier, 2000000000, ' ')"),
+    *("rpad(carrier, 300000000, 'x')", "space(1000001)", "array_repeat(1, 2000000000)", "sequence(1, 2000000)"),
+    *("sequence(2000000, -1)", "sequence(1, 2000000000, 10)"),
 ]
 GUARDED = [
-    "repeat(carrier, Delay)",
-    "repeat(repeat(repeat(carrier, 1000000), 1000000), 1000000)",
-    "lpad(carrier, Delay, ' ')",
-    "rpad(carrier, Delay)",
-    "space(Delay)",
-    "array_repeat(id, Delay)",
-    "sequence(1, Delay)",
-    "sequence(id, Delay, 2)",
+    *("repeat(carrier, Delay)", "repeat(repeat(repeat(carrier, 1000000), 1000000), 1000000)"),
+    *("lpad(carrier, Delay, ' ')", "rpad(carrier, Delay)", "space(Delay)", "array_repeat(id, Delay)"),
+    *("sequence(1, Delay)", "sequence(id, Delay, 2)"),
 ]
 LEFT = ["lpad(carrier, 5, '0')", "repeat('-', 80)", "space(3)", "sequence(1, 1000)", "sequence(day, date'2030-01-01')"]
 

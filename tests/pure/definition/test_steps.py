@@ -78,10 +78,7 @@ def values_of(text: str, where: str = "TRUE", rows: pa.RecordBatch = ROWS) -> li
         ("a", {}),
         ("a + b", {"_x0": Arithmetic("+", "a", "b", INT)}),
         ("price * 2", {"_x0": Arithmetic("*", "price", Constant(Decimal(2), DecimalType(1, 0)), DecimalType(14, 2))}),
-        (
-            "(a + b) * (a + b)",
-            {"_x0": Arithmetic("+", "a", "b", INT), "_x1": Arithmetic("*", "_x0", "_x0", INT)},
-        ),
+        ("(a + b) * (a + b)", {"_x0": Arithmetic("+", "a", "b", INT), "_x1": Arithmetic("*", "_x0", "_x0", INT)}),
         ("date(at)", {"_x0": Converted("at", ColumnType.DATE)}),
         ("hour(at) + 1", {"_x0": TimePart("at", "hour"), "_x1": Arithmetic("+", "_x0", Constant(1, INT), INT, 32)}),
         (
@@ -107,12 +104,7 @@ def test_what_expressions_are_split_into(text: str, steps: dict[str, Step]) -> N
         ("coalesce(ok, TRUE)", Compare("_x0", "=", True)),
         (
             "a <=> 1",
-            Or(
-                (
-                    And((IsNull("a"), IsNull("_x0"))),
-                    And((Not(IsNull("a")), Not(IsNull("_x0")), Compare("a", "=", 1))),
-                )
-            ),
+            Or((And((IsNull("a"), IsNull("_x0"))), And((Not(IsNull("a")), Not(IsNull("_x0")), Compare("a", "=", 1))))),
         ),
     ],
 )

@@ -53,24 +53,6 @@ def test_places_follow_from_the_order_of_the_input(
 
 
 @pytest.mark.parametrize(
-    ("kind", "late", "where", "first"),
-    [
-        (Sliding(5), {}, "upper(carrier) = 'A'", ["shuffle", "queries"]),
-        (Session(5), {}, "upper(carrier) = 'A'", ["shuffle", "queries"]),
-        (Session(5), {"late": Late.REEMIT, "max_lateness": 9}, None, ["queries"]),
-    ],
-)
-def test_kernels_compute_windows_of_rows_that_spark_gives(
-    kind: WindowKind, late: dict[str, Any], where: str | None, first: list[str]
-) -> None:
-    windows = Windows(("carrier",), "at", kind, COUNT, where=where, **late)
-    found = ways_of(analysed_windows(windows, FLIGHTS), [FLIGHTS])
-    assert found.kernel in ("sliding", "session")
-    assert ([str(place) for place in found.first], list(found.changes)) == (first, ["queries"])
-    assert found.why[0].startswith("Spark SQL gives the rows that the kernel takes: ")
-
-
-@pytest.mark.parametrize(
     ("more", "refresh", "kernel", "first", "changes"),
     [
         ({"late": Late.DISCARD}, Refresh.AUTO, "group", ["here", "shuffle", "queries"], ["here", "queries"]),

@@ -9,22 +9,14 @@ from typing import Any
 import pytest
 
 from tests.pure.definition.inputs import CARRIERS, FLIGHTS, columns
-from tidemark.definition.recipe import (
-    AggregateColumn,
-    DeltaPlan,
-    GroupPlan,
-    InputShape,
-    SumColumn,
-    WindowAssignment,
-)
-from tidemark.definition.ways import kernel_of
+from tidemark.definition.recipe import AggregateColumn, DeltaPlan, GroupPlan, InputShape, SumColumn, WindowAssignment
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.definition.windows.explained import explained_windows
 from tidemark.definition.windows.rows import AT, END, START
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType
 from tidemark.model.condition.tree import Compare
-from tidemark.model.derived import Mode, Refresh
+from tidemark.model.derived import Mode
 from tidemark.model.expression import Choice, Constant, Projection
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.calendar import Unit
@@ -45,13 +37,6 @@ def test_what_changes_touch_is_found_by_the_window_and_counts_grow(kind: WindowK
     assert recipe.by_key.key_columns == ("carrier", "window_start", "window_end")
     assert recipe.by_key.delta is not None
     assert recipe.by_key.clustered == {"flights": (("carrier", "k0"),)}, "the input's key begins with carrier"
-
-
-def test_nothing_of_windows_that_a_kernel_computes_is_left_to_spark() -> None:
-    for kind in (Tumbling(7), Hopping(10, 5), Cumulate(6, 2), Sliding(7), Session(7)):
-        recipe = analysed_windows(replace(HOURLY, kind=kind), FLIGHTS)
-        assert kernel_of(recipe)
-        assert recipe.left_to_spark == ""
 
 
 def test_values_are_asked_of_rows_that_are_in_windows_alone() -> None:
@@ -83,13 +68,6 @@ def test_windows_of_all_rows_have_their_bounds_as_key() -> None:
     assert recipe.key == ("window_start", "window_end")
     assert recipe.by_key is not None
     assert recipe.by_key.clustered == {"flights": ()}
-
-
-def test_what_cannot_be_subtracted_is_recomputed_for_the_windows_that_changes_touch() -> None:
-    most = (Aggregate("most", Function.MAX, "Delay"),)
-    recipe = analysed_windows(replace(HOURLY, aggregates=most), FLIGHTS, Refresh.INCREMENTAL)
-    assert recipe.by_key is not None
-    assert recipe.by_key.delta is None
 
 
 def test_an_input_may_have_columns_called_as_those_of_windows() -> None:

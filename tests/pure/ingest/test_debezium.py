@@ -167,13 +167,6 @@ def test_a_delete_without_any_before_image_goes_by_the_message_key(
     assert found == [(4, "x", 1, False, 5, 1, 0), (4, None, None, True, 5, 1, 1)]
 
 
-def test_messages_that_are_all_null_are_an_empty_file(tmp_path: Path) -> None:
-    path = write(tmp_path / "file", [None, {"schema": None, "payload": None}, None], Format.JSONL)
-    assert decoded(path, collection()).num_rows == 0
-    path.write_text("")
-    assert decoded(path, collection()).num_rows == 0
-
-
 @pytest.mark.parametrize("file_format", [Format.JSONL, Format.PARQUET])
 @pytest.mark.parametrize("form", FORMS)
 def test_places_are_counted_across_blocks(
@@ -449,14 +442,6 @@ def test_precise_decimals_are_signed_and_bounded(tmp_path: Path) -> None:
     for value in ("12.5", "1", 12.5):
         with pytest.raises(BadFile, match=r"line 1: column (after.)?price is declared (bytes|decimal.*) and holds"):
             exact_values(tmp_path, [{"price": value, "data": None, "doc": None}], "precise")
-
-
-def test_numbers_of_messages_are_taken_as_written_and_nested_values_as_they_stand(tmp_path: Path) -> None:
-    rows = [{"price": 0.1, "data": None, "doc": {"b": 1, "a": [1.5]}}, {"price": 12, "data": None, "doc": [1]}]
-    assert exact_values(tmp_path, rows, "string") == [
-        {"price": Decimal("0.10"), "data": None, "doc": '{"a":[1.5],"b":1}'},
-        {"price": Decimal("12.00"), "data": None, "doc": "[1]"},
-    ]
 
 
 @pytest.mark.parametrize("of", ["data", "doc"])

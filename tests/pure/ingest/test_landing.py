@@ -19,14 +19,7 @@ pytestmark = pytest.mark.pure
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "in"
     for name in (
-        "d1/b.csv",
-        "d1/a.csv",
-        "d1/a.txt",
-        "d1/_SUCCESS",
-        "d1/.a.csv.tmp",
-        "d1/_part.csv",
-        "d2/c.csv",
-        "d2/x/e.csv",
+        *("d1/b.csv", "d1/a.csv", "d1/a.txt", "d1/_SUCCESS", "d1/.a.csv.tmp", "d1/_part.csv", "d2/c.csv", "d2/x/e.csv"),
     ):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -138,10 +138,7 @@ corrections = st.lists(st.tuples(st.sampled_from([(0,), (1,), (0, 1)]), files, s
 @settings(deadline=None, max_examples=60)
 @given(files, corrections, st.sampled_from(["discard", "next_window", "reemit"]), st.integers(1, 9))
 def test_from_each_correction_on_the_files_count_as_they_say_now(
-    first: list[list[Said]],
-    later: list[tuple[tuple[int, ...], list[list[Said]], bool]],
-    policy: str,
-    capacity: int,
+    first: list[list[Said]], later: list[tuple[tuple[int, ...], list[list[Said]], bool]], policy: str, capacity: int
 ) -> None:
     """At every (time, event time), judged as at first: the rows that are due and have happened, as last read."""
     versions = [(SEAL, file, rows) for file, rows in enumerate(first)]
@@ -173,15 +170,8 @@ def test_what_changed_is_reported_and_which_event_times_it_touches(tmp_path: Pat
 @pytest.mark.parametrize(
     ("before", "now", "retracted", "added"),
     [
-        ([1], [1, -1, -1], 1, 1),
-        ([1], [1, -2], 1, 1),
-        ([], [-1, -1], 0, 2),
-        ([-1], [], 1, 0),
-        ([-3], [-1], 2, 0),
-        ([-1], [-3], 0, 2),
-        ([2], [1], 1, 0),
-        ([1, -1], [], 0, 0),
-        ([-1], [1], 1, 1),
+        *(([1], [1, -1, -1], 1, 1), ([1], [1, -2], 1, 1), ([], [-1, -1], 0, 2), ([-1], [], 1, 0), ([-3], [-1], 2, 0)),
+        *(([-1], [-3], 0, 2), ([2], [1], 1, 0), ([1, -1], [], 0, 0), ([-1], [1], 1, 1)),
     ],
 )
 def test_what_is_retracted_is_what_the_file_said_whatever_its_sign(

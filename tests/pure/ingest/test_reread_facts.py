@@ -143,10 +143,7 @@ corrections = st.lists(st.tuples(st.sampled_from([(0,), (1,), (0, 1)]), readings
 @settings(deadline=None, max_examples=40)
 @given(readings, corrections, st.sampled_from(["discard", "next_window", "reemit"]), st.integers(1, 9))
 def test_from_each_correction_on_what_is_said_is_what_the_files_say_now(
-    first: list[list[Said]],
-    later: list[tuple[tuple[int, ...], list[list[Said]], bool]],
-    late: str,
-    capacity: int,
+    first: list[list[Said]], later: list[tuple[tuple[int, ...], list[list[Said]], bool]], late: str, capacity: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(reread, "SORTED_ROWS", capacity)

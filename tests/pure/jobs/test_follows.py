@@ -11,7 +11,6 @@ from tests.support.graph import DAY, START, Graph
 from tidemark.api.opening import open as opened
 from tidemark.jobs.app import without_spark
 from tidemark.jobs.queries.followed import followed_between
-from tidemark.jobs.queries.status import status
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.batch import ObjectRef, UnsealedBatch
 from tidemark.model.change import CompactionAllowed
@@ -91,25 +90,6 @@ def test_what_is_not_there_yet_is_waited_for(graph: Graph) -> None:
     assert "carriers cannot be read yet" in follows.why
 
 
-def test_one_that_has_more_to_follow_says_so(graph: Graph) -> None:
-    graph.land("flights", 1)
-    graph.derive("delays", "flights")
-    graph.correct("delays")
-    graph.land("flights", 2)
-    follows = opened(str(graph.root), "delays").status().follows
-    assert follows is not None
-    assert (follows.due, follows.waits_for, follows.inputs[0].status) == (True, None, "behind")
-
-
-def test_the_next_step_goes_from_its_first_run_to_its_end(graph: Graph) -> None:
-    graph.land("flights", 1)
-    graph.derive("delays", "flights")
-    head = graph.job("delays").log.load()
-    assert status(head).next_step == "tidemark correct delays"
-    assert status(head).correctable_from is None
-    assert status(head).waiting_for is None
-
-
 def test_the_next_step_is_that_of_the_input_it_waits_for_also_through_another(graph: Graph) -> None:
     graph.land("flights", 2)
     graph.land("carriers", 1)
@@ -157,20 +137,6 @@ def test_the_json_of_a_status_is_json(graph: Graph) -> None:
         }
     ]
     assert opened(str(graph.root), "flights").status().as_dict()["follows"] is None
-
-
-def test_runs_that_found_nothing_differing_are_reported_as_such(graph: Graph) -> None:
-    graph.land("flights", 2)
-    graph.derive("delays", "flights")
-    graph.correct("delays")
-    found = followed_between(graph.job("delays").log, 0, START + 2 * DAY)
-    assert found.as_dict() == {
-        "runs": 0,
-        "retracted": 0,
-        "added": 0,
-        "event_times": None,
-        "changed": "nothing changed",
-    }
 
 
 def test_what_was_corrected_before_an_older_seal_came_is_reported_all_the_same(graph: Graph) -> None:

@@ -32,11 +32,6 @@ def test_a_value_has_one_text_and_the_text_has_the_value(value: Any, indent: int
     assert canonical(text) == text
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_double_keeps_its_shortest_digits(number: float) -> None:
-    assert float(canonical(repr(number))) == number
-
-
 @given(st.integers(1, 10**25), st.integers(-30, 30), st.integers(0, 5))
 def test_equal_numbers_have_equal_texts_and_others_not(digits: int, exponent: int, zeros: int) -> None:
     one = canonical(f"{digits}e{exponent}")

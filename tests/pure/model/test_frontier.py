@@ -43,16 +43,6 @@ def kept(function: CompactionFunction) -> list[int]:
     return [time for time in TIMES if function.keeps(time)]
 
 
-def together(a: CompactionFunction, b: CompactionFunction) -> CompactionFunction | None:
-    """None where intervals meet of which neither divides the other."""
-    try:
-        return a.then(b)
-    except InvalidUsage as refused:
-        if "neither divides the other" in str(refused):
-            return None
-        raise
-
-
 @given(functions)
 def test_it_moves_every_time_to_the_next_one_kept(f: CompactionFunction) -> None:
     assert kept(f)[-1] == TIMES[-1]
@@ -106,20 +96,6 @@ def test_both_together_keep_what_both_keep(a: CompactionFunction, b: CompactionF
     assert a.then(IDENTITY) == a.then(a) == a
 
 
-@given(of_a_chain, of_a_chain, of_a_chain)
-def test_three_together_are_the_same_in_any_order(
-    a: CompactionFunction, b: CompactionFunction, c: CompactionFunction
-) -> None:
-    assert kept(a.then(b).then(c)) == kept(a.then(b.then(c))) == kept(c.then(a).then(b))
-
-
-@given(functions, functions)
-def test_other_intervals_too_where_they_meet_and_divide(a: CompactionFunction, b: CompactionFunction) -> None:
-    both = together(a, b)
-    if both is not None:
-        assert kept(both) == [time for time in kept(a) if b.keeps(time)]
-
-
 @given(functions, functions)
 def test_what_absorbs_another_keeps_no_more_and_forwards_what_was_forwarded(
     a: CompactionFunction, b: CompactionFunction
@@ -148,14 +124,10 @@ def test_the_empty_frontier_forwards_nothing_is_read_nowhere_and_takes_in_all() 
 @pytest.mark.parametrize(
     ("since", "rungs", "said"),
     [
-        (EMPTY, (Rung(0, 4),), "there are no rungs"),
-        (8, (Rung(8, 4),), "must begin in"),
-        (8, (Rung(-4, 4),), "must begin in"),
-        (8, (Rung(4, 0),), "interval of 1 or more"),
-        (8, (Rung(0, 4), Rung(4, 4)), "must begin in"),
-        (9, (Rung(0, 4),), "whole intervals"),
-        (8, (Rung(2, 4),), "whole intervals"),
-        (8, (Rung(6, 2), Rung(0, 4)), "whole intervals"),
+        *((EMPTY, (Rung(0, 4),), "there are no rungs"), (8, (Rung(8, 4),), "must begin in")),
+        *((8, (Rung(-4, 4),), "must begin in"), (8, (Rung(4, 0),), "interval of 1 or more")),
+        *((8, (Rung(0, 4), Rung(4, 4)), "must begin in"), (9, (Rung(0, 4),), "whole intervals")),
+        *((8, (Rung(2, 4),), "whole intervals"), (8, (Rung(6, 2), Rung(0, 4)), "whole intervals")),
     ],
 )
 def test_what_is_no_function_is_refused(since: int, rungs: tuple[Rung, ...], said: str) -> None:

@@ -71,13 +71,7 @@ STEPS = {"a": 10, "b": 20}
 NAMES = st.integers(0, 63)
 """Some of the collections, a bit each."""
 UPSETS = (
-    "quarantine",
-    "quarantine",
-    "lose_a_hold",
-    "lose_a_hold",
-    "check",
-    "define_otherwise",
-    "ask_for_all",
+    *("quarantine", "quarantine", "lose_a_hold", "lose_a_hold", "check", "define_otherwise", "ask_for_all"),
     "make_again",
 )
 STOPS = range(0, 2000, 20)
@@ -431,8 +425,7 @@ class Diamonds(RuleBasedStateMachine):
 def test_what_derived_collections_recorded_is_so_for_ever_and_nothing_is_torn() -> None:
     Diamonds.depths.clear()
     run_state_machine_as_test(
-        Diamonds,
-        settings=settings(deadline=None, max_examples=40, stateful_step_count=30, derandomize=True),
+        Diamonds, settings=settings(deadline=None, max_examples=40, stateful_step_count=30, derandomize=True)
     )
     reached = {depth for depth, times in Diamonds.depths.items() if times}
     assert reached >= REACHED, REACHED - reached

@@ -51,16 +51,6 @@ def test_all_rows_of_a_range_are_in_what_it_weighs(files: list[Rows], asked: Key
     assert weight.bytes <= 10 * weight.rows
 
 
-def test_a_million_windows_of_one_key_are_looked_at_from_their_end() -> None:
-    rows = [("a", start, start + 1) for start in range(100_000)]
-    part = part_of(rows, 1_000, size=10_000_000)
-    found = newest_within([part], KeyRange(("a",), behind(("a",))), Weight(5_000, 10**9), 2)
-    # One row group before is opened too, as it may end with the first key.
-    assert found.lower == ("a", 96_000)
-    assert weight_of([part], found) == Weight(5_000, 500_000)
-    assert newest_within([part], ALL_KEYS, Weight(10**9, 200_000), 2).lower == ("a", 99_000)
-
-
 def test_landmarks_are_the_beginnings_of_row_groups_between_two_keys() -> None:
     rows = [(key, start, 0) for key in "abcdefgh" for start in range(4)]
     parts = [part_of(rows, 4), part_of(rows[2:], 8)]

@@ -23,19 +23,10 @@ def task_of(keys: KeyRange, width: int = 1, ranges: tuple[KeyRange, ...] = ()) -
 @pytest.mark.parametrize(
     ("width", "lower", "upper", "is_one"),
     [
-        (1, (1,), (2,), True),
-        (1, (1,), (3,), False),
-        (1, (1,), None, False),
-        (1, None, (1,), False),
-        (1, ("a",), ("a\0",), True),
-        (1, ("a",), ("b",), False),
-        (1, (NULL,), (BEHIND_NULL,), True),
-        (1, (BEHIND_NULL,), (0,), False),
-        (1, (LARGEST,), None, False),
-        (2, (1,), (2,), False),
-        (2, (1, 5), (1, 6), True),
-        (2, (1, NULL), (1, BEHIND_NULL), True),
-        (2, (1, 5), (2, 5), False),
+        *((1, (1,), (2,), True), (1, (1,), (3,), False), (1, (1,), None, False), (1, None, (1,), False)),
+        *((1, ("a",), ("a\0",), True), (1, ("a",), ("b",), False), (1, (NULL,), (BEHIND_NULL,), True)),
+        *((1, (BEHIND_NULL,), (0,), False), (1, (LARGEST,), None, False), (2, (1,), (2,), False)),
+        *((2, (1, 5), (1, 6), True), (2, (1, NULL), (1, BEHIND_NULL), True), (2, (1, 5), (2, 5), False)),
     ],
 )
 def test_a_range_of_one_key(width: int, lower: Bound | None, upper: Bound | None, is_one: bool) -> None:

@@ -70,9 +70,7 @@ def check_kept(function: CompactionFunction, some: tuple[Step, ...], seal: int) 
         younger = reach
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 30), retentions(), st.none() | st.integers(0, 60)), min_size=1, max_size=8),
-)
+@given(st.lists(st.tuples(st.integers(1, 30), retentions(), st.none() | st.integers(0, 60)), min_size=1, max_size=8))
 def test_policies_change_holds_come_and_go_and_since_only_moves_on(days: list[tuple]) -> None:
     """What is planned always applies; no hold is passed; said twice it is said already."""
     state = Arrangement(collection())

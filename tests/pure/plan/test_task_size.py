@@ -109,10 +109,7 @@ NUMBERS = replace(collection(), value=(Column("v", ColumnType.INT),))
         (NUMBERS, part(4 * ROW_GROUP_ROWS, groups=4), 4 * ROW_GROUP_ROWS * 40),
     ],
     ids=[
-        "numbers by their width",
-        "texts by what is stored",
-        "at most a group's",
-        "groups cut by bytes",
+        *("numbers by their width", "texts by what is stored", "at most a group's", "groups cut by bytes"),
         "cut by rows",
     ],
 )

@@ -41,8 +41,7 @@ def test_the_example_of_the_module() -> None:
 
 
 @given(
-    counts=st.lists(st.sampled_from([0, 1, 500, STAGE_ROWS, 10**6]), min_size=2, max_size=65),
-    most=st.integers(2, 16),
+    counts=st.lists(st.sampled_from([0, 1, 500, STAGE_ROWS, 10**6]), min_size=2, max_size=65), most=st.integers(2, 16)
 )
 def test_what_is_due_is_cut_off_and_large_buckets_are_separate(counts: list[int], most: int) -> None:
     starts = tuple(range(10, 10 + len(counts) - 1))

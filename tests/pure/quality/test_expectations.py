@@ -20,11 +20,7 @@ def orders(*quality: Any) -> Collection:
     return Collection(
         "orders",
         (Column("id", ColumnType.INT),),
-        (
-            Column("status", ColumnType.STRING),
-            Column("at", ColumnType.TIMESTAMP),
-            Column("day", ColumnType.DATE),
-        ),
+        (Column("status", ColumnType.STRING), Column("at", ColumnType.TIMESTAMP), Column("day", ColumnType.DATE)),
         Landed(Source("*.parquet", Format.PARQUET, Envelope.APPEND)),
         quality=tuple(json.dumps(entry) for entry in quality),
     )
@@ -104,10 +100,7 @@ BETWEEN = "expect_column_values_to_be_between"
             ),
         ),
         ({IN_SET: ["status"]}, f"quality[0]: the arguments of {IN_SET} must be a mapping, not ['status']"),
-        (
-            {},
-            "quality[0] must be one expectation with its arguments, as {name: {column: ...}}, not {}",
-        ),
+        ({}, "quality[0] must be one expectation with its arguments, as {name: {column: ...}}, not {}"),
     ],
 )
 def test_a_wrong_expectation_is_refused_with_its_nearest_right_one(entry: Any, said: str) -> None:

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.byte_count import byte_count
 from tidemark.storage.cache import ENTRY_BYTES, OF_PROCESS, SHARE, Cache, CachedStore, cache_of, remembered, with_cache
 from tidemark.storage.stores.memory import MemoryStore
 
@@ -49,19 +48,6 @@ def test_a_large_value_displaces_as_many_as_it_needs():
     cache = filled("abcd", 4 * EACH)
     cache.put("e", "E", 2 * EACH - ENTRY_BYTES)
     assert (names_in(cache, "abcde"), cache.bytes) == ("cde", 4 * EACH)
-
-
-def test_the_same_value_put_twice_counts_once():
-    cache = filled("aaaa", 3 * EACH)
-    assert (len(cache), cache.bytes) == (1, EACH)
-
-
-def test_a_smaller_limit_counts_at_once():
-    cache = filled("abc", 3 * EACH)
-    cache.resize(EACH)
-    assert (names_in(cache, "abc"), cache.bytes) == ("c", EACH)
-    cache.resize(0)
-    assert (len(cache), cache.bytes) == (0, 0)
 
 
 def test_threads_that_put_and_get_leave_it_consistent():
@@ -139,28 +125,9 @@ def test_a_child_that_is_forked_in_the_middle_is_not_stuck():
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_a_setting_says_how_many_bytes(monkeypatch: pytest.MonkeyPatch):
-    for text, limit in (("64MiB", 2**26), ("1000", 1000), ("", 2**28)):
-        monkeypatch.setenv("TIDEMARK_CACHE", text)
-        assert cache_of(with_cache(MemoryStore())) is not None
-        assert OF_PROCESS.limit == limit
-
-
-def test_zero_bytes_are_no_cache(monkeypatch: pytest.MonkeyPatch):
-    OF_PROCESS.put("a", "A", 1)
-    monkeypatch.setenv("TIDEMARK_CACHE", "0")
-    store = MemoryStore()
-    assert with_cache(store) is store
-    assert len(OF_PROCESS) == 0
-
-
 @pytest.mark.parametrize("text", ["lots", "-1", "1.5GiB", "64MB", "64 TiB", "iB", "MiB", "1e9", "٣"])
 def test_a_setting_that_is_no_number_of_bytes_is_refused(text: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TIDEMARK_CACHE", text)
     with pytest.raises(InvalidUsage) as refused:
         with_cache(MemoryStore())
     assert str(refused.value) == f"TIDEMARK_CACHE is {text!r}; write bytes, such as 256MiB, or 0 for no cache"
-
-
-def test_sizes_have_units():
-    assert [byte_count(text) for text in ("7", "2KiB", "3MiB", "1 GiB")] == [7, 2048, 3 * 2**20, 2**30]

@@ -23,7 +23,7 @@ from tidemark.model.interval import Interval
 from tidemark.plan.read import at_rest, plan_as_of, plan_changes
 from tidemark.plan.tasks import KeyRange
 from tidemark.storage.sidecars import parts_table, sidecar
-from tidemark.storage.sidecars.parts_table import PartsNode, PartsTable
+from tidemark.storage.sidecars.parts_table import PartsNode
 from tidemark.storage.stores.memory import MemoryStore
 from tidemark.storage.stores.store import ObjectStore
 
@@ -251,19 +251,3 @@ def test_unsealed_batches_of_updates_are_opened_where_they_can_matter(tiny: None
     request, found = parts_table.opened_read(store, plan_as_of(state, keys=KeyRange((30,), (31,))))
     assert found == {"b": (parts[3],)}
     assert [some.parts for some in at_rest(request, found)] == [(), (parts[3],)]
-
-
-def test_facts_are_opened_whole(tiny: None):
-    store, parts = MemoryStore(), [part(at) for at in range(4)]
-    table = parts_table.save(store, KEY, parts)
-    batch = UnsealedBatch("b", Interval(0, 20), table, 4, 4, 4, 0, 0, 13, 0, 17)
-    state = Arrangement(collection(Envelope.UPSERT), complete_below=20, seal=20, unsealed=(batch,))
-    _, found = parts_table.opened_read(store, plan_as_of(state, keys=KeyRange((30,), (31,))))
-    assert found == {"b": tuple(parts)}
-
-
-def test_a_table_is_a_leaf_whatever_older_formats_called_it(tiny: None):
-    store = MemoryStore()
-    table = parts_table.save(store, KEY, [part(1)])
-    assert isinstance(table, ObjectRef)
-    assert parts_table.open_block(store, table) == PartsTable((part(1),))

@@ -83,14 +83,6 @@ def test_a_count_cuts_as_soon_as_it_is_reached_and_no_row_is_forgotten(sizes):
     assert sum(cuts) + batch.rows == sum(sizes)
 
 
-def test_single_rows_make_batches_of_exactly_the_count_and_one_that_is_larger_its_own():
-    batch = Open(0)
-    for number in range(1, 11):
-        batch = batch.added(1, 1)
-        assert (cut_of(ALL, batch) is not None) == (number == 10)
-    assert cut_of(ALL, Open(0).added(1, 50_000)).reason is Reason.BYTES
-
-
 def test_fixed_batches_are_aligned_with_the_clock():
     fixed = Fixed(MINUTE)
     assert [fixed.due(at, None) for at in (0, 1, MINUTE - 1, MINUTE)] == [MINUTE, MINUTE, MINUTE, 2 * MINUTE]
@@ -172,16 +164,8 @@ def test_a_cut_in_words():
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "explcit",
-        "{",
-        "{}",
-        "[]",
-        '{"reason": "time", "rate": "fast"}',
-        '{"reason": 1}',
-        '{"reason": "time", "rate": -1}',
-        '{"reason": "time", "at": 1e999}',
-        '{"reason": "time", "also": 3}',
+        *("", "explcit", "{", "{}", "[]", '{"reason": "time", "rate": "fast"}', '{"reason": 1}'),
+        *('{"reason": "time", "rate": -1}', '{"reason": "time", "at": 1e999}', '{"reason": "time", "also": 3}'),
     ],
 )
 def test_a_text_that_is_no_reason_is_refused_in_a_line(text):

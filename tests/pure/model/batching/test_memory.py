@@ -12,17 +12,6 @@ from tidemark.model.batching.memory import Budget, Level, Usage
 pytestmark = pytest.mark.pure
 
 
-def test_levels_are_of_what_was_taken_and_only_the_emergency_mark_refuses():
-    usage, levels = Usage(Budget(100)), []
-    for size in (50, 1, 29, 1, 14):
-        usage = usage.reserved("a", size)
-        assert usage is not None
-        levels.append((usage.used, usage.level))
-    assert levels == [(50, Level.LOW), (51, Level.MEDIUM), (80, Level.MEDIUM), (81, Level.HIGH), (95, Level.HIGH)]
-    assert usage.reserved("a", 1) is None
-    assert Budget(100).level(96) is Level.EMERGENCY
-
-
 def test_what_can_never_fit_is_another_error_than_no_room_now():
     usage = Usage(Budget(100)).reserved("a", 60)
     assert usage is not None
@@ -41,13 +30,6 @@ def test_whoever_has_a_share_may_borrow_up_to_the_high_mark_and_the_rest_is_for_
     assert within.used == 95
     with pytest.raises(InvalidUsage, match="80 are the most"):
         usage.reserved("c", 81)
-
-
-def test_shares_may_add_up_to_more_than_the_one_maximum():
-    usage = Usage(Budget(100, {"a": 90, "b": 90})).reserved("a", 90)
-    assert usage is not None
-    assert usage.reserved("b", 6) is None
-    assert usage.reserved("b", 5) is not None
 
 
 SIZES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 60), st.booleans()), max_size=40)

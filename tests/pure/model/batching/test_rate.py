@@ -24,17 +24,6 @@ def every(step: int, upto: int, rows: int = 1, start: int = 0) -> Arrivals:
     return [(at, rows) for at in range(start, upto + 1, step)]
 
 
-def test_one_row_tells_no_rate_and_no_change():
-    monitor = monitored([(0, 1)])
-    assert [monitor.rate(at) for at in (0, 1, SECOND - 1)] == [None] * 3
-    assert monitor.rate(SECOND) == 1.0
-    assert monitor.change(0) is None
-
-
-def test_n_rows_are_not_n_minus_one_intervals():
-    assert monitored(every(SECOND, 10 * SECOND)).rate(10 * SECOND) == 1.0
-
-
 def test_it_falls_while_nothing_arrives_and_ends_at_nothing():
     monitor = monitored([(0, 100)])
     rates = [monitor.rate(at * SECOND) for at in range(1, 12)]

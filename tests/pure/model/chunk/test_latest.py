@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.model.chunk.chunk import Chunk, Row
-from tidemark.model.chunk.latest import (
-    BoundedChunk,
-    Question,
-    bounded,
-    latest_at,
-    may_stop,
-    opening_order,
-)
+from tidemark.model.chunk.latest import BoundedChunk, Question, bounded, latest_at, may_stop, opening_order
 from tidemark.model.chunk.metadata import UNKNOWN, Ends
 
 pytestmark = pytest.mark.pure

@@ -47,18 +47,11 @@ def test_a_law_that_leaves_out_too_much_is_found(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("intervals", "bounds", "meets"),
     [
-        (((3, 5),), Bounds(5, 9), True),
-        (((3, 5),), Bounds(6, 9), False),
-        (((3, 5),), Bounds(1, 3), True),
-        (((3, 5),), Bounds(1, 2), False),
-        (((3, 5), (8, 9)), Bounds(6, 7), False),
-        (((3, 5), (8, 9)), Bounds(6, 8), True),
-        (((None, 5),), Bounds(-9, -8), True),
-        (((3, None),), Bounds(99, 99), True),
-        (((3, None),), Bounds(1, 2), False),
-        (((None, None),), NO_VALUE, False),
-        (((3, 5),), None, True),
-        ((), Bounds(1, 2), False),
+        *((((3, 5),), Bounds(5, 9), True), (((3, 5),), Bounds(6, 9), False), (((3, 5),), Bounds(1, 3), True)),
+        *((((3, 5),), Bounds(1, 2), False), (((3, 5), (8, 9)), Bounds(6, 7), False)),
+        *((((3, 5), (8, 9)), Bounds(6, 8), True), (((None, 5),), Bounds(-9, -8), True)),
+        *((((3, None),), Bounds(99, 99), True), (((3, None),), Bounds(1, 2), False)),
+        *((((None, None),), NO_VALUE, False), (((3, 5),), None, True), ((), Bounds(1, 2), False)),
         (((5, 3),), Bounds(6, 9), False),
     ],
 )

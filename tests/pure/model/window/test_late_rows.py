@@ -11,20 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.window_retention import least_retention, require_retention
+from tests.pure.model.window import brute
 from tests.pure.model.window.test_window_kinds import by_law, the_long_way
 from tests.support.kinds import aligned, kinds
 from tidemark.errors import InvalidUsage
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.close import (
-    closes_at,
-    end_exclusive,
-    is_closed,
-)
+from tidemark.model.window.close import closes_at, end_exclusive, is_closed
 from tidemark.model.window.contents import Rule, contents
 from tidemark.model.window.frozen_sessions import Revival
 from tidemark.model.window.happened import Happened
-from tidemark.model.window.kinds import AlignedKind, Session, Sliding
+from tidemark.model.window.kinds import AlignedKind, Session, Sliding, Window
 from tidemark.model.window.lateness import Lateness, judge, late_when_closed, lateness
+from tidemark.model.window.sessions import would_take
 from tidemark.model.window.windows import Late, Windows
 
 instants = st.integers(-5, 30)
