@@ -150,44 +150,28 @@ BAD: list[tuple[Ask, str]] = [
     (lambda c: c.latest_at("seen", at=PROBES.drop_columns("seen")), r"no column 'seen' for the timeline seen"),
     (lambda c: c.latest_at("seen", at=PROBES, known_at="askd"), r"no column 'askd' .*; did you mean 'asked'\?"),
     (lambda c: c.latest_at("seen", at=PROBES, at_column=7), r"at_column is 7 \(int\); write the name of a column"),
-    (
-        lambda c: c.latest_at("n", at=PROBES, at_column="seen"),
-        r"column seen .* type timestamp\[ns.*; the timeline n is int",
-    ),
-    (
-        lambda c: c.latest_at("seen", at=PROBES, known_at="k"),
-        r"column k .* is of type int32; the time of what was known",
-    ),
-    (
-        lambda c: c.latest_at("seen", at=changed("k", [[1.0] * 7])),
-        r"column k .* is of type double; the key column k is int",
-    ),
-    (
-        lambda c: c.latest_at("seen", at=changed("k", pa.array([2**63] * 7, pa.uint64()))),
-        r"column k .* has a value that",
-    ),
-    (
-        lambda c: c.latest_at("seen", at=changed("seen", instants(*[2**60] * 7, of=pa.timestamp("s")))),
-        r"seen .* has a v",
-    ),
+    (lambda c: c.latest_at("n", at=PROBES, at_column="seen"),
+     r"column seen .* type timestamp\[ns.*; the timeline n is int"),
+    (lambda c: c.latest_at("seen", at=PROBES, known_at="k"),
+     r"column k .* is of type int32; the time of what was known"),
+    (lambda c: c.latest_at("seen", at=changed("k", [[1.0] * 7])),
+     r"column k .* is of type double; the key column k is int"),
+    (lambda c: c.latest_at("seen", at=changed("k", pa.array([2**63] * 7, pa.uint64()))),
+     r"column k .* has a value that"),
+    (lambda c: c.latest_at("seen", at=changed("seen", instants(*[2**60] * 7, of=pa.timestamp("s")))),
+     r"seen .* has a v"),
     (lambda c: c.latest_at("seen", at=PROBES.append_column("v", PROBES["id"])), r"column v is in the table and in the"),
     (lambda c: c.latest_at("seen", at=PROBES.append_column("_at", PROBES["id"])), r"column _at is in the table and in"),
     (lambda c: c.latest_at("seen", at=PROBES, columns=["k"]), r"column k is in the table and in the answer"),
     (lambda c: c.latest_at("seen", at=PROBES.append_column("k", PROBES["k"])), r"the table has 2 columns 'k'"),
     (lambda c: c.latest_at("seen", at=PROBES, time=3, known_at="asked"), r"time and known_at both say what was known"),
-    (
-        lambda c: c.latest_at("seen", at=PROBES, time=20),
-        r"outside the readable \[since .*, seal 1970-01-01T00:00:00.000020Z",
-    ),
-    (
-        lambda c: c.latest_at("seen", at=changed("asked", instants(*[20] * 7)), known_at="asked"),
-        r"known_at 1970-01-01T00:00:00.000020Z is outside the readable \[since .*, seal 1970-01-01T00:00:00.000020Z\)",
-    ),
-    (
-        lambda c: c.latest_at("seen", at=changed("asked", instants(*[-1] * 7)), known_at="asked"),
-        r"known_at -1 is outside",
-    ),
-]
+    (lambda c: c.latest_at("seen", at=PROBES, time=20),
+     r"outside the readable \[since .*, seal 1970-01-01T00:00:00.000020Z"),
+    (lambda c: c.latest_at("seen", at=changed("asked", instants(*[20] * 7)), known_at="asked"),
+     r"known_at 1970-01-01T00:00:00.000020Z is outside the readable \[since .*, seal 1970-01-01T00:00:00.000020Z\)"),
+    (lambda c: c.latest_at("seen", at=changed("asked", instants(*[-1] * 7)), known_at="asked"),
+     r"known_at -1 is outside"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("ask", "said"), BAD)

@@ -108,24 +108,6 @@ def test_any_columns_and_rows_of_an_answer(of: Collection) -> None:
     check()
 
 
-@pytest.mark.parametrize("envelope", list(ROWS))
-@pytest.mark.parametrize("drained", [True, False])
-def test_of_every_kind_drained_or_not(tmp_path: Path, envelope: Envelope, drained: bool) -> None:
-    made = Made(tmp_path, envelope)
-    for day in range(2):
-        (made.drained if drained else made.sealed)(day)
-    tides = tidemark.open(made.root, "tides")
-    whole, learned = tides.as_of().to_arrow(), tides.changes().to_arrow()
-    for shown in (["v"], ["k"], ["v", "k"]):
-        assert exactly(tides.as_of(columns=shown).to_arrow()) == counted(whole, shown)
-        narrow = tides.changes(columns=shown).to_arrow()
-        untyped = [*shown, *TIMES]
-        assert counted(narrow, untyped) == counted(learned, untyped)
-    assert counted(tides.as_of(columns="k", where="v = 'a'").to_arrow(), ["k"]) == counted(
-        whole, ["k"], lambda row: row["v"] == "a"
-    )
-
-
 def test_an_update_of_other_columns_is_no_change_and_images_need_the_whole_key(tmp_path: Path) -> None:
     made = Made(tmp_path, Envelope.UPSERT)
     made.drained(0)

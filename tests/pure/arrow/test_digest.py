@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.pure.arrow.samples import APPEND, KEYED, SMALL, VALUE, batch, collection, of_facts, of_updates, rows, updates
 from tests.support.budget import laws
 from tidemark.arrow.rows.consolidate import consolidated, forwarded
-from tidemark.arrow.rows.digest import BLOCK_ROWS, digest, row_hashes
+from tidemark.arrow.rows.digest import digest, row_hashes
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import sort_columns
 from tidemark.model.collection import Envelope
@@ -123,11 +123,6 @@ def test_floats_hash_by_value_not_by_bits() -> None:
     odd = pa.record_batch({"x": [-0.0, other_nan]})
     usual = pa.record_batch({"x": [0.0, float("nan")]})
     assert row_hashes(odd).tolist() == row_hashes(usual).tolist()
-
-
-def test_rows_beyond_a_block_count_too() -> None:
-    table = pa.record_batch({"n": pa.array(range(BLOCK_ROWS + 5))})
-    assert digest(table) == (digest(table.slice(0, 7)) + digest(table.slice(7))) & U64
 
 
 def test_the_format_does_not_drift() -> None:

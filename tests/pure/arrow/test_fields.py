@@ -19,7 +19,7 @@ from tidemark.arrow.kernels.merge import merge_range
 from tidemark.arrow.parts import writer
 from tidemark.arrow.parts.bounds import bounds_by_part, has_no_null, integer_bounds, none_has_null
 from tidemark.arrow.parts.reader import read_groups
-from tidemark.arrow.rows.fields import field_id, found, is_earlier, todays_names
+from tidemark.arrow.rows.fields import field_id, found, is_earlier
 from tidemark.arrow.rows.schema import (
     facts_schema,
     live_prefix,
@@ -268,11 +268,3 @@ def test_a_merge_writes_todays_columns_and_sums_both_sides_over_them() -> None:
     assert sum(part.digest for part in answer.parts) == answer.digest_read
     assert {part.schema for part in answer.parts} == {TODAY.schema}
     assert read_as(store, answer.parts, updates_schema(TODAY)) == [(2, 1, "b", 0, None, 3, 3, 1)]
-
-
-def test_late_rows_are_shown_under_todays_names() -> None:
-    late = pa.table({"number": [1], "size": [7], "word": ["a"], "at": [3], "_reason": ["below the seal"]})
-    schema = updates_schema(WIDE)
-    fields = [schema.field(name) for name in ("number", "size", "word")]
-    table = late.cast(pa.schema([*fields, late.schema.field("at"), late.schema.field("_reason")]))
-    assert todays_names(table, TODAY).to_pylist() == [{"number": 1, "text": "a", "at": 3, "_reason": "below the seal"}]

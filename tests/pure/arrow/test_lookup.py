@@ -135,18 +135,6 @@ def test_the_rows_of_keys_are_found(
     assert sorted(repr(row) for batch in found for row in rows_of(batch)) == expected
 
 
-@pytest.mark.parametrize("distinct", [3, 50_000])
-def test_texts_are_found_whether_they_are_in_a_dictionary_or_too_many_for_one(distinct: int) -> None:
-    of = collection([ColumnType.STRING])
-    keys = [(f"key {at % distinct:06}, which is a long text",) for at in range(20_000)]
-    store = MemoryStore()
-    parts = written(store, of, table(of, keys), 16_384)
-    with lookup(store, of, parts, Fetched()) as opened:
-        found = opened.rows_of(table(of, [keys[1], ("nobody",)]).select(["k0"]), 2**30)
-    assert {row[0] for batch in found for row in rows_of(batch)} == {keys[1][0]}
-    assert sum(batch.num_rows for batch in found) == sum(key == keys[1] for key in keys)
-
-
 def test_of_a_row_group_without_any_of_the_keys_only_their_first_column_is_read() -> None:
     of = collection([ColumnType.INT, ColumnType.STRING])
     store = MemoryStore()

@@ -207,13 +207,6 @@ def test_some_groups_and_columns_cost_less_than_all() -> None:
     assert whole.bytes >= part.file.bytes - 100_000
 
 
-def test_groups_are_read_several_at_a_time() -> None:
-    store = MemoryStore()
-    part = one_part(store, 8)
-    assert [batch.num_rows for batch in read_groups(store, part, groups_at_once=2)] == [6, 2]
-    assert list(read_groups(store, part, [])) == []
-
-
 class TestWhatIsNotAsRecorded:
     """A file that is not what was recorded is Corruption, naming the file and both sides."""
 
@@ -281,12 +274,6 @@ class TestWhatIsNotAsRecorded:
         for start, end in ((4, 45), (5, 46), (0, 46), (4, data.size)):
             with pytest.raises(Corruption, match="no column chunk begins or ends"):
                 checksums.verify(start, data[start:end])
-
-    def test_other_row_groups(self) -> None:
-        store = MemoryStore()
-        part = one_part(store)
-        other = replace(part, groups=(((0,), 8),))
-        self.check(store, other, "has 8 rows in 3 row groups, recorded were 8 in 1")
 
 
 class _Failing(MemoryStore):

@@ -97,12 +97,6 @@ def test_a_mean_that_has_more_digits_than_its_type_is_refused() -> None:
         means(of, values, np.array([1, 1]))
 
 
-def test_rows_are_counted_without_a_column() -> None:
-    batch = pa.record_batch({"n": pa.array([1, 2, 3])})
-    ranges = Ranges(np.array([0, 1]), np.array([2, 3]), np.arange(3), np.array([True, False, False]))
-    assert aggregated(AggregateColumn("a", Function.COUNT, None, INT), batch, ranges).to_pylist() == [2, 2]
-
-
 def test_a_sum_is_refused_where_it_does_not_fit_and_not_where_a_part_of_it_does_not() -> None:
     batch = pa.record_batch({"n": pa.array([2**62, 2**62, -(2**62), 1])})
     total = AggregateColumn("a", Function.SUM, "n", INT)

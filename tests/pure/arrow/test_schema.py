@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.relanded import relanded
-from tests.pure.arrow.samples import APPEND, CELLS, KEYED, batch
+from tests.pure.arrow.samples import APPEND, CELLS, KEYED
 from tidemark.arrow.rows.schema import (
     arrow_type,
     column_of,
     facts_schema,
-    keys_of,
     order_type,
     plain_scalars,
     sort_columns,
@@ -48,14 +47,6 @@ def test_the_order_column_has_the_type_of_what_it_copies(order_by: str | None, e
     source = replace(KEYED.landed.source, order_by=order_by)
     of = relanded(KEYED, source=source, event_time="happened_at", inputs=(Column("read_only", ColumnType.DATE),))
     assert order_type(of) == expected
-
-
-def test_keys_are_plain_scalars() -> None:
-    key = (Column("day", ColumnType.DATE), Column("at", ColumnType.TIMESTAMP), Column("ok", ColumnType.BOOL))
-    of = replace(APPEND, key=key, value=())
-    table = batch(updates_schema(of), [(-1, 5, True, 0, 0, 1), (20000, -7, False, 0, 0, 1)])
-    assert keys_of(table, [1, 0], 3) == [(20000, -7, False), (-1, 5, True)]
-    assert keys_of(table.slice(1), [0], 1) == [(20000,)]
 
 
 @pytest.mark.parametrize("of", [of for of in CELLS if of is not ColumnType.FLOAT], ids=str)

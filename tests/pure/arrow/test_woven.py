@@ -105,14 +105,6 @@ def pairs(numbers: range | list[int], diff: int = 1) -> pa.RecordBatch:
 ORDER = list(sort_columns(SMALL, facts=False)[:-2])
 
 
-def test_few_rows_over_many_are_woven() -> None:
-    large, small, smaller = pairs(range(0, 200, 2)), pairs([2, 4], -1), pairs([1, 4, 500])
-    found = woven([small, large, smaller], ORDER)
-    assert found is not None
-    counted = [(u.key[0], u.diff) for u in as_updates(SMALL, [found])]
-    assert counted == [(number, 1) for number in sorted([*range(0, 200, 2), 1, 500]) if number != 2]
-
-
 def test_rows_that_meet_too_many_are_left_to_a_sort() -> None:
     coarse = of_updates(SMALL, [Update((0,), (f"{n:03}",), 1, 1, 1) for n in range(100)])
     assert woven([coarse, pairs([0])], ORDER) is None

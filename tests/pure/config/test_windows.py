@@ -13,8 +13,7 @@ from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Definition
 from tidemark.model.instant import parse_duration
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.calendar import Unit
-from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Sliding, Tumbling
+from tidemark.model.window.kinds import Sliding, Tumbling
 from tidemark.model.window.windows import Late, Windows
 
 pytestmark = pytest.mark.pure
@@ -82,23 +81,6 @@ aggregates:
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
-    [
-        ("tumbling: 1h", Tumbling(HOUR)),
-        ("tumbling: 10", Tumbling(10)),
-        ("hopping: {size: 1h, every: 30m, offset: 5m}", Hopping(HOUR, HOUR // 2, HOUR // 12)),
-        ("hopping: {size: 1h, every: 2h, sampling: true}", Hopping(HOUR, 2 * HOUR, sampling=True)),
-        ("cumulate: {size: 1d, step: 1h}", Cumulate(24 * HOUR, HOUR)),
-        ("calendar: day", Calendar(Unit.DAY)),
-        ("calendar: {unit: month, zone: America/New_York}", Calendar(Unit.MONTH, "America/New_York")),
-    ],
-)
-def test_each_kind_is_written_shortly_or_in_full(tmp_path: Path, said: str, kind: object) -> None:
-    text = f"windows:\n  by: origin\n  on: at\n  {said}\naggregates: {{flights: count}}\n"
-    assert parsed(tmp_path, text).windows == Windows(("origin",), "at", kind, (COUNT,))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
     ("said", "message"),
     [
         ("tumbling: 0", "5: the size of a tumbling window is 0 µs; it must be 1 or more"),
@@ -106,10 +88,8 @@ def test_each_kind_is_written_shortly_or_in_full(tmp_path: Path, said: str, kind
         ("tumbling: 99999999999d", "5: windows.tumbling.size: duration '99999999999d' is outside [0, "),
         ("tumbling: 30000000d", "5: windows.tumbling.size: 30000000d is too long; it may be 20000000d"),
         ("sliding: 30000000d", "5: windows.sliding.size: 30000000d is too long; it may be 20000000d"),
-        (
-            "session: {gap: 1h, max_length: 30000000d}",
-            "5: windows.session.max_length: 30000000d is too long; it may be",
-        ),
+        ("session: {gap: 1h, max_length: 30000000d}",
+         "5: windows.session.max_length: 30000000d is too long; it may be"),
         ("tumbling: 1h\n  grace: 30000000d", "6: windows.grace: 30000000d is too long; it may be 20000000d"),
         ("tumbling: 1h\n  late: {reemit: {max_lateness: 30000000d}}", "6: windows.late.reemit.max_lateness: 30000000d"),
         ("hopping: 1h", "5: windows.hopping: a mapping of size, every, offset, sampling is expected, found '1h'"),
@@ -121,14 +101,10 @@ def test_each_kind_is_written_shortly_or_in_full(tmp_path: Path, said: str, kind
         ("cumulate: {size: 10d, step: 1s}", "5: a row is in 864,000 windows of up to 10d in steps of 1s; it may be in"),
         ("session: 0", "5: the gap of a session is 0 µs; it must be 1 or more"),
         ("sliding: -1", "5: windows.sliding.size: duration -1 is outside [0, "),
-        (
-            "calendar: fortnight",
-            "5: windows.calendar.unit: 'fortnight' is not valid; valid are day, week, month, quarter",
-        ),
-        (
-            "calendar: {unit: day, zone: America/New_Yrok}",
-            "5: windows.calendar.zone: time zone 'America/New_Yrok' is not",
-        ),
+        ("calendar: fortnight",
+         "5: windows.calendar.unit: 'fortnight' is not valid; valid are day, week, month, quarter"),
+        ("calendar: {unit: day, zone: America/New_Yrok}",
+         "5: windows.calendar.zone: time zone 'America/New_Yrok' is not"),
         ("tumbling: {size: 1h, ofset: 3m}", "5: unknown field 'windows.tumbling.ofset'; did you mean 'offset'?"),
         ("tumblin: 1h", "5: unknown field 'windows.tumblin'; did you mean 'tumbling'?"),
         ("tumbling: 1h\n  calendar: day", "6: windows are tumbling and calendar; keep one kind"),
@@ -136,10 +112,8 @@ def test_each_kind_is_written_shortly_or_in_full(tmp_path: Path, said: str, kind
         ("tumbling: 1h\n  grace: -1h", "6: windows.grace: duration '-1h' is negative"),
         ("tumbling: 1h\n  late: discrad", "6: windows.late: 'discrad' is not one of discard, next_window, {reemit: "),
         ("tumbling: 1h\n  late: {discard: {}, reemit: {}}", "6: write one policy: reemit, {reemit: {max_lateness: 3d}"),
-        (
-            "tumbling: 1h\n  late: {reemit: {max_lateness: }}",
-            "6: windows.late.reemit.max_lateness: not a duration: None",
-        ),
+        ("tumbling: 1h\n  late: {reemit: {max_lateness: }}",
+         "6: windows.late.reemit.max_lateness: not a duration: None"),
         ("session: {gap: 1h, max_length: null}", "5: windows.session.max_length: not a duration: None"),
         ("tumbling: 1h\n  where:", "6: windows.where: an expression of Spark SQL is text, found None; write one, or "),
         ("tumbling: 1h\n  where: 'null'", "6: windows.where: 'null' is null for every row, so none counts; write a"),
@@ -156,7 +130,7 @@ def test_each_kind_is_written_shortly_or_in_full(tmp_path: Path, said: str, kind
         ("tumbling: 1h\n  by: [a, A]", "6: column A is named twice in by"),
         ("tumbling: 1h\n  by: [flights]", "7: windows have a column flights already; call the aggregate otherwise"),
     ],
-)
+)  # fmt: skip
 def test_wrong_windows_are_one_line(tmp_path: Path, said: str, message: str) -> None:
     assert refusal(tmp_path, f"windows:\n  on: at\n  {said}\naggregates: {{flights: count}}\n").startswith(message)
 

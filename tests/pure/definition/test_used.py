@@ -16,23 +16,14 @@ USED = [
     ("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier", ("carrier",), ()),
     ("SELECT count(*) AS n FROM flights", (), ()),
     ("SELECT x AS id FROM (SELECT miles AS x, day FROM flights)", ("id", "miles", "day"), ()),  # a name of anything
-    (
-        "SELECT carrier, sum(fare) FILTER (WHERE day > date'2026-01-01') AS s FROM flights GROUP BY ALL",
-        ("carrier", "day", "fare"),
-        (),
-    ),
+    ("SELECT carrier, sum(fare) FILTER (WHERE day > date'2026-01-01') AS s FROM flights GROUP BY ALL",
+     ("carrier", "day", "fare"), ()),
     ("SELECT id, name FROM flights JOIN carriers ON carrier = code", ("carrier", "id"), ("code", "name")),
-    (
-        "SELECT id FROM flights JOIN (SELECT code AS carrier FROM carriers) USING (carrier)",
-        ("carrier", "id"),
-        ("code",),
-    ),
-    (
-        "SELECT id, rank() OVER w AS r FROM flights WINDOW w AS (PARTITION BY carrier ORDER BY at)",
-        (*EVERY[:2], "at"),
-        (),
-    ),
-]
+    ("SELECT id FROM flights JOIN (SELECT code AS carrier FROM carriers) USING (carrier)", ("carrier", "id"),
+     ("code",)),
+    ("SELECT id, rank() OVER w AS r FROM flights WINDOW w AS (PARTITION BY carrier ORDER BY at)", (*EVERY[:2], "at"),
+     ()),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("select", "flights", "carriers"), USED)

@@ -250,43 +250,25 @@ REFUSED: list[tuple[str, list[Any], str]] = [
     ("empty object", [OK, {}], "^line 2: there is no op in the message$"),
     ("flattened", [{"id": 1, "name": "a", "n": 1}], "^line 1: has no op, .* use the upsert envelope: id, name, n$"),
     ("another form", [OK, wrapped(OK)], "^line 2: there is no op in the message$"),
-    (
-        "no after-image",
-        [OK, message("u", row(1))],
-        r"^line 2: an insert or update has an after-image with the key \(id\)$",
-    ),
-    (
-        "after is a text",
-        [OK, message("c", None, "{}")],
-        "^line 2: column after.id is looked for in an object, found '{}'",
-    ),
-    (
-        "no key at all",
-        [OK, message("d")],
-        r"^line 2: op d has the key \(id\) neither in a before-image nor in a message key$",
-    ),
+    ("no after-image", [OK, message("u", row(1))],
+     r"^line 2: an insert or update has an after-image with the key \(id\)$"),
+    ("after is a text", [OK, message("c", None, "{}")],
+     "^line 2: column after.id is looked for in an object, found '{}'"),
+    ("no key at all", [OK, message("d")],
+     r"^line 2: op d has the key \(id\) neither in a before-image nor in a message key$"),
     ("key null in the before-image", [OK, message("d", row(None, "a"))], r"^line 2: op d has the key \(id\) neither"),
-    (
-        "no event time",
-        [OK, message("c", None, row(1), ts=None)],
-        "^line 2: column source.ts_ms is null; a time never is$",
-    ),
+    ("no event time", [OK, message("c", None, row(1), ts=None)],
+     "^line 2: column source.ts_ms is null; a time never is$"),
     ("negative event time", [None, message("c", None, row(1), ts=-1)], "^line 2: .* a time before 1970: -1000 µs$"),
-    (
-        "wrong type",
-        [OK, message("c", None, row(1, "a", "x"))],
-        "^line 2: column after.n is declared int and holds 'x'$",
-    ),
+    ("wrong type", [OK, message("c", None, row(1, "a", "x"))],
+     "^line 2: column after.n is declared int and holds 'x'$"),
     ("written twice", ['{"op":"c","after":{"id":1,"id":2}}'], "^line 1: column after.id is written twice$"),
     ("not JSON", [OK, '{"op":'], "^line 2: not JSON: .*truncated"),
     ("value in no message", [message("c", None, {"id": 1, "name": "a"})], "^column n is in no message$"),
     ("order in no message", [OK | {"source": {"ts_ms": 1}}], "^column source.lsn is in no message$"),
-    (
-        "not logged",
-        [OK, message("u", None, row(1, "__debezium_unavailable_value"))],
-        "^line 2: column name holds __debezium_unavailable_value: the after-image is not whole; set REPLICA IDENTITY",
-    ),
-]
+    ("not logged", [OK, message("u", None, row(1, "__debezium_unavailable_value"))],
+     "^line 2: column name holds __debezium_unavailable_value: the after-image is not whole; set REPLICA IDENTITY"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("records", "says"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])

@@ -73,43 +73,25 @@ SAID: list[tuple[Any, str]] = [
     (Attempted(FENCE), f"started to ingest {SPAN}, attempt token"),
     (Attempted(fence_of("collect", "0-10", "token")), "began to remove objects that no version names"),
     (Ingested(FENCE, BATCH, RUN, sources=(1, 2)), f"ingested {SPAN}: 1 row of 2 files as b1"),
-    (
-        Ingested(FENCE, BATCH, RUN, sources=(1, 2, 3), corrected=2, rows_added=5, rows_retracted=1),
-        f"ingested {SPAN} again as b1: 2 files corrected, 1 row retracted and 5 added, 1 new file, {HAPPENED}",
-    ),
-    (
-        Ingested(FENCE, None, RUN, sources=(1,), corrected=1, bad_files=1),
-        f"ingested {SPAN} again: nothing changed, 1 file holds other bytes and says the same, 1 file set aside",
-    ),
-    (
-        Ingested(FENCE, None, RUN, sources=(1,), corrected=1),
-        f"ingested {SPAN} again: nothing changed, 1 file holds other bytes and says the same",
-    ),
-    (
-        Ingested(FENCE, None, RUN, sources=(1,), corrected=1, rows_retracted=5, snapshot=WITHDRAWN),
-        f"withdrew the full snapshot of {SPAN}, 5 rows of 1 file, as w1",
-    ),
-    (
-        Ingested(fence_of("cut", "0-10", "t"), BATCH, RUN, sources=(1,), cut=Cut(Reason.COUNT, (Reason.TIME,), 2.5)),
-        f"ingested {SPAN} so far: 1 row of 1 file as b1; cut by count, also time; 2.5 rows/s",
-    ),
-    (
-        Ingested(FENCE, BATCH, RUN, sources=(1,), cut=Cut(Reason.END_OF_INPUT)),
-        f"ingested {SPAN}: 1 row of 1 file as b1",
-    ),
+    (Ingested(FENCE, BATCH, RUN, sources=(1, 2, 3), corrected=2, rows_added=5, rows_retracted=1),
+     f"ingested {SPAN} again as b1: 2 files corrected, 1 row retracted and 5 added, 1 new file, {HAPPENED}"),
+    (Ingested(FENCE, None, RUN, sources=(1,), corrected=1, bad_files=1),
+     f"ingested {SPAN} again: nothing changed, 1 file holds other bytes and says the same, 1 file set aside"),
+    (Ingested(FENCE, None, RUN, sources=(1,), corrected=1),
+     f"ingested {SPAN} again: nothing changed, 1 file holds other bytes and says the same"),
+    (Ingested(FENCE, None, RUN, sources=(1,), corrected=1, rows_retracted=5, snapshot=WITHDRAWN),
+     f"withdrew the full snapshot of {SPAN}, 5 rows of 1 file, as w1"),
+    (Ingested(fence_of("cut", "0-10", "t"), BATCH, RUN, sources=(1,), cut=Cut(Reason.COUNT, (Reason.TIME,), 2.5)),
+     f"ingested {SPAN} so far: 1 row of 1 file as b1; cut by count, also time; 2.5 rows/s"),
+    (Ingested(FENCE, BATCH, RUN, sources=(1,), cut=Cut(Reason.END_OF_INPUT)),
+     f"ingested {SPAN}: 1 row of 1 file as b1"),
     (Ingested(FENCE, None, None, rows_late_discarded=3), f"ingested {SPAN}: no rows, 3 late discarded"),
-    (
-        Ingested(fence_of("replay", "0-10", "t"), BATCH, RUN, rows_late_moved=1, rows_replayed=2),
-        "replayed 2 dead letters as b1, 1 of them moved to the seal",
-    ),
-    (
-        Corrected(CORRECTS, CONSUMED, BATCH, None, Mode.BY_KEY, EMPTY, rows_read=7, rows_added=2, rows_retracted=1),
-        "corrected to 1970-01-01T00:00:00.000010Z, by key: 7 rows read, 1 row retracted and 2 added as b1",
-    ),
-    (
-        Corrected(CORRECTS, CONSUMED, None, CONSUMED, Mode.WHOLE, 3, why="first build"),
-        "corrected to 1970-01-01T00:00:00.000010Z, whole (first build): 0 rows read, nothing differs",
-    ),
+    (Ingested(fence_of("replay", "0-10", "t"), BATCH, RUN, rows_late_moved=1, rows_replayed=2),
+     "replayed 2 dead letters as b1, 1 of them moved to the seal"),
+    (Corrected(CORRECTS, CONSUMED, BATCH, None, Mode.BY_KEY, EMPTY, rows_read=7, rows_added=2, rows_retracted=1),
+     "corrected to 1970-01-01T00:00:00.000010Z, by key: 7 rows read, 1 row retracted and 2 added as b1"),
+    (Corrected(CORRECTS, CONSUMED, None, CONSUMED, Mode.WHOLE, 3, why="first build"),
+     "corrected to 1970-01-01T00:00:00.000010Z, whole (first build): 0 rows read, nothing differs"),
     (
         Corrected(CORRECTS, CONSUMED, BATCH, CONSUMED, Mode.WHOLE, 0, rows_added=2, repaired=2, why="checked"),
         (
@@ -138,24 +120,18 @@ SAID: list[tuple[Any, str]] = [
     (HoldPlaced(hold_of(["report", "0"])), "placed hold report at 1970-01-01T00:00:00Z"),
     (HoldDropped("report"), "let hold report go"),
     (Trimmed(FENCE, BATCH, ref("p0")), "trimmed b1 to 1 row"),
-    (
-        Remembered(FENCE, ("b0", "b9"), replace(BATCH, level=1)),
-        "merged 2 batches of remembered facts: 1 row at level 1 as b1",
-    ),
+    (Remembered(FENCE, ("b0", "b9"), replace(BATCH, level=1)),
+     "merged 2 batches of remembered facts: 1 row at level 1 as b1"),
     (Drained(FENCE, TRACE, opened=("b1",), ahead=(BATCH,)), f"drained {SPAN}: 1 row as t1"),
     (AheadMerged(FENCE, ("b0", "b9"), (BATCH,), 7), "merged 2 batches ahead into 1: 1 row"),
     (AheadMerged(FENCE, ("b0",), ()), "merged 1 batch ahead into 0: 0 rows"),
     (Remembered(FENCE, ("b0", "b9"), None), "merged 2 batches of remembered facts: nothing is left"),
-    (
-        Publishing(TableFormat.ICEBERG, "db.t", "a1", (pin_of(ref("p0")),)),
-        "began to publish to iceberg table db.t, which is to name parts of 1 more batches",
-    ),
-    (
-        Published(TableFormat.DELTA, "/t", "", "7", 7, 3, 10, ("p0",)),
-        "published to delta table /t: known up to 1970-01-01T00:00:00.000010Z",
-    ),
+    (Publishing(TableFormat.ICEBERG, "db.t", "a1", (pin_of(ref("p0")),)),
+     "began to publish to iceberg table db.t, which is to name parts of 1 more batches"),
+    (Published(TableFormat.DELTA, "/t", "", "7", 7, 3, 10, ("p0",)),
+     "published to delta table /t: known up to 1970-01-01T00:00:00.000010Z"),
     (Unpublished(TableFormat.ICEBERG), "ended the publication in iceberg"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "said"), SAID, ids=lambda each: getattr(each, "kind", None))

@@ -84,24 +84,18 @@ class TestDeclaration:
             (lambda: Validity("t", valid_for=0), "valid_for is 0"),
             (lambda: Validity(valid_for=1), "valid_for counts from valid_from"),
             (lambda: derived("d", "a", validity=Validity(valid_to="gone")), "goes by gone, which is no column"),
-            (
-                lambda: derived("d", "a", value=(Column("s", ColumnType.STRING),), validity=Validity(valid_from="s")),
-                "goes by s, which is string",
-            ),
+            (lambda: derived("d", "a", value=(Column("s", ColumnType.STRING),), validity=Validity(valid_from="s")),
+             "goes by s, which is string"),
             (lambda: Definition("x", windows=HOURLY), "a select, a python function or windows, exactly one"),
             (lambda: Definition(), "a select, a python function or windows, exactly one"),
             (lambda: Definition(windows=HOURLY, version="1"), "version and by belong to python"),
-            (
-                lambda: Derived(("a", "b"), Definition(windows=HOURLY)),
-                "windows are over one input, and from names a, b",
-            ),
+            (lambda: Derived(("a", "b"), Definition(windows=HOURLY)),
+             "windows are over one input, and from names a, b"),
             (lambda: Derived(("a",), Definition(windows=HOURLY), validity=Validity("t")), "from when it closes"),
-            (
-                lambda: Derived(("a",), Definition(function="m:f", version="1"), validity=Validity("t", valid_for=1)),
-                "takes no python",
-            ),
+            (lambda: Derived(("a",), Definition(function="m:f", version="1"), validity=Validity("t", valid_for=1)),
+             "takes no python"),
         ],
-    )
+    )  # fmt: skip
     def test_what_makes_no_sense_is_refused(self, made: Any, refused: str) -> None:
         with pytest.raises(InvalidUsage, match=refused):
             made()

@@ -86,20 +86,14 @@ def test_a_merge_is_of_neighbours_and_never_forgets_how_far_they_were_forwarded(
         (lambda: replace(STATE, complete_below=31), Invariant.COMPLETE_IS_KNOWN),
         (lambda: replace(STATE, complete_below=19, seal=19), Invariant.UPPER_BELOW_THE_SEAL),
         (lambda: replace(STATE, trace=STATE.trace[1:]), Invariant.TRACE_FROM_ZERO),
-        (
-            lambda: replace(STATE, trace=(STATE.trace[0], trace_batch(["z", "[11][20][0]", "2", "0"]))),
-            Invariant.NEIGHBOURS_TOUCH,
-        ),
-        (
-            lambda: replace(STATE, trace=(STATE.trace[0], trace_batch(["z", "[9][20][0]", "2", "0"]))),
-            Invariant.NEIGHBOURS_TOUCH,
-        ),
-        (
-            lambda: replace(STATE, trace=(STATE.trace[0], replace(STATE.trace[1], level=2))),
-            Invariant.LEVELS_DO_NOT_RISE,
-        ),
+        (lambda: replace(STATE, trace=(STATE.trace[0], trace_batch(["z", "[11][20][0]", "2", "0"]))),
+         Invariant.NEIGHBOURS_TOUCH),
+        (lambda: replace(STATE, trace=(STATE.trace[0], trace_batch(["z", "[9][20][0]", "2", "0"]))),
+         Invariant.NEIGHBOURS_TOUCH),
+        (lambda: replace(STATE, trace=(STATE.trace[0], replace(STATE.trace[1], level=2))),
+         Invariant.LEVELS_DO_NOT_RISE),
     ],
-)
+)  # fmt: skip
 def test_states_and_batches_refuse_to_be_wrong(wrong, rule: Invariant):
     with pytest.raises(Corruption) as refused:
         wrong()

@@ -16,7 +16,6 @@ from tidemark.plan.ahead import MOST_PARTS, OPEN_ROWS, SPARE_ROWS, bucket_starts
 pytestmark = pytest.mark.pure
 DAY = 86_400_000_000
 NOW = 19_000 * DAY
-YEAR_2100 = 4_102_444_800_000_000
 
 
 def cut(times: dict[int, int], frontier: int = NOW, width: int = DAY) -> tuple[int, ...]:
@@ -37,13 +36,6 @@ def test_buckets_begin_at_the_frontier_and_each_is_twice_as_wide_as_the_one_befo
     assert starts[-1] <= MAX_TIME < starts[-1] + width * 2 ** (len(starts) - 1)
 
 
-@pytest.mark.parametrize("far", [YEAR_2100, MAX_TIME, NOW + 400 * DAY])
-@pytest.mark.parametrize("rows", [1, 1_000, 10**6])
-def test_one_row_far_ahead_gets_its_own_part_however_many_are_of_today(far: int, rows: int):
-    (at,) = cut({NOW - 1: rows, far: 1})
-    assert NOW <= at <= far
-
-
 @pytest.mark.parametrize(
     "times",
     [
@@ -59,13 +51,6 @@ def test_one_row_far_ahead_gets_its_own_part_however_many_are_of_today(far: int,
 def test_ordinary_days_are_one_part(times: dict[int, int]):
     """Also with a few rows of the next day or two."""
     assert cut(times) == ()
-
-
-def test_bookings_of_a_year_ahead_are_few_parts_of_growing_width():
-    found = cut({NOW + day * DAY: 10_000 for day in range(365)})
-    assert 4 <= len(found) < MOST_PARTS
-    widths = [b - a for a, b in pairwise(found)]
-    assert widths == sorted(widths)
 
 
 @given(

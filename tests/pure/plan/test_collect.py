@@ -22,9 +22,6 @@ from tidemark.plan.collect import (
     due,
     first_kept,
     plan_collection,
-    plan_of,
-    stepped,
-    token_of,
 )
 
 WINDOW = 4
@@ -235,15 +232,6 @@ def test_between_two_machines_or_starts_of_one_the_wall_clock_tells(passed, step
     assert (between(passed + step, uptime=uptime, wall=passed, boot="") is None) == (said is None)
 
 
-def test_what_is_said_of_clocks_names_both_times():
-    assert between(25 * 3_600_000_000, uptime=60_000_000) == (
-        "since plan 7 25:00 h have passed by the store's clock, 0:01 h by this machine's"
-    )
-    assert between(-DAY, uptime=60_000_000) == "the store's clock went back by 24:00 h since plan 7"
-    assert stepped(Clocks(0, 0), Clocks(-2 * DAY, DAY)) == "this machine's clock was set back by 72:00 h"
-    assert stepped(Clocks(0, 0), Clocks(DAY + TOLERANCE, DAY)) is None
-
-
 def test_a_plan_of_an_earlier_release_tells_no_clocks_but_when_it_appeared():
     old = GarbagePlan(7, 1, 1)
     assert disagreement(None, 0, Clocks(0, 0), 50 * DAY) is None
@@ -269,9 +257,3 @@ def test_a_plan_made_afresh_lists_the_same_and_counts_from_itself():
     assert [entry.key for entry in afresh.objects] == [entry.key for entry in kept_on.objects]
     assert due(afresh, Graces(0, 1), now=10**9).objects == ()
     assert (afresh.number, afresh.appeared) == (3, ())
-
-
-def test_a_collectors_token_tells_its_plan():
-    assert plan_of(token_of(GarbagePlan(42, 1, 1), "6f-a")) == 42
-    for other in ("6f0a", "", "manual__2024-01-01", "0123456789"):
-        assert plan_of(other) == 0, other

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.pure.plan.test_ranges import inside, part_of
 from tidemark.model.batch import Part
-from tidemark.plan.excerpt import Weight, landmarks, newest_within, thinned, weight_of
+from tidemark.plan.excerpt import Weight, landmarks, newest_within, weight_of
 from tidemark.plan.ranges import behind
 from tidemark.plan.tasks import ALL_KEYS, KeyRange
 
@@ -57,9 +57,3 @@ def test_landmarks_are_the_beginnings_of_row_groups_between_two_keys() -> None:
     assert landmarks(parts, ALL_KEYS, 1) == [(key,) for key in "abcdefgh"]
     assert landmarks(parts, KeyRange(behind(("b",)), ("e",)), 1) == [("c",), ("d",)]
     assert landmarks(parts, KeyRange(behind(("b",)), ("c",)), 1) == []
-
-
-def test_few_of_many_are_evenly_spread() -> None:
-    assert thinned(range(100), 4) == [0, 25, 50, 75]
-    assert thinned([], 4) == []
-    assert thinned(range(4), 4) == [0, 1, 2, 3]

@@ -23,17 +23,7 @@ def test_every_file_is_in_one_group_in_order_and_groups_are_of_even_size(files, 
         assert len(group) == 1 or sum(file.bytes + FILE_BYTES for file in group) <= -(-total // tasks)
 
 
-def test_a_file_of_no_bytes_comes_first():
-    empty = SourceFile("a", 0, "token")
-    assert group_files([empty], 2) == [(empty,)]
-
-
 def test_a_million_files_of_nothing_are_many_tasks():
     """Each tells of every file: one answer of a million entries is more than a JVM takes."""
     groups = group_files([SourceFile("a", 0, "token")] * 1_000_000, 2)
     assert max(map(len, groups)) <= 8192
-
-
-def test_many_small_files_are_spread_though_a_large_one_has_most_of_the_bytes():
-    small, large = SourceFile("a", 100, "token"), SourceFile("b", 50 * 2**20, "token")
-    assert [len(group) for group in group_files([*[small] * 4000, large], 2)] == [2798, 1202, 1]

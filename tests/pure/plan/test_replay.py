@@ -9,7 +9,6 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
-from tidemark.plan.ingest import group_files
 from tidemark.plan.replay import plan_replay
 
 pytestmark = pytest.mark.pure
@@ -48,12 +47,3 @@ def test_nothing_is_corrected_below_since_or_what_was_forgotten(
     )
     assert plan is not None
     assert (plan.seal, plan.since) == (50, expected)
-
-
-def test_tasks_are_cut_by_the_size_of_late_objects() -> None:
-    plan = plan_replay(
-        Arrangement(collection(), complete_below=50, seal=50),
-        [entry(f"{at}", 1, late=f"{at}", size=n * 2**20) for at, n in enumerate((5, 1, 1, 2))],
-    )
-    assert plan is not None
-    assert [[source.bytes // 2**20 for source in group] for group in group_files(plan.sources, 2)] == [[5], [1, 1, 2]]

@@ -33,39 +33,23 @@ BETWEEN = "expect_column_values_to_be_between"
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        (
-            {"expect_column_values_to_be_in_sett": {"column": "status"}},
-            f"quality[0]: there is no expectation 'expect_column_values_to_be_in_sett' here; did you mean {IN_SET}?",
-        ),
+        ({"expect_column_values_to_be_in_sett": {"column": "status"}},
+         f"quality[0]: there is no expectation 'expect_column_values_to_be_in_sett' here; did you mean {IN_SET}?"),
         ({IN_SET: {"column": "status"}}, f"quality[0]: {IN_SET} needs value_set"),
-        (
-            {IN_SET: {"column": "status", "value_set": ["a"], "mostl": 0.5}},
-            f"quality[0]: {IN_SET} has no argument 'mostl'; did you mean mostly?",
-        ),
-        (
-            {IN_SET: {"column": "statuss", "value_set": ["a"]}},
-            f"quality[0]: {IN_SET}: collection orders has no column 'statuss'; did you mean status?",
-        ),
-        (
-            {IN_SET: {"column": "status", "value_set": "a"}},
-            f"quality[0]: {IN_SET}: value_set is 'a'; it must be a list",
-        ),
-        (
-            {IN_SET: {"column": "status", "value_set": ["a"], "mostly": 95}},
-            f"quality[0]: {IN_SET}: mostly is 95; it must be a share between 0 and 1",
-        ),
-        (
-            {IN_SET: {"column": "status", "value_set": ["a"], "severity": "fatal"}},
-            f"quality[0]: {IN_SET}: severity is 'fatal'; it must be critical or warning",
-        ),
-        (
-            {BETWEEN: {"column": "id", "min_value": {"$PARAMETER": "x"}}},
-            f"quality[0]: {BETWEEN}: min_value is {{'$PARAMETER': 'x'}}; it must be a number or a time",
-        ),
-        (
-            {BETWEEN: {"column": "day", "min_value": "yesterday"}},
-            f"quality[0]: {BETWEEN}: min_value on column day: not a date: 'yesterday'; write 2013-01-02",
-        ),
+        ({IN_SET: {"column": "status", "value_set": ["a"], "mostl": 0.5}},
+         f"quality[0]: {IN_SET} has no argument 'mostl'; did you mean mostly?"),
+        ({IN_SET: {"column": "statuss", "value_set": ["a"]}},
+         f"quality[0]: {IN_SET}: collection orders has no column 'statuss'; did you mean status?"),
+        ({IN_SET: {"column": "status", "value_set": "a"}},
+         f"quality[0]: {IN_SET}: value_set is 'a'; it must be a list"),
+        ({IN_SET: {"column": "status", "value_set": ["a"], "mostly": 95}},
+         f"quality[0]: {IN_SET}: mostly is 95; it must be a share between 0 and 1"),
+        ({IN_SET: {"column": "status", "value_set": ["a"], "severity": "fatal"}},
+         f"quality[0]: {IN_SET}: severity is 'fatal'; it must be critical or warning"),
+        ({BETWEEN: {"column": "id", "min_value": {"$PARAMETER": "x"}}},
+         f"quality[0]: {BETWEEN}: min_value is {{'$PARAMETER': 'x'}}; it must be a number or a time"),
+        ({BETWEEN: {"column": "day", "min_value": "yesterday"}},
+         f"quality[0]: {BETWEEN}: min_value on column day: not a date: 'yesterday'; write 2013-01-02"),
         *(
             (
                 {BETWEEN: {"column": name, "max_value": value}},
@@ -81,10 +65,8 @@ BETWEEN = "expect_column_values_to_be_between"
                 "write 2013-01-02, 2013-01-02T03:04:05Z or microseconds"
             ),
         ),
-        (
-            {"expect_column_pair_values_to_be_in_set": {"column_A": "id", "column_B": "day", "value_pairs_set": [[1]]}},
-            "quality[0]: expect_column_pair_values_to_be_in_set: value_pairs_set holds [1]; it must hold pairs",
-        ),
+        ({"expect_column_pair_values_to_be_in_set": {"column_A": "id", "column_B": "day", "value_pairs_set": [[1]]}},
+         "quality[0]: expect_column_pair_values_to_be_in_set: value_pairs_set holds [1]; it must hold pairs"),
         (
             {"expect_column_values_to_match_regex": {"column": "status", "regex": "("}},
             (
@@ -102,7 +84,7 @@ BETWEEN = "expect_column_values_to_be_between"
         ({IN_SET: ["status"]}, f"quality[0]: the arguments of {IN_SET} must be a mapping, not ['status']"),
         ({}, "quality[0] must be one expectation with its arguments, as {name: {column: ...}}, not {}"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_expectation_is_refused_with_its_nearest_right_one(entry: Any, said: str) -> None:
     with pytest.raises(InvalidUsage) as refused:
         check_owner_expectations(orders(entry))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from io import StringIO
 
@@ -43,20 +42,6 @@ def test_the_headline_names_batch_rule_finding_page_and_way_out() -> None:
         "unsealed gate of orders: no null keys of batch b2b2b2b2b2b2: null in the key (and 1 more); "
         "see /docs/index.html; `tidemark quarantine orders b2b2b2b2b2b2`, mend the file, run again"
     )
-
-
-def test_json_holds_results_and_rows() -> None:
-    decoded = json.loads(json.dumps(report(GOOD, BAD).as_dict()))
-    assert (decoded["gate"], decoded["passed"]) == ("unsealed", False)
-    assert decoded["results"][1]["rows"] == [{"id": None, "n": "[red]1"}]
-
-
-def test_a_steps_result_lists_warnings_and_no_rows() -> None:
-    assert report(GOOD, WORRYING).summary() == {
-        "rules": 2,
-        "warnings": [{"rule": "volume", "batch": "b1", "message": "brought 1 rows"}],
-        "docs": None,
-    }
 
 
 def test_people_see_rule_finding_and_rows_as_they_are() -> None:

@@ -155,24 +155,6 @@ def test_damage_is_corruption_whatever_number_it_makes(stored: Stored):
         stored.read(store, written)
 
 
-@EACH
-@pytest.mark.parametrize("number", [b"0", b"-1", b'"2"', b"2.5", b"null", b"1" * 5000])
-def test_what_is_no_number_is_corruption(stored: Stored, number: bytes):
-    error = refused(stored, lambda data: data.replace(b'{"format":%d,' % FORMAT, b'{"format":%b,' % number, 1))
-    assert type(error) is Corruption
-
-
-@EACH
-def test_spaces_are_no_matter(stored: Stored):
-    store, data = altered(stored, lambda data: json.dumps(json.loads(data)).encode())
-    plain = MemoryStore()
-    stored.write(plain)
-    if stored.kind is Kind.VERSION:
-        assert StateLog(store, str).load().arrangement == StateLog(plain, str).load().arrangement
-    else:
-        assert stored.read(store, data) == stored.read(plain, plain.objects[stored.key])
-
-
 def test_an_unknown_change_tells_who_wrote_it_and_what_is_known():
     error = refused(STORED[0], lambda data: data.replace(b'"kind":"sealed"', b'"kind":"sealed_twice"'))
     assert type(error) is UpgradeRequired

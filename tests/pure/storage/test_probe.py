@@ -215,13 +215,6 @@ def test_a_certificate_says_what_was_asked_where_and_when():
     assert kept(store) is not None
 
 
-def test_a_collection_that_was_copied_elsewhere_has_no_certificate_there(tmp_path: Path):
-    certified(LocalStore(str(tmp_path / "one")), unique="1", writer="", now=1)
-    shutil.copytree(tmp_path / "one", tmp_path / "two")
-    assert kept(LocalStore(str(tmp_path / "one"))) is not None
-    assert kept(LocalStore(str(tmp_path / "two"))) is None
-
-
 def test_a_certificate_whose_create_was_not_answered_is_one():
     class Silent(OverMemory):
         def create(self, key, data):
@@ -236,9 +229,3 @@ def test_a_certificate_whose_create_was_not_answered_is_one():
 
 def test_a_request_that_is_not_known_is_a_wrong_store_and_not_an_outage():
     assert issubclass(Unsupported, InvalidUsage)
-
-
-def test_a_root_that_is_a_file_is_said_to_be_that(tmp_path: Path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidUsage, match=r"file/_probe-\d+ is not a folder$"):
-        proved(LocalStore(str(tmp_path / "file")))
