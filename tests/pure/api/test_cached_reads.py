@@ -207,20 +207,6 @@ def test_damage_is_found_in_what_was_not_read_yet(made: Made, damage: Callable[[
         tides.as_of().to_arrow()
 
 
-def test_nothing_of_a_damaged_part_is_remembered(made: Made) -> None:
-    tides, _ = counted(made)
-    (part,) = parts_of(tides)
-    store = MemoryStore.named(f"{made.root}/tides")
-    whole = store.objects[part.file.key]
-    store.objects[part.file.key] = whole[:-9] + b"x" * 9
-    for _ in range(2):
-        with pytest.raises(Corruption):
-            tides.as_of(where={"k": 1}).to_arrow()
-    assert not [name for name in OF_PROCESS._entries if name[0] in ("footer", "column")]
-    store.objects[part.file.key] = whole
-    assert tides.as_of(where={"k": 1}).count() == 1
-
-
 def test_whoever_does_not_read_so_sees_the_store(made: Made) -> None:
     """Steps, gates and audits have the plain store: they find damage however much readers remember."""
     tides, _ = counted(made)

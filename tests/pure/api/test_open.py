@@ -146,13 +146,6 @@ def test_a_condition_on_the_key_opens_no_other_part(made: Made) -> None:
         store.objects.update(removed)
 
 
-def test_an_empty_answer_has_its_columns(tides: tidemark.OpenCollection) -> None:
-    table = tides.as_of(where="k = 5", columns=["v", "k"]).to_arrow()
-    assert (table.num_rows, table.column_names) == (0, ["v", "k", "_multiplicity"])
-    assert tides.changes(after=19).to_arrow().schema == tides.changes().schema
-    assert tides.as_of(where="k = 5").to_pandas().shape == (0, 3)
-
-
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
@@ -281,12 +274,6 @@ def test_a_hold_is_placed_at_once_and_released_at_the_end(made: Made) -> None:
     kept.release()
     kept.release()
     assert tides.refresh().status().holds == ()
-
-
-def test_what_came_late_can_be_asked(made: Made) -> None:
-    made.sealed(2, [{"k": 4, "v": "late", "t": 3, "e": 3}, {"k": 5, "v": "new", "t": 21, "e": 21}])
-    late = tidemark.open(made.root, "tides").late(limit=5)
-    assert (late.applied, [row["v"] for row in late.rows]) == (2, ["a", "late"])
 
 
 def test_without_a_time_it_is_all_that_is_known(tmp_path: Path) -> None:

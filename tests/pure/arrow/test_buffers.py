@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,24 +50,6 @@ def test_a_guard_gives_back_once_also_where_the_work_fails() -> None:
     with pytest.raises(ZeroDivisionError):
         fails()
     assert (budgeted.used, budgeted.level) == (0, Level.LOW)
-
-
-def test_threads_never_hold_more_than_there_is_and_some_of_them_get_it() -> None:
-    budgeted, most = Memory(Budget(1_000)), []
-
-    def work(_: int) -> bool:
-        guard = budgeted.reserve("a", 300)
-        if guard is None:
-            return False
-        with guard:
-            most.append(budgeted.used)
-        return True
-
-    with ThreadPoolExecutor(8) as pool:
-        got = list(pool.map(work, range(2_000)))
-    assert any(got)
-    assert max(most) <= 950
-    assert budgeted.used == 0
 
 
 def test_some_is_as_much_as_there_is_and_at_the_worst_the_least() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.pure.arrow.samples import APPEND, SMALL, of_updates, rows, updates
 from tests.support.budget import laws
 from tidemark.arrow.rows.columns import row_bytes
-from tidemark.arrow.rows.cuts import compacted, gathered, pieces, ranks_of, sorted_pieces, wholes
+from tidemark.arrow.rows.cuts import compacted, gathered, ranks_of, sorted_pieces, wholes
 from tidemark.arrow.rows.order import ranks, sort, starts
 from tidemark.arrow.rows.schema import sort_columns
 from tidemark.errors import InvalidUsage
@@ -66,13 +66,6 @@ def test_any_rows_are_gathered_in_any_order(batches: list[pa.RecordBatch], data:
     wanted = data.draw(st.lists(st.integers(0, together.num_rows - 1), max_size=12)) if together.num_rows else []
     found = gathered(batches, np.array(wanted, np.int64))
     assert rows(found) == [rows(together)[at] for at in wanted]
-
-
-def test_a_row_is_the_least_piece() -> None:
-    wide = of_updates(SMALL, [Update((n,), ("w" * 100,), n, n, 1) for n in range(5)])
-    assert [piece.num_rows for piece in pieces(wide, 1)] == [1] * 5
-    assert [piece.num_rows for piece in pieces(wide, 300)] == [2, 2, 1]
-    assert [piece.num_rows for piece in pieces(wide, 10_000)] == [5]
 
 
 def test_a_small_slice_lets_its_batch_go() -> None:

@@ -60,8 +60,3 @@ def test_a_file_that_cannot_be_read_has_none(tmp_path: Path, content: bytes) -> 
     for of in Format:
         assert density_of(MemoryStore(), [task(of, path)]) is None
         assert density_of(MemoryStore(), [task(of, tmp_path / "gone")]) is None
-
-
-def test_few_bytes_are_not_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(density, "SAMPLED_BYTES", 10**9)
-    assert density_of(MemoryStore(), [task(Format.CSV, written(tmp_path / "a", Format.CSV, "x"))]) is None

@@ -90,13 +90,6 @@ def test_long_strings_beside_short_ones_hash_as_written_down(monkeypatch: pytest
 
 
 @laws
-@given(updates(APPEND), st.integers(0, 30), st.integers(0, 30))
-def test_a_slice_hashes_as_its_rows_do(some: list[Update], start: int, length: int) -> None:
-    table = of_updates(APPEND, some).slice(start, length)
-    assert digest(table) == expected(table)
-
-
-@laws
 @given(updates(APPEND), st.integers(0, 14))
 def test_consolidation_leaves_the_digest_as_it_was(some: list[Update], since: int) -> None:
     table = sort(forwarded(of_updates(APPEND, some), CompactionFunction(since)), ORDER)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.pure.arrow.samples import EXACT, KEYED_BY_ALL, MONEY, NULLABLE
 from tidemark.api.conditions import Where, conditions_of
 from tidemark.api.keys import keys_within
-from tidemark.api.values import value_of
 from tidemark.arrow.rows.condition import holds
 from tidemark.arrow.rows.fields import as_wanted, found
 from tidemark.arrow.rows.plain import plain_rows
@@ -131,31 +130,6 @@ def test_null_keys_are_found(where: Where, keys: KeyRange) -> None:
 def test_what_is_no_value_of_its_column_is_refused(conditions: dict[str, str]) -> None:
     with pytest.raises(InvalidUsage, match=r"is of type .* is no value of it|is json; .* holds"):
         conditions_of(KEYED_BY_ALL, conditions)
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "expected"),
-    [
-        ("doc", {"b": [1, 2], "a": None}, '{"a":null,"b":[1,2]}'),
-        ("doc", "[ ]", "[]"),
-        ("price", Decimal("1.50"), Decimal("1.50")),
-        ("price", 2, Decimal("2.00")),
-        ("data", b"\xff", b"\xff"),
-        ("data", "/w==", b"\xff"),
-    ],
-)
-def test_values_of_python_are_taken_exactly(column: str, value: Any, expected: Any) -> None:
-    of = KEYED_BY_ALL.type_of(column)
-    assert value_of(column, value, arrow_type(of), of is ColumnType.JSON).as_py() == expected
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [("price", 1.5), ("price", True), ("price", Decimal("1.005")), ("data", 1), ("doc", float("nan")), ("doc", b"1")],
-)
-def test_values_of_python_that_would_be_rounded_or_guessed_are_refused(column: str, value: Any) -> None:
-    with pytest.raises(InvalidUsage, match=f"column {column} is"):
-        conditions_of(KEYED_BY_ALL, {column: value})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import CELLS, collection, keys, rows
+from tests.pure.arrow.samples import CELLS, keys, rows
 from tests.pure.arrow.test_read import arranged, changed, current_rows, frontiers
 from tests.support.budget import laws
 from tests.support.reading import as_of, changes
@@ -14,10 +14,9 @@ from tidemark.api.conditions import check_columns
 from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.read import rows_as_of
-from tidemark.arrow.rows.schema import live_schema, unsealed_schema, updates_schema
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
-from tidemark.model.collection import Collection, Column, ColumnType, Derived, Envelope
+from tidemark.model.collection import Collection, Column, ColumnType, Derived
 from tidemark.model.derived import Definition
 from tidemark.model.evolution import evolved
 from tidemark.model.update import Update
@@ -88,19 +87,3 @@ def test_who_corrects_reads_them_by_name() -> None:
     assert not any(some.parts for some in plain), "Spark's own reader would return equal rows separately"
     with pytest.raises(InvalidUsage, match="has no column '_rows'"):
         check_columns(LAST, ("_rows",), "columns")
-
-
-def test_they_are_columns_at_rest_and_of_no_landed_collection() -> None:
-    assert updates_schema(BETWEEN).names[:4] == ["number", "word", "_rows", "added"]
-    assert unsealed_schema(BETWEEN) == updates_schema(BETWEEN)
-    assert "_rows" not in live_schema(BETWEEN, facts=False).names
-    landed = collection(Envelope.APPEND)
-    for wrong, hidden in (
-        (landed.origin, ROWS),
-        (LAST.origin, Column("_diff", ColumnType.INT)),
-        (LAST.origin, Column("rows", ColumnType.INT)),
-    ):
-        with pytest.raises(InvalidUsage, match="hidden column"):
-            Collection("d", LAST.key, (WORD,), wrong, hidden=(hidden,))
-    with pytest.raises(InvalidUsage, match="column name '_rows' must match"):
-        Collection("d", LAST.key, (ROWS,), LAST.origin)

@@ -118,12 +118,6 @@ def test_facts_are_in_order_of_what_happened() -> None:
     assert found(store, KEYED, stored(store, turned), facts=True).unsorted == 1
 
 
-def test_an_empty_part_has_no_keys() -> None:
-    store = MemoryStore()
-    answer = found(store, SMALL, stored(store, batch(updates_schema(SMALL), [])))
-    assert (answer.rows, answer.digest, answer.first_key, answer.last_key) == (0, 0, None, None)
-
-
 def test_other_columns_are_reported_and_not_guessed_at() -> None:
     table = pa.record_batch({"number": [1, 2], "other": ["a", "b"]})
     store = MemoryStore()

@@ -8,20 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pure.arrow.samples import APPEND, SMALL, as_updates, of_updates, updates, write
+from tests.pure.arrow.samples import APPEND, SMALL, of_updates, updates, write
 from tests.pure.arrow.test_read import changed, current_rows, kind, unsealed
 from tests.support.budget import laws
 from tests.support.reading import as_of, changes
 from tidemark.arrow import runs
 from tidemark.arrow.kernels import merge
 from tidemark.arrow.kernels.merge import merge_range
-from tidemark.arrow.rows.consolidate import forwarded
 from tidemark.errors import InvalidUsage
 from tidemark.model import update as model
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, Part, TraceBatch
 from tidemark.model.collection import Collection
-from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
+from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.update import Update
 from tidemark.plan.read import plan_as_of, plan_changes
 from tidemark.plan.tasks import KeyRange, MergeTask
@@ -50,13 +49,6 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little that groups and keys straddle what is in memory."""
     monkeypatch.setattr(runs, "BUFFERED_ROWS", 8)
     monkeypatch.setattr(merge, "BUFFERED_ROWS", 8)
-
-
-@laws
-@given(updates(SMALL), functions | st.just(CompactionFunction(EMPTY)))
-def test_forwarding_a_batch_is_the_function_on_each_row(some: list[Update], function: CompactionFunction) -> None:
-    found = as_updates(SMALL, [forwarded(of_updates(SMALL, some), function)])
-    assert sorted(found, key=repr) == sorted(model.advance(some, function), key=repr)
 
 
 def merged(

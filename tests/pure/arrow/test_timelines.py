@@ -22,7 +22,6 @@ from tidemark.errors import Corruption
 from tidemark.model.batch import Part
 from tidemark.model.chunk.bounds import Bounds, TimelineBounds, union
 from tidemark.model.chunk.footer import Present, TimelineChunks
-from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Column, ColumnType, DecimalType
 from tidemark.model.fact import Fact
 from tidemark.model.update import Update
@@ -83,20 +82,6 @@ def test_a_part_of_facts_has_them_with_nulls_where_a_row_is_deleted():
     facts = [Fact((n,), None if n == 2 else (n * 10,), 5, 5, (0, "f", n)) for n in range(4)]
     (part,) = write(store, timed, of_facts(timed, facts), facts=True)
     assert part.timelines == (TimelineBounds(2, 0, 30, 1),)
-
-
-def test_a_timeline_of_nulls_alone_is_known_and_one_that_was_none_is_not():
-    store = MemoryStore()
-    (part,) = write(store, AT, of_updates(AT, [Update((n,), (None, "w"), n, n, 1) for n in range(3)]))
-    assert part.bounds_of(2) == Bounds(None, None, 3)
-    assert not Span(2, ((None, None),)).meets(part.bounds_of(2))
-    assert part.bounds_of(3) is None
-    untimed = replace(AT, timelines=())
-    (old,) = write(store, untimed, of_updates(untimed, [Update((1,), (5, "w"), 1, 1, 1)]))
-    assert old.timelines == ()
-    with OpenedPart(store, old) as opened:
-        assert opened.timelines == {}
-        assert chunk_bounds(opened, updates_schema(AT).field("at")) == [Bounds(5, 5, 0)]
 
 
 WIDER: list[tuple[Any, Any, Any, tuple[int, int]]] = [

@@ -94,16 +94,6 @@ def test_what_columns_tell_needs_no_query() -> None:
     ], "in sliding windows the approximate count is the exact one"
 
 
-def test_rows_that_are_not_those_of_the_input_are_not_plain() -> None:
-    count = Aggregate("n", Function.COUNT)
-    assert of_columns(count, where="id > Delay") is not None
-    assert of_columns(count, where="upper(carrier) > 'A'") is None
-    bounded = Windows(("carrier",), "at", SLID, (count,), max_lateness=9)
-    rule = analysed_windows(bounded, FLIGHTS).windowed
-    assert isinstance(rule, SlidingPlan)
-    assert rule.of_columns is None
-
-
 def in_sessions(*aggregates: Aggregate, by: tuple[str, ...] = ("carrier",), **more: Any) -> SessionPlan:
     rule = analysed_windows(Windows(by, "at", Session(5, max_length=9), aggregates, **more), FLIGHTS).windowed
     assert isinstance(rule, SessionPlan)
@@ -179,12 +169,3 @@ def test_they_are_computed_by_key_unless_all_is_asked_for() -> None:
     assert isinstance(rule, SlidingPlan)
     assert rule.bounded_lateness == BoundedLateness(3, 0, ("carrier",)), "a count needs no column besides"
     assert "`flights`.`_band` AS `_band`" in rule.valued
-
-
-def test_sessions_that_freeze_are_distinguished_by_where_they_end_too() -> None:
-    windows = Windows(("carrier",), "at", Session(5), (Aggregate("n", Function.COUNT),), grace=3, max_lateness=10)
-    rule = analysed_windows(windows, FLIGHTS).windowed
-    assert isinstance(rule, SessionPlan)
-    assert rule.after == 14, "a row at the end still joins"
-    assert "`flights`.`_start` AS `_start`, `flights`.`_end` AS `_end` FROM" in rule.valued
-    assert rule.columns == ("carrier",)

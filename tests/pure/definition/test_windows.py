@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.pure.definition.inputs import CARRIERS, FLIGHTS, columns
+from tests.pure.definition.inputs import FLIGHTS, columns
 from tidemark.definition.recipe import AggregateColumn, DeltaPlan, GroupPlan, InputShape, SumColumn, WindowAssignment
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.definition.windows.explained import explained_windows
@@ -61,13 +61,6 @@ def test_what_an_aggregate_is_of_is_not_evaluated_in_rows_that_its_condition_exc
     whole = analysed_windows(replace(HOURLY, aggregates=(guarded, plain)), FLIGHTS).whole
     assert "CASE WHEN `flights`.`id` > 2 THEN CAST(`flights`.`miles` AS INT) END" in whole
     assert "MAX((`flights`.`miles`) + CAST('0.0' AS DOUBLE)) FILTER" in whole
-
-
-def test_windows_of_all_rows_have_their_bounds_as_key() -> None:
-    recipe = analysed_windows(replace(HOURLY, by=()), FLIGHTS)
-    assert recipe.key == ("window_start", "window_end")
-    assert recipe.by_key is not None
-    assert recipe.by_key.clustered == {"flights": ()}
 
 
 def test_an_input_may_have_columns_called_as_those_of_windows() -> None:
@@ -153,18 +146,6 @@ def test_a_column_called_event_time_goes_before_the_axis() -> None:
         else:
             with pytest.raises(InvalidUsage, match=re.escape(said)):
                 analysed_windows(replace(HOURLY, on="event_time"), shape)
-
-
-def test_windows_are_over_keyed_inputs_too() -> None:
-    ranks = Windows((), "rank", Tumbling(2), (Aggregate("names", Function.COLLECT, "name"),))
-    assert analysed_windows(ranks, CARRIERS).mode is Mode.BY_KEY
-
-
-def test_a_column_may_be_called_as_a_key_is_within() -> None:
-    recipe = analysed_windows(replace(HOURLY, aggregates=(Aggregate("k0", Function.COUNT),)), FLIGHTS)
-    assert recipe.by_key is not None
-    assert recipe.by_key.delta is None, "added up, it could not be distinguished from the key"
-    assert any("a column is called k0" in why for why in recipe.why)
 
 
 @pytest.mark.parametrize("kind", [Tumbling(7), Hopping(7, 2), Cumulate(9, 3), Calendar(Unit.WEEK, "Asia/Tokyo")])

@@ -18,7 +18,7 @@ from tidemark.arrow.kernels.ingest import ingest_files
 from tidemark.arrow.kernels.reread import reread_files
 from tidemark.arrow.parts.reader import read_groups
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late
-from tidemark.model.frontier import IDENTITY, CompactionFunction
+from tidemark.model.frontier import IDENTITY
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import SourceFile, Status
 from tidemark.plan.tasks import Contributed, Reread, RereadAnswer, RereadTask
@@ -194,15 +194,6 @@ def test_arrival_with_discard_a_row_is_added_and_none_is_a_dead_letter(tmp_path:
     assert entry is not None
     assert (answer.added, answer.retracted, entry.rows_late_discarded, entry.late) == (1, 0, 0, None)
     assert made.updates[-1] == (4, "a", 20, 7, 1)
-
-
-def test_event_times_that_were_merged_are_forwarded_and_not_refused(tmp_path: Path) -> None:
-    made = world(declared(Late("reemit")), str(tmp_path), [[row(1, 5)], []])
-    made.correct(20, {0: [row(2, 6)]}, function=CompactionFunction(15))
-    assert [(k, time, happened, diff) for k, _, time, happened, diff in made.updates[1:]] == [
-        (1, 20, 15, -1),
-        (2, 20, 15, 1),
-    ]
 
 
 def test_a_corrected_file_that_cannot_be_read_leaves_what_was_said(tmp_path: Path) -> None:

@@ -107,19 +107,6 @@ def test_a_count_goes_by_the_rows_of_what_was_read_last(tmp_path: Path) -> None:
     assert feed.look(NOON + 63 * SECOND) == ("count",)
 
 
-def test_the_longest_ends_a_slow_batch_and_a_fast_one_is_shorter(tmp_path: Path) -> None:
-    feed = fed(tmp_path, Batching(Adaptive(10 * SECOND, 100 * SECOND, 100), settle=0))
-    feed.land(NOON, 10)
-    assert feed.look(NOON + 99 * SECOND) is None
-    assert feed.take(NOON + 100 * SECOND)["cut"]["reason"] == "time"
-    for second in range(200, 220):
-        feed.land(NOON + second * SECOND, 20)
-    due = feed.arrivals.look(NOON + 225 * SECOND)
-    assert due is not None
-    assert (str(due.cut.reason), due.cut.rate) == ("time", pytest.approx(4, rel=0.1))
-    assert due.cut.opened == NOON + 200 * SECOND
-
-
 def test_a_rate_that_changes_cuts_once(tmp_path: Path) -> None:
     feed = fed(tmp_path, Batching(rate_change=WatchRate(1.0, 100 * SECOND, 3_600 * SECOND), settle=0))
     feed.land(NOON - 3_600 * SECOND, 1)
@@ -146,17 +133,6 @@ def test_a_steady_feed_is_not_cut_by_its_rate_when_its_rows_become_known(tmp_pat
     assert [(second, reason) for second, reason, _ in cuts] == [(second, "time") for second in range(60, 400, 60)]
     assert cuts[0][2] is None, "nobody knows yet how many rows a byte is"
     assert [rate for *_, rate in cuts[1:]] == [pytest.approx(0.4, rel=0.1)] * 5
-
-
-def test_a_change_of_rate_is_seen_before_any_row_was_counted(tmp_path: Path) -> None:
-    feed = fed(tmp_path, Batching(rate_change=WatchRate(0.5, 100 * SECOND, 3_600 * SECOND), settle=0))
-    cuts = []
-    for second in range(0, 250, 5):
-        feed.land(NOON + second * SECOND, 2 if second < 150 else 8)
-        if due := feed.arrivals.look(NOON + second * SECOND):
-            cuts.append((second, str(due.cut.reason), str(due.cut.direction), due.cut.rate))
-    assert [(reason, direction, rate) for _, reason, direction, rate in cuts] == [("rate_change", "up", None)]
-    assert 150 < cuts[0][0] <= 165
 
 
 def test_a_young_file_is_not_taken(tmp_path: Path) -> None:

@@ -81,20 +81,6 @@ def test_where_restored_buckets_are_depends_on_the_lower_bound_alone(min_bits, s
     assert max(map(widths.count, widths), default=0) <= 2
 
 
-def test_fuel_is_spent_by_what_is_moved_and_what_is_left_is_done_later():
-    chain: BucketChain[Times] = BucketChain.over(Times(range(200, 210)), time_bits=8)
-    halved, spare = chain.restore(15)
-    # 10 for the domain, which leaves [0, 128) and [128, 256); then empty buckets, which cost nothing.
-    assert (spare, halved.is_well_formed) == (5, True)
-    chain = BucketChain.over(Times(range(10)), time_bits=8)
-    halved, spare = chain.restore(15)
-    assert (spare, halved.is_well_formed) == (-5, False)
-    while spare <= 0:
-        halved, spare = halved.restore(15)
-    assert halved.is_well_formed
-    assert [bucket.start for bucket in halved.buckets] == [0, 1, 2, 4, 8, 16, 32, 64, 128]
-
-
 @pytest.mark.parametrize("start", [0, 1, 99, 1_000])
 @pytest.mark.parametrize("distance", [1, 10, 500, 1_500])
 def test_a_time_is_touched_at_most_once_a_bit_of_its_distance_until_it_is_due(start, distance):

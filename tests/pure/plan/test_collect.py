@@ -175,13 +175,6 @@ def test_records_of_reads_go_by_age():
     assert [(entry.key, entry.why) for entry in made.objects] == [(old.key, Why.READ)]
 
 
-def test_unfinished_uploads_of_one_name_are_distinguished():
-    uploads = [Stored(key("a"), 0, 0, token) for token in ("x", "y")]
-    first = plan_collection(replace(found([0]), unfinished=uploads[:1]), 1, set(), None, now=0, appeared=0)
-    second = plan_collection(replace(found([0]), unfinished=uploads), 1, {key("a")}, first, now=0, appeared=9)
-    assert [(entry.token, entry.since) for entry in second.objects] == [("x", 1), ("y", 2)]
-
-
 def test_strays_go_whatever_is_kept():
     seen = found([0] * 5, oldest=8, strays=[3, 7])
     made = plan_collection(seen, 8, set(), None, now=0, appeared=0)

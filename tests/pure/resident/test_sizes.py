@@ -81,10 +81,6 @@ def test_a_resident_one_gives_executors_back() -> None:
     assert not ON_DEMAND.keys() & default_sizes({}, state).keys()
 
 
-def test_a_cluster_without_workers_says_nothing_of_sizes() -> None:
-    assert default_sizes({}, cluster()) == {}
-
-
 @pytest.mark.parametrize("share", ["0", "-1", "1.1", "half", "nan"])
 def test_a_share_that_is_none_is_refused(share: str) -> None:
     with pytest.raises(InvalidUsage, match=f"spark.tidemark.share is '{share}'; write a number above 0 and at most 1"):
@@ -109,7 +105,3 @@ def test_the_advice_is_that_of_the_case(state: MasterState | None, expected: str
     assert expected in line
     assert "asks for up to 2 cores, by executors of 1 cores and 2,048 MiB" in line
     assert "\n" not in line
-
-
-def test_of_a_cluster_of_another_kind_only_that_it_sent_none() -> None:
-    assert advice("yarn", {}, None, "", "app-1").startswith("yarn has sent none. This run (app-1) asks for all cores")

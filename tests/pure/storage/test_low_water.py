@@ -195,37 +195,6 @@ def test_a_stray_whose_create_was_not_answered_is_no_commit(error: type[Exceptio
     undisturbed(store)
 
 
-def test_frozen_before_the_create_while_others_committed_but_nothing_was_collected():
-    """Its number is taken, so it commits after the others."""
-    store, clock = setup()
-
-    def others() -> None:
-        clock.now += 2 * COLLECTION_GRACE
-        log = log_of(store, "others")
-        log.commit(log.load(), attempted(50))
-
-    log = log_of(InterruptedStore(store, "create", others, after=False), clock=clock)
-    committed = log.commit(log.load(), attempted(7))
-    assert isinstance(committed, Committed)
-    assert committed.head.version == 5
-
-
-@pytest.mark.parametrize("busy", [False, True])
-def test_frozen_around_a_create_that_is_of_the_history(busy: bool):
-    store, clock = setup()
-
-    def others() -> None:
-        clock.now += 2 * COLLECTION_GRACE
-        if busy:
-            log = log_of(store, "others")
-            log.commit(log.load(), attempted(50))
-
-    log = log_of(InterruptedStore(store, "create", others, after=True), clock=clock)
-    committed = log.commit(log.load(), attempted(7))
-    assert isinstance(committed, Committed)
-    assert (committed.fresh, committed.head.version) == (True, 4)
-
-
 class FreezingStore(WrappedStore):
     """Stands still at the `nth` call, before its effect or after."""
 

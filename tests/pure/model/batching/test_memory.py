@@ -51,15 +51,6 @@ def test_never_more_than_the_emergency_mark_and_what_is_given_back_is_there_agai
     assert (usage.used, usage.level) == (0, Level.LOW)
 
 
-def test_what_is_not_reserved_is_not_given_back():
-    usage = Usage(Budget(100)).reserved("a", 10)
-    assert usage is not None
-    with pytest.raises(ValueError, match="a gives back 11 bytes, and holds 10"):
-        usage.released("a", 11)
-    with pytest.raises(ValueError, match="b gives back 1 bytes, and holds 0"):
-        usage.released("b", 1)
-
-
 @pytest.mark.parametrize(
     ("made", "says"),
     [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from itertools import islice, pairwise
 from math import ceil, log
 
 import pytest
@@ -109,34 +107,3 @@ def test_a_range_looks_at_log_n_entries_and_those_found(name: str):
         assert sorted(found.items) == overlapping(HURTFUL[name], low, high)
         assert found.visited <= 3 * FAN * DEPTH + 1.1 * len(found.items), (low, high)
     assert index.overlapping(5, 4).visited == 0
-
-
-def test_where_the_found_are_scattered_each_costs_a_path_at_most():
-    some = [(10 * at, 10 * N if at % 1000 == 0 else 10 * at + 5, at) for at in range(N)]
-    found = IntervalIndex(some).overlapping(10 * N, 10 * N)
-    assert len(found.items) == 100
-    assert found.visited <= 100 * FAN * DEPTH
-
-
-@pytest.mark.parametrize("name", HURTFUL)
-def test_each_of_the_falling_costs_a_path_at_most(name: str):
-    falling = IntervalIndex(HURTFUL[name]).falling(500_007)
-    for number, _ in enumerate(islice(falling, 20), start=1):
-        assert falling.visited <= (number + 1) * FAN * DEPTH
-
-
-@pytest.mark.parametrize("name", ["disjoint", "all overlapping", "all equal", "reversed", "shuffled"])
-def test_insertions_one_by_one_move_each_interval_log_n_times(name: str):
-    count = 2048
-    some = {**HURTFUL, "reversed": DISJOINT[:count][::-1], "shuffled": random.Random(1).sample(DISJOINT, count)}[name]
-    index, moved = Forest[int](), 0
-    for each in some[:count]:
-        index = index.inserted(*each)
-        moved += len(index.runs[-1])
-        lengths = [len(run) for run in index.runs]
-        assert all(one > other for one, other in pairwise(lengths))
-        assert len(index.runs) <= ceil(log(len(index), 2)) + 1
-    assert moved <= count * (log(count, 2) + 1)
-    at = some[count // 2][0]
-    found = index.overlapping(at, at)
-    assert found.visited <= len(index.runs) * 3 * FAN * DEPTH + 1.1 * len(found.items)

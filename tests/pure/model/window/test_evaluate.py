@@ -70,16 +70,6 @@ def test_of_each_function(points: list[tuple[int, Any]], dice: random.Random):
     assert aggregated(shuffled) == found
 
 
-@given(st.lists(cents, min_size=1, max_size=6), st.lists(whole, min_size=1, max_size=6))
-def test_averages(money: list[Decimal], numbers: list[int]):
-    average = aggregated([(0, x) for x in money])["avg"]
-    exact = sum(int(x * 100) for x in money)  # cents; what is left over of a ten thousandth of them is rounded half up
-    scaled, rest = divmod(abs(exact) * 10_000, len(money))
-    assert abs(average) * 1_000_000 == scaled + (2 * rest >= len(money))
-    assert average.as_tuple().exponent == -6
-    assert aggregated([(0, x) for x in numbers])["avg"] == float(sum(numbers)) / len(numbers)
-
-
 def test_what_is_there_less_than_no_times_counts_and_has_no_place_in_an_order():
     rows = [Happened("k", 2, 5, 0, -1)]
     of = lambda one, value: value  # noqa: E731
