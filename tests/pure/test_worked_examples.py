@@ -15,7 +15,7 @@ from tests.oracles import correction_buffer
 from tests.oracles.correction_buffer import chain, forwarding, totals
 from tests.pure.plan.test_compaction_policy import Simulated
 from tidemark.arrow.kernels import merge
-from tidemark.model import chunk, fact, full_snapshot
+from tidemark.model import chunk, fact, full_snapshot, reread
 from tidemark.model.arrangement import Arrangement, Fence
 from tidemark.model.batch import TraceBatch
 from tidemark.model.change import Certified, Change, Compacted, CompactionAllowed, Drained, Ingested, Sealed
@@ -31,7 +31,9 @@ pytestmark = pytest.mark.pure
 BUFFER = [correction_buffer, buckets, chain, chain_rule, forwarding, stack, totals]
 
 
-@pytest.mark.parametrize("module", [merge, fact, full_snapshot, chunk, *BUFFER], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [merge, fact, full_snapshot, reread, chunk, *BUFFER], ids=lambda module: module.__name__
+)
 def test_what_is_shown_as_python_is_what_it_prints(module: ModuleType) -> None:
     failed, tried = doctest.testmod(module)
     assert (failed, tried > 0) == (0, True)
