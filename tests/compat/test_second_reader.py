@@ -14,6 +14,7 @@ import pytest
 from support.world import DAY, World, collection, interval
 from tests.compat import second_reader
 from tests.compat.second_reader import SecondReader, Unreadable
+from tests.support.budget import budget
 from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.compact import compact
@@ -211,7 +212,7 @@ class Small:
         return bool(ours)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(budget(ci=1, deep=3)))
 @pytest.mark.parametrize(
     ("envelope", "layout"),
     [

@@ -27,5 +27,5 @@ def examples(deep: int) -> settings:
     return settings(deadline=None, max_examples=budget(ci=deep // 4, deep=deep))
 
 
-laws = settings(deadline=None, max_examples=budget(ci=20, deep=50))
+laws = settings(deadline=None, max_examples=budget(ci=25, deep=50))
 """For the properties of kernels, an example of which writes and reads parts."""
