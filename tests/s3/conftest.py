@@ -9,7 +9,6 @@ import boto3
 import pytest
 
 from simulation.script import DAYS
-from support.budget import budget
 from support.s3_server import ACCESS, chosen, s3_server
 from support.stores import Stores
 from support.trouble import Proxy, proxy
@@ -56,20 +55,20 @@ def store(stores: Stores) -> S3Store:
 
 @pytest.fixture(scope="module")
 def days() -> int:
-    """How many days of the simulation ring's script are run; the second one has late rows and a quarantine."""
-    return budget(ci=2, deep=len(DAYS))
+    """How many days of the simulation ring's script are run."""
+    return len(DAYS)
 
 
 @pytest.fixture
 def writes() -> int:
-    """Of the calls that write, one in so many is made to fail: one half by refusal, the other by death."""
-    return budget(ci=2, deep=1)
+    """Of the calls that write, one in so many is made to fail."""
+    return 1
 
 
 @pytest.fixture
 def looks() -> int:
     """Of the calls that only look, one in so many is made to fail: a request takes milliseconds."""
-    return budget(ci=12, deep=1)
+    return 6
 
 
 @pytest.fixture(scope="module")

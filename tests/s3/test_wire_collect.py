@@ -16,21 +16,20 @@ from threading import Event
 
 import pytest
 
-from simulation.test_collect_races import fresh, state_log
 from support.inprocess import InProcessRunner
 from support.stores import Stores
 from support.trouble import CONFLICT, CUT_BODY, INTERNAL_ERROR, LOST_REPLY, LOST_REQUEST, SLOW_DOWN, Proxy, Trouble
 from support.wire import Message
 from support.world import collection, interval
 from tidemark.errors import RETRY_SAFE, TidemarkError
-from tidemark.jobs.job import Job
+from tidemark.jobs.job import Job, fresh_id
 from tidemark.jobs.steps.collect import SECOND, collect
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Created, Ingested
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.plan.collect import Graces
 from tidemark.storage.log import log
-from tidemark.storage.log.log import Committed
+from tidemark.storage.log.log import Committed, StateLog
 from tidemark.storage.sidecars import ledger
 from tidemark.storage.stores.store import Indeterminate, ObjectStore
 from tidemark.storage.verify.collection import verify_history, verify_objects
@@ -45,6 +44,10 @@ VERSIONS, OBJECTS = 3.0, 4.0
 SLOW = Trouble("slow", wait=0.2)
 WRITES = [LOST_REQUEST, LOST_REPLY, SLOW_DOWN, INTERNAL_ERROR, CONFLICT, SLOW]
 LOOKS = [LOST_REPLY, CUT_BODY, INTERNAL_ERROR, SLOW]
+
+
+def state_log(store: ObjectStore) -> StateLog:
+    return StateLog(store, fresh_id)
 
 
 class Crowd:
@@ -68,11 +71,11 @@ class Crowd:
 
     def ingest(self, number: int, dice: random.Random) -> None:
         """As an ingest does: plan, write, wait a while, commit."""
-        made, fence = state_log(self.store), Fence("ingest", interval(number), fresh())
+        made, fence = state_log(self.store), Fence("ingest", interval(number), fresh_id())
         base = made.load()
         assert isinstance(made.commit(base, Attempted(fence)), Committed)
         entry = LedgerEntry(f"{number:05}", 1, "0" * 64, "", interval(number), Status.INGESTED)
-        run = ledger.save_run(self.store, f"ledger/{fresh()}.json", [entry])
+        run = ledger.save_run(self.store, f"ledger/{fresh_id()}.json", [entry])
         time.sleep(dice.choice([0, 0, 0, 0.1, OBJECTS / 2 + 0.1]))
         assert isinstance(made.commit(base, Ingested(fence, None, run)), Committed)
 
@@ -94,7 +97,7 @@ class Crowd:
             time.sleep(0.1)
 
     def swept(self, graces: Graces) -> None:
-        job = Job(self.store, state_log(self.store), lambda: InProcessRunner(self.store), fresh())
+        job = Job(self.store, state_log(self.store), lambda: InProcessRunner(self.store), fresh_id())
         said = collect(job, keep=graces.versions, graces=graces).summary()
         self.seen["versions removed"] += said["versions_removed"]
         self.seen["objects removed"] += said["objects_removed"]

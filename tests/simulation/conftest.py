@@ -28,15 +28,15 @@ def days() -> int:
 
 
 @pytest.fixture
-def writes(stores: Stores) -> int:
-    """Of the calls that write, one in so many is made to fail: all in memory, which a file system is sent, too."""
-    return budget(ci=1 if stores is stores_in_memory() else 3, deep=1)
+def writes() -> int:
+    """Of the calls that write, one in so many is made to fail."""
+    return 1
 
 
 @pytest.fixture
-def looks(stores: Stores) -> int:
-    """Of the calls that only look, one in so many is made to fail: in memory all, by death and by an answer in turn."""
-    return budget(ci=2 if stores is stores_in_memory() else 5, deep=1)
+def looks() -> int:
+    """Of the calls that only look, one in so many is made to fail."""
+    return budget(ci=6, deep=1)
 
 
 @pytest.fixture(autouse=True)

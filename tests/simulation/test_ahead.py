@@ -11,32 +11,23 @@ from typing import Any
 
 import pytest
 
-from support.faulty import Fault, FaultyStore
-from support.stores import Contents
 from support.world import DAY, World, certify, collection, interval
 from tests.support.reading import as_of, changes
 from tidemark.errors import Corruption, InvalidUsage
-from tidemark.jobs.queries.status import status
 from tidemark.jobs.queries.verify import verify
-from tidemark.jobs.steps.ahead import settle
-from tidemark.jobs.steps.collect import collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import AheadMerged, Redefined
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate
 from tidemark.model.evolution import evolved
 from tidemark.model.instant import MAX_TIME
 from tidemark.plan import undue
-from tidemark.plan.collect import Graces
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.simulation
-YEAR_2100 = 4_102_444_800_000_000
-AT_ONCE = Graces(0, 0)
 
 
 @pytest.fixture(autouse=True)
@@ -134,17 +125,6 @@ def test_parts_are_in_one_bucket_once_they_are_sorted(world: World) -> None:
         assert undue.stage(world.state) == ()
 
 
-@pytest.mark.parametrize("far", [YEAR_2100, MAX_TIME])
-def test_a_row_of_the_year_2100_waits_until_then(world: World, far: int) -> None:
-    for day in range(20):
-        lived(world, day, [row(day, DAY * day), row(1_000 + day, far)])
-    assert rows_at(world) == Counter(range(20))
-    assert len(world.state.ahead) <= 2 + undue.STAGE_BATCHES
-    assert sum(batch.rows for batch in world.state.ahead) == 20
-    assert status(world.head).ahead.rows == 20
-    assert sound(world)
-
-
 def test_one_row_a_day_of_the_next_is_moved_and_never_rewritten(world: World) -> None:
     for day in range(10):
         lived(world, day, [row(day, DAY * day), row(100 + day, DAY * (day + 1))])
@@ -199,25 +179,6 @@ def test_columns_that_changed_while_rows_waited(world: World) -> None:
     assert sound(world)
 
 
-def test_what_was_merged_is_collected_and_what_waits_is_not(world: World) -> None:
-    for day in range(8):
-        lived(world, day, [row(day, DAY * day + n * 7) for n in range(6)])
-    for _ in range(3):
-        world.clock.now += 48 * 3600
-        world.run(lambda job: collect(job, keep=0, graces=AT_ONCE))
-    named = {
-        part.file.key
-        for batch in world.state.batches
-        if batch.parts
-        for part in parts_table.load(world.truth, batch.parts)
-    }
-    assert {key for key in world.truth.objects if key.endswith(".parquet")} == named
-    for day in range(8, 14):
-        lived(world, day, [])
-    assert sum(rows_at(world).values()) == 48
-    assert sound(world)
-
-
 def test_a_merge_that_lost_rows_is_refused(world: World) -> None:
     lived(world, 0, [row(n, 95 + n) for n in range(9)], compacts=False)
     (batch,) = world.state.ahead
@@ -229,49 +190,3 @@ def test_a_merge_that_lost_rows_is_refused(world: World) -> None:
     rows = undue.Rows(0, MAX_TIME, parts=parts)
     with pytest.raises(Corruption, match="sums"):
         undue.check_output(rows, parts, [], world.state.collection.schema)
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
-@pytest.mark.parametrize("dies", [True, False], ids=["killed", "refused or unanswered"])
-def test_any_single_fault_then_the_step_again_changes_nothing(world: World, after: bool, dies: bool) -> None:
-    for day in range(3):
-        lived(world, day, [row(10 * day + n, DAY * day + 5 * n) for n in range(7)], compacts=False)
-    world.land(3, "a", [row(90, 33), row(91, 60), row(92, 61), row(93, 300)])
-    contents, fired = Contents(world.truth), 0
-    for step in steps(world, 3):
-        before = contents.take()
-        world.store = faulty = FaultyStore(world.truth)
-        world.run(step)
-        then, expected = contents.take(), seen(world)
-        last = len(faulty.wrote) if after else faulty.calls
-        for nth in range(1, last + 1, 1 if after else 3):
-            contents.put_back(before)
-            world.forget()
-            world.store = faulty = FaultyStore(world.truth, Fault(nth, after, dies))
-            world.run(step)
-            fired += bool(faulty.fired)
-            assert seen(world) == expected, f"call {nth}: {faulty.fired}"
-        contents.put_back(then)
-        world.forget()
-        world.store = world.truth
-    assert fired > 10
-    assert any(batch.level for batch in world.state.ahead)
-    assert sound(world)
-
-
-def seen(world: World) -> Any:
-    """What is known, and what is stored ahead, whatever the names are."""
-    world.forget()
-    state: Arrangement = world.state
-    ahead = sorted((b.first_time, b.last_time, b.rows, b.digest, b.level) for b in state.ahead)
-    updates = changes(world.truth, state, after=-1).to_pylist() if state.seal else []
-    return updates, ahead, state.trace_upper, len(state.unsealed), state.totals
-
-
-def test_two_that_sort_at_once_end_as_one(world: World) -> None:
-    lived(world, 0, [row(n, 95 + n) for n in range(9)], compacts=False)
-    job, other = world.job("one"), world.job("two")
-    (merge,) = settle(job, interval(0))
-    assert len(merge.inputs) == 1
-    assert settle(other, interval(1)) == []
-    assert sum(batch.rows for batch in world.state.ahead) == 9

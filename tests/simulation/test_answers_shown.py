@@ -4,23 +4,18 @@ first rows; and how other libraries take them."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import duckdb
-import polars
 import pytest
 
 import tidemark
 from simulation.sea import Sea
+from simulation.test_sql import row
 from tidemark.api.opened import OpenCollection
 from tidemark.errors import MissingExtra
 from tidemark.model.collection import Column, ColumnType, Envelope
 
 pytestmark = pytest.mark.simulation
-
-
-def row(k: int, v: str, t: int, **more: Any) -> dict[str, Any]:
-    return {"k": k, "v": v, "t": t, "e": t, "o": 1, "gone": False, **more}
 
 
 @pytest.fixture
@@ -86,14 +81,6 @@ def test_a_notebook_shows_some_of_many_columns_and_of_long_texts(tmp_path: Path)
     assert "12 more columns" in shown
     assert "<i>null</i>" in shown
     assert len(shown) < 10_000
-
-
-def test_polars_reads_lazily_what_it_needs(tides: OpenCollection) -> None:
-    lazy = tides.as_of(9).to_polars(lazy=True)
-    assert isinstance(lazy, polars.LazyFrame)
-    assert lazy.filter(polars.col("k") == 3).select("v").collect()["v"].to_list() == ["<b>low</b>"]
-    changes = tides.changes(after=9).to_polars(lazy=True).select("_change_type").collect()["_change_type"]
-    assert sorted(changes.to_list()) == ["delete", "update_postimage", "update_preimage"]
 
 
 def test_duckdb_takes_an_answer_as_a_relation(tides: OpenCollection) -> None:

@@ -128,17 +128,3 @@ def test_a_file_name_that_is_not_utf8_is_a_bad_file(tmp_path, stores, policy):
     Path(os.fsdecode(odd)).rename(folder / "b.jsonl")
     world.run(take(world))
     assert world.state.totals.rows_ingested == 2
-
-
-def test_what_is_set_aside_is_named_with_what_is_wrong(tmp_path, stores):
-    world = World(tmp_path, quarantining(), stores())
-    world.land(0, "a", [{"k": "not a number", "v": "a", "t": 3, "e": 3}])
-    world.land(0, "b", GOOD)
-    said: list[str] = []
-    job = world.job()
-    job.note = said.append
-    report = take(world)(job)
-    assert (report["rows"], report["bad_files"]) == (1, 1)
-    (line,) = [line for line in said if line.startswith("set aside: ")]
-    assert "a.jsonl: " in line
-    assert line.endswith("; mend it and run the interval again")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from simulation.script import row
 from support.world import DAY, World, collection, interval
@@ -17,7 +14,7 @@ from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.collection import Envelope, Late
+from tidemark.model.collection import Envelope
 
 pytestmark = pytest.mark.simulation
 BOTH = [Envelope.UPSERT, Envelope.DEBEZIUM]
@@ -66,44 +63,3 @@ def test_what_peers_get_wrong_is_right(tmp_path: Path, envelope: Envelope, when:
         updates = changes(world.truth, world.state, after=DAY - 1).to_pylist()
         assert [one for one in updates if one["_event_time"] > 5] == []
         assert len(updates) in (0, 4), "an older value changes the past it belongs to, and nothing else anything"
-
-
-ROW = st.builds(
-    lambda k, v, dt, lag, o, gone: {"k": k, "v": v, "dt": dt, "lag": lag, "o": o, "gone": gone},
-    st.integers(0, 2),
-    st.sampled_from("ab"),
-    st.integers(0, DAY - 1),
-    st.sampled_from([0, 0, 2, 11, 25]),
-    st.sampled_from([0, 1, None]),
-    st.booleans(),
-)
-DAYS = st.lists(st.lists(ROW, max_size=5), min_size=1, max_size=4)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    days=DAYS,
-    late=st.sampled_from([Late("discard"), Late("next_window"), Late("reemit"), Late("reemit", 12)]),
-    order_by=st.booleans(),
-    separately=st.booleans(),
-)
-def test_a_feed_of_messages_is_the_collection_of_the_same_upserts(
-    days: Any, late: Late, order_by: bool, separately: bool
-):
-    answers = []
-    for envelope in BOTH:
-        with TemporaryDirectory() as folder:
-            world = World(Path(folder), collection(envelope, late=late, order_by=order_by))
-            for day, rows in enumerate(days):
-                times = [(day * DAY + one["dt"], one["lag"]) for one in rows]
-                landed = [one | {"t": t, "e": max(0, t - lag)} for one, (t, lag) in zip(rows, times, strict=True)]
-                world.land(day, "a", landed)
-                run_day(world, day, settle=separately or day == len(days) - 1)
-            state = world.state
-            seen = [
-                as_of(world.truth, state, time=time, event_time=event).to_pylist()
-                for time in range(0, state.seal, 4)
-                for event in (3, DAY, 2 * DAY + 3, None)
-            ]
-            answers.append([seen, changes(world.truth, state, after=-1).to_pylist(), state.totals.rows_late_discarded])
-    assert answers[0] == answers[1]

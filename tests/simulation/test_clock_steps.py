@@ -69,27 +69,6 @@ def test_an_attempt_whose_objects_were_removed_meanwhile_writes_them_again(world
     sound(world)
 
 
-def listed_then(world: World, step: float) -> None:
-    """A collector lists what the attempt has written, the clock is put ahead, another one comes by a minute later."""
-    collect(world.job(), keep=KEEP)
-    world.clock.now += 60
-    world.stepped += step
-    collect(world.job(), keep=KEEP)
-
-
-@pytest.mark.parametrize("step", [25 * HOUR, 1000 * HOUR, -25 * HOUR])
-def test_a_step_of_the_clock_while_an_attempt_runs_takes_nothing_from_under_it(
-    world: World, tmp_path: Path, step: float
-):
-    world.truth.create(KILLED, b"1")
-    collect(world.job(), keep=KEEP)
-    world.store = WatchedIngest(world.truth, lambda: listed_then(world, step))
-    result = world.run(lambda job: ingest(job, interval(4), landing_root=str(tmp_path)), attempts=1)
-    assert (result["outcome"], count_unsealed(world)) == ("applied", 1)
-    assert KILLED in {info.key for info in world.truth.list("data/")}, "its day has not passed"
-    sound(world)
-
-
 class WatchedIngest(InterruptedStore):
     """What others do just before the version that ingests is created."""
 
@@ -203,36 +182,3 @@ def test_a_clock_that_goes_a_day_to_and_fro_while_collectors_work_takes_nothing_
         world.clock.now += 13 * HOUR
     assert KILLED not in world.truth.objects, "collectors came to rest for good"
     sound(world)
-
-
-@pytest.mark.parametrize("step", [25 * HOUR, -25 * HOUR], ids=["ahead", "back"])
-def test_a_clock_that_is_put_at_any_call_of_a_collector_takes_nothing_from_a_running_attempt(
-    tmp_path: Path, step: float
-):
-    """The collector lists what the attempt wrote; another one comes a minute later, at one of whose calls the clock is
-    put for good; a third one believes it. The attempt commits, or writes again."""
-    nth = 0
-    while True:
-        nth += 1
-        folder = tmp_path / str(nth)
-        folder.mkdir()
-        made = world_of_days(folder, Envelope.APPEND, MemoryStore())
-        made.land(4, "a", [row(9, "new", 41)])
-        put: list[int] = []
-
-        def meanwhile(made: World = made, put: list[int] = put, nth: int = nth) -> None:
-            if put:
-                return
-            collect(made.job(), keep=KEEP)
-            made.clock.now += 60
-            put.append(unsteady_collect(made, step, every=1_000_000, first=nth))
-            made.clock.now += 60
-            collect(made.job(), keep=KEEP)
-
-        made.store = WatchedIngest(made.truth, meanwhile)
-        result = made.run(lambda job, at=folder: ingest(job, interval(4), landing_root=str(at)), attempts=3)
-        assert (result["outcome"], count_unsealed(made)) == ("applied", 1)
-        sound(made)
-        if put == [0]:
-            break
-    assert nth > 8

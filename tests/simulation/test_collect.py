@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,21 @@ import pytest
 
 from simulation.script import answers, row, steps
 from simulation.script import world as world_of_days
+from support.budget import budget
 from support.faulty import Clock, Died, Fault, FaultyStore, InterruptedStore, WrappedStore
-from support.world import World, certify, collection, interval
+from support.world import World, collection, interval
 from tidemark.errors import CommitUnknown, Contention, Corruption, InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.collect import AT_ONCE, GRACES, SECOND, Report, collect
-from tidemark.jobs.steps.compact import compact
-from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
-from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import ObjectRef
 from tidemark.model.change import Attempted
-from tidemark.model.collection import Envelope, Gate
+from tidemark.model.collection import Envelope
 from tidemark.plan.collect import Why
 from tidemark.storage.log import plans
 from tidemark.storage.log.log import CHECKPOINT_EVERY, Committed
 from tidemark.storage.log.references import References
-from tidemark.storage.log.versions import key_of
 from tidemark.storage.stores.memory import MemoryStore
 from tidemark.storage.stores.store import AlreadyExists, Indeterminate, Unavailable
 from tidemark.storage.verify.collection import verify_history, verify_objects
@@ -133,17 +130,6 @@ def test_once_all_is_collected_no_run_writes_anything(world: World):
     assert world.truth.objects == before
 
 
-def test_a_dry_run_tells_and_does_nothing(world: World):
-    idle(world)
-    collected(world, hours=3)
-    before = dict(world.truth.objects)
-    world.clock.now += 30 * HOUR
-    report = world.run(lambda job: collect(job, keep=KEEP, dry_run=True))
-    assert world.truth.objects == before
-    assert report.listed.entries
-    assert report.removed == ()
-
-
 def test_a_plan_can_be_read_and_the_newest_ten_stay(world: World):
     idle(world)
     for _ in range(14):
@@ -225,8 +211,7 @@ def test_an_attempt_that_stood_still_before_its_create_does_not_name_what_was_re
     sound(world)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
-@pytest.mark.parametrize("dies", [True, False], ids=["killed", "refused or unanswered"])
+@pytest.mark.parametrize(("after", "dies"), [*product((False, True), repeat=2)][:: budget(ci=3, deep=1)], ids=str)
 def test_any_single_fault_of_a_collector_harms_nothing(world: World, after: bool, dies: bool):
     """Every call of every run fails once, others commit, and the next runs remove what is left."""
     before = answers(world)
@@ -266,7 +251,7 @@ def collected_quietly(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["list", "read", "create", "stat", "delete"])
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", budget(ci=[True], deep=[False, True]))
 def test_two_collectors_at_once_are_harmless(world: World, name: str, after: bool):
     """One stands still for two days, at its first call of a kind, while another goes to the end."""
     before = answers(world)
@@ -292,62 +277,6 @@ def test_two_collectors_at_once_are_harmless(world: World, name: str, after: boo
     collected_quietly(world)
     assert keys(world, "data/") | keys(world, "ledger/") == named(world)
     assert answers(world) == before
-
-
-@pytest.mark.parametrize("at", ["create collect", "create versions", "read versions"])
-def test_a_collector_that_is_overtaken_by_all_gives_up(world: World, at: str):
-    """It stands still after its plan, at its commit, or after it, until all it looked at was collected by others."""
-    before = answers(world)
-    idle(world)
-    collected(world, hours=3)
-    world.clock.now += 25 * HOUR
-
-    class Frozen(WrappedStore):
-        wrote, frozen = "", False
-
-        def _call(self, name, key, action, *, writes):
-            answer = action()
-            self.wrote = key.split("/")[0] if name == "create" else self.wrote
-            here = f"{name} {self.wrote}" if key.startswith(self.wrote or "nothing") else ""
-            if here == at and not self.frozen:
-                self.frozen = True
-                idle(world)
-                for _ in range(11):
-                    world.truth.create(f"data/{ORPHAN}/{world.new_id()}.parquet", b"1")
-                    world.clock.now += 25 * HOUR
-                    collect(world.job(), keep=KEEP)
-            return answer
-
-    world.store = Frozen(world.truth)
-    slow = world.job()
-    world.store = world.truth
-    with pytest.raises((Contention, CommitUnknown), match=r"this run was suspended|created after a stall"):
-        collect(slow, keep=KEEP)
-    world.forget()
-    sound(world)
-    assert answers(world) == before
-
-
-def test_versions_that_go_while_a_collector_reads_them_are_no_corruption(world: World):
-    idle(world)
-    collected(world, hours=3)
-    world.clock.now += 25 * HOUR
-
-    class Frozen(WrappedStore):
-        frozen = False
-
-        def read(self, key):
-            if key == key_of(3) and not self.frozen:
-                self.frozen = True
-                assert collect(world.job(), keep=KEEP).summary()["versions_removed"]
-            return super().read(key)
-
-    world.store = Frozen(world.truth)
-    slow = world.job()
-    world.store = world.truth
-    with pytest.raises(Contention, match="another collector removed versions from 1 on meanwhile"):
-        collect(slow, keep=KEEP)
-    sound(world)
 
 
 def test_what_the_store_will_not_delete_stays_in_the_plan(world: World):
@@ -424,39 +353,11 @@ def test_a_plan_that_is_not_what_was_written_stops_the_collector(world: World):
     assert f"data/{ORPHAN}/{ORPHAN}.parquet" in keys(world)
 
 
-def test_at_once_needs_no_grace(world: World):
-    """For a collection that nothing else uses."""
-    before = answers(world)
-    idle(world)
-    report = collected(world, keep=0, graces=AT_ONCE)
-    assert report.summary()["waiting"] == 0
-    assert keys(world, "data/") | keys(world, "ledger/") == named(world)
-    assert answers(world) == before
-
-
 def test_versions_are_kept_at_least_for_their_grace(world: World):
     with pytest.raises(InvalidUsage, match="versions kept for 60 s would go before their grace of 3600 s"):
         collect(world.job(), keep=60 * SECOND)
     assert GRACES.versions == 3600 * SECOND
     assert GRACES.objects == 24 * 3600 * SECOND
-
-
-def test_many_objects_go_at_once_and_those_that_stay_are_reported(world: World):
-    for number in range(500):
-        world.truth.create(f"data/{ORPHAN}/{number:032}.parquet", b"1")
-
-    class Stubborn(WrappedStore):
-        def delete(self, key):
-            if key.startswith(f"data/{ORPHAN}") and key.endswith("7.parquet"):
-                raise Unavailable(key)
-            super().delete(key)
-
-    world.store = Stubborn(world.truth)
-    report = world.run(lambda job: collect(job, keep=0, graces=AT_ONCE))
-    left = {f"data/{ORPHAN}/{number:032}.parquet" for number in range(7, 500, 10)}
-    assert {key for key in keys(world, "data/") if ORPHAN in key} == left
-    assert not left & {entry.key for entry in report.removed}
-    assert report.failed == len(left)
 
 
 def test_records_of_reads_go_after_thirty_days_and_unknown_folders_stay(world: World):
@@ -521,32 +422,3 @@ def test_every_reference_a_table_or_an_entry_can_hold_is_known_to_the_collector(
     assert list(references(Contribution)) == ["parts"]
     assert list(references(Correctable)) == ["contributed", "replaced"]
     assert list(references(LedgerEntry)) == ["late", "correctable"]
-
-
-def test_days_go_on_while_the_collector_runs_between_all_steps(tmp_path: Path):
-    """The same days as without a collector, with hours between the steps: the same answers, and less in the store."""
-    quiet = world_of_days(tmp_path / "quiet", Envelope.UPSERT, MemoryStore())
-    for step in steps(tmp_path / "quiet"):
-        quiet.run(step)
-    busy = world_of_days(tmp_path / "busy", Envelope.UPSERT, MemoryStore())
-    for step in steps(tmp_path / "busy"):
-        busy.run(step)
-        collected(busy, hours=7)
-    for day in range(4, 12):
-        for world, folder in ((quiet, "quiet"), (busy, "busy")):
-            world.land(day, "a", [row(day % 5, "later", day * 10 + 1), row(7, str(day), day * 10 + 2)])
-            for step in daily(tmp_path / folder, day):
-                world.run(step)
-                if world is busy:
-                    collected(busy, hours=9)
-    assert answers(busy) == answers(quiet)
-    assert len(keys(busy)) < len(keys(quiet)) / 2
-
-
-def daily(folder: Path, day: int) -> Iterator[Any]:
-    yield lambda job: ingest(job, interval(day), landing_root=str(folder))
-    yield lambda job: certify(job, Gate.UNSEALED)
-    yield lambda job: seal(job, interval(day))
-    yield lambda job: drain(job, interval(day))
-    yield lambda job: certify(job, Gate.TRACE)
-    yield lambda job: compact(job, interval(day))

@@ -7,7 +7,6 @@ while merges run.
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Envelope, Gate
 from tidemark.model.frontier import EMPTY
 from tidemark.model.transition import Stale
-from tidemark.plan.compact import plan_compaction
 
 pytestmark = pytest.mark.simulation
 ENVELOPES = pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT], ids=str)
@@ -98,39 +96,6 @@ def test_what_compaction_has_not_reached_yet_is_forwarded_by_the_read(tmp_path: 
 
 
 @ENVELOPES
-def test_a_read_goes_on_while_its_batches_are_merged(tmp_path: Path, envelope: Envelope):
-    world = made(tmp_path, envelope, 4, live_batches=2)
-    state, before = world.state, readable(world, world.state)
-    allow(world, 20)
-    assert merge(world)
-    passed(world, 4)
-    assert not {batch.id for batch in state.trace} <= {batch.id for batch in world.state.trace}
-    assert readable(world, state) == before
-
-
-@ENVELOPES
-def test_who_follows_a_snapshot_gets_all_later_changes_once(tmp_path: Path, envelope: Envelope):
-    """Also of rows that had been ingested at the snapshot and were beyond the seal then."""
-    world = made(tmp_path, envelope, 2)
-    world.land(2, "a", rows(2, late=True))
-    world.run(lambda job: ingest(job, interval(2), landing_root=str(world.landing)))
-    at = world.state.seal - 1
-    assert world.state.pending
-    followed = Counter({_row(row): row["_multiplicity"] for row in as_of(world.truth, world.state).to_pylist()})
-    for day in (2, 3):
-        passed(world, day)
-        for row in changes(world.truth, world.state, after=at).to_pylist():
-            followed[_row(row)] += row["diff"]
-        at = world.state.seal - 1
-        now = Counter({_row(row): row["_multiplicity"] for row in as_of(world.truth, world.state).to_pylist()})
-        assert Counter({row: count for row, count in followed.items() if count}) == now
-
-
-def _row(row: dict[str, Any]) -> tuple[Any, Any]:
-    return row["k"], row["v"]
-
-
-@ENVELOPES
 def test_since_beyond_the_seal_waits_for_the_data(tmp_path: Path, envelope: Envelope):
     """It may be known before the data is: nothing can be read until the seal has passed it, and then all from it on.
 
@@ -165,15 +130,3 @@ def test_where_since_is_the_empty_frontier_nothing_is_read_and_nothing_forwarded
     assert sum(batch.rows for batch in world.state.trace) > len(world.state.trace), "times were forwarded"
     assert isinstance(allow(world, 99), Stale)
     assert world.state.since == EMPTY
-
-
-def test_behind_the_empty_frontier_every_batch_may_be_merged(tmp_path: Path):
-    world = made(tmp_path, Envelope.APPEND, 2, compact_ahead=False)
-    certify(world.job(), Gate.TRACE)
-    assert plan_compaction(world.state) is None
-    allow(world, EMPTY)
-    trace = world.state.trace
-    assert merge(world) == 1
-    (batch,) = world.state.trace
-    assert (batch.rows, batch.level) == (sum(each.rows for each in trace), 1)
-    assert batch.description.since == EMPTY

@@ -27,7 +27,7 @@ from support.faulty import WrappedStore
 from support.relanded import relanded
 from support.world import World, collection, interval
 from tests.support.reading import as_of
-from tidemark.errors import Contention, GateFailed, InvalidUsage
+from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.ingest import ingest
@@ -35,7 +35,6 @@ from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
 from tidemark.model.change import Redefined
 from tidemark.model.collection import Column, ColumnType, Envelope, Late
-from tidemark.model.retention import Retention
 from tidemark.storage.sidecars import ledger
 
 pytestmark = pytest.mark.simulation
@@ -77,15 +76,6 @@ def test_a_correction_is_known_at_once_and_after_the_end_too(tmp_path: Path) -> 
     assert sound(world)
 
 
-def test_a_run_again_writes_nothing_where_nothing_changed(world: World) -> None:
-    path = world.land(0, "a", [row(1, "a", 3)])
-    day(world, 0)
-    before, version = objects(world), world.head.version
-    Path(world.landing / path).touch()
-    assert run(world, 0)["outcome"] == "nothing to do"
-    assert (objects(world), world.head.version) == (before, version)
-
-
 def test_other_bytes_that_say_the_same_are_an_entry_of_the_ledger_and_no_data(world: World) -> None:
     rows = [row(1, "a", 3), row(2, "b", 4)]
     day(world, 0, rows)
@@ -99,22 +89,6 @@ def test_other_bytes_that_say_the_same_are_an_entry_of_the_ledger_and_no_data(wo
     assert (entry.rows, len(entry.contributed)) == (2, 1)
     world.land(0, "a", rows[:1])
     assert corrections(run(world, 0)) == (1, 1, 0, [4, 4])
-
-
-@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT, Envelope.DEBEZIUM])
-def test_a_correction_that_is_quarantined_was_never_made(tmp_path: Path, envelope: Envelope) -> None:
-    """File v1 {x}, then {x, y}; run again, quarantine that, run again: x = 1, y = 1."""
-    world = made(tmp_path, envelope)
-    x, y = (row(k, v, t, o=None, gone=False) for k, v, t in ((1, "x", 3), (2, "y", 4)))
-    day(world, 0, [x])
-    world.land(0, "a", [x, y])
-    batch = run(world, 0)["batch"]
-    world.run(lambda job: quarantine(job, batch))
-    again = run(world, 0)
-    assert corrections(again) == (1, 0, 1, [4, 4])
-    day(world, 1, [])
-    assert rows_at(world) == {(1, "x"): 1, (2, "y"): 1}
-    assert sound(world)
 
 
 def test_a_correction_is_released_where_nothing_came_between_and_only_there(world: World) -> None:
@@ -170,19 +144,6 @@ def test_what_was_corrected_is_not_taken_out_though_the_ledger_has_merged_its_en
     assert "corrected" not in run(world, 0)
 
 
-def test_arrival_with_discard_one_row_is_added_and_none_is_dead(tmp_path: Path) -> None:
-    """`time: arrival` with `discard`, three rows, sealed, a fourth is added: +1 and no dead letters."""
-    world = made(tmp_path, time=None, event_time=False, late=Late())
-    rows = [{"k": k, "v": "a"} for k in (1, 2, 3)]
-    day(world, 0, rows)
-    world.land(0, "a", [*rows, {"k": 4, "v": "a"}])
-    done = run(world, 0)
-    assert (done["retracted"], done["added"], done["late_discarded"]) == (0, 1, 0)
-    day(world, 1, [])
-    assert rows_at(world) == {(k, "a"): 1 for k in (1, 2, 3, 4)}
-    assert rows_at(world, event_time=9) == {(k, "a"): 1 for k in (1, 2, 3, 4)}
-
-
 def test_a_row_that_is_not_due_is_retracted_when_it_would_be(world: World) -> None:
     """Seal 10, a row at 15 is dropped by the corrected file: as of 12 it is 0, never -1, as of 15 it is 0."""
     day(world, 0, [row(1, "soon", 15), row(2, "now", 5)])
@@ -233,21 +194,6 @@ def test_corrections_come_in_any_order_and_several_at_once(world: World) -> None
     assert sound(world)
 
 
-def test_merged_history_is_corrected_where_it_was_merged_to(tmp_path: Path) -> None:
-    world = World(
-        tmp_path, collection(Envelope.APPEND, reprocess_for=1000, late=Late(), retention=Retention("full_merge"))
-    )
-    for number in range(3):
-        day(world, number, [row(number, "a", 10 * number + 3)])
-        world.run(lambda job, number=number: compact(job, interval(number)))
-    assert world.state.since > 10
-    world.land(0, "a", [row(0, "b", 3)])
-    run(world, 0)
-    day(world, 3, [])
-    assert rows_at(world) == {(0, "b"): 1, (1, "a"): 1, (2, "a"): 1}
-    assert sound(world)
-
-
 def test_what_is_kept_is_collected_when_it_is_needed_no_more(tmp_path: Path) -> None:
     world = made(tmp_path, reprocess_for=20)
     written: dict[int, set[str]] = {}
@@ -284,18 +230,6 @@ def test_what_was_not_kept_does_not_come_back_when_more_is_asked_for(tmp_path: P
     assert corrections(run(world, 1)) == (1, 1, 1, [13, 13])
     day(world, 2, [])
     assert rows_at(world) == {(0, "a"): 1, (1, "b"): 1}
-
-
-def test_a_corrected_file_that_cannot_be_read_stops_its_run_and_stays_as_it_was(world: World) -> None:
-    path = world.land(0, "a", [row(1, "x", 3)])
-    day(world, 0)
-    (world.landing / path).write_text("no json")
-    with pytest.raises(GateFailed, match="what it said before stays"):
-        run(world, 0)
-    world.land(0, "a", [row(1, "y", 3)])
-    assert corrections(run(world, 0)) == (1, 1, 1, [3, 3])
-    day(world, 1, [])
-    assert rows_at(world) == {(1, "y"): 1}
 
 
 def test_a_corrected_file_that_cannot_be_read_is_left_where_others_go_on(tmp_path: Path) -> None:
@@ -350,15 +284,6 @@ def test_what_was_trimmed_is_kept_for_corrections(world: World) -> None:
     assert sound(world)
 
 
-def test_a_file_that_vanished_goes_on_counting(world: World) -> None:
-    gone = world.land(0, "a", [row(1, "x", 3)])
-    day(world, 0, [row(2, "y", 4)], "b")
-    (world.landing / gone).unlink()
-    assert run(world, 0)["outcome"] == "nothing to do"
-    day(world, 1, [])
-    assert rows_at(world) == {(1, "x"): 1, (2, "y"): 1}
-
-
 def test_a_file_that_vanished_is_withdrawn_where_that_is_asked_for(world: World) -> None:
     """It counts no more; should it come back, it is judged as ever, and what it says then is all that is written."""
     gone = world.land(0, "a", [row(1, "x", 3), row(5, "soon", 25)])
@@ -387,17 +312,6 @@ def test_an_empty_listing_withdraws_nothing_unless_it_is_said_twice(world: World
     assert corrections(without_the_gone(world, 0, yes=True)) == (1, 1, 0, [3, 3])
     day(world, 1, [])
     assert rows_at(world) == {}
-
-
-def test_what_was_withdrawn_counts_again_when_that_is_quarantined(world: World) -> None:
-    path = world.land(0, "a", [row(1, "x", 3)])
-    day(world, 0, [row(2, "y", 4)], "b")
-    (world.landing / path).unlink()
-    batch = without_the_gone(world, 0)["batch"]
-    world.run(lambda job: quarantine(job, batch))
-    day(world, 1, [])
-    assert rows_at(world) == {(1, "x"): 1, (2, "y"): 1}
-    assert corrections(without_the_gone(world, 0)) == (1, 1, 0, [3, 3])
 
 
 def test_a_file_that_cannot_be_corrected_is_not_withdrawn_either(tmp_path: Path) -> None:

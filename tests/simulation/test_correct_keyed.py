@@ -11,18 +11,14 @@ import pytest
 from simulation.test_correct import corrections, day, objects, rows_at, run, sealed, sound, without_the_gone
 from support.budget import budget
 from support.faulty import Fault, FaultyStore
-from support.relanded import relanded
 from support.world import World, certify, collection, interval
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
-from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.change import Redefined
-from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
+from tidemark.model.collection import Envelope, Gate, Late
 from tidemark.model.retention import Retention, Step
 from tidemark.storage.sidecars import parts_table
 
@@ -66,36 +62,6 @@ def test_what_is_withdrawn_uncovers_what_it_hid(tmp_path: Path, envelope: Envelo
     assert sound(world)
 
 
-def test_a_correction_is_released_where_nothing_came_between(world: World) -> None:
-    day(world, 0, [row(1, "x", 3)])
-    world.land(0, "a", [row(1, "y", 3)])
-    first = run(world, 0)["batch"]
-    world.run(lambda job: quarantine(job, first))
-    assert world.run(lambda job: release(job, first))["outcome"] == "applied"
-    assert run(world, 0)["outcome"] == "nothing to do"
-    world.run(lambda job: quarantine(job, first))
-    day(world, 1, [row(1, "z", 13)])
-    with pytest.raises(InvalidUsage, match="the seal 20 has passed the batch's first time"):
-        world.run(lambda job: release(job, first))
-    assert corrections(run(world, 0)) == (1, 1, 1, [3, 3])
-    day(world, 2, [])
-    assert (rows_at(world, None, 12), rows_at(world)) == ({(1, "y"): 1}, {(1, "z"): 1})
-
-
-def test_a_correction_is_corrected_drained_or_not_and_back_to_what_it_was(world: World) -> None:
-    day(world, 0, [row(1, "a", 3), row(2, "a", 4)])
-    for number, (word, drained) in enumerate([("b", True), ("c", False), ("d", True), ("a", True)]):
-        world.land(0, "a", [row(1, word, 3), row(2, "a", 4)])
-        assert corrections(run(world, 0)) == (1, 1, 1, [3, 3])
-        if drained:
-            sealed(world, 0)
-            assert rows_at(world) == {(1, word): 1, (2, "a"): 1}, number
-    assert run(world, 0)["outcome"] == "nothing to do"
-    assert rows_at(world, 9) == {(1, "a"): 1, (2, "a"): 1}
-    assert rows_at(world, 10) == {(1, "b"): 1, (2, "a"): 1}
-    assert sound(world)
-
-
 def test_a_line_more_at_the_top_of_a_file_moves_no_others(world: World) -> None:
     lines = [row(k, "a", 3) for k in range(5)]
     day(world, 0, lines)
@@ -105,58 +71,6 @@ def test_a_line_more_at_the_top_of_a_file_moves_no_others(world: World) -> None:
     before = {key for key in objects(world) if key.startswith("data/")}
     assert corrections(run(world, 0)) == (1, 0, 0, None)
     assert {key for key in objects(world) if key.startswith("data/")} == before
-
-
-def test_a_tombstone_that_is_withdrawn_was_no_end(world: World) -> None:
-    day(world, 0, [row(1, "a", 2), row(1, "a", 4, gone=True)])
-    assert rows_at(world) == {}
-    world.land(0, "a", [row(1, "a", 2)])
-    run(world, 0)
-    sealed(world, 0)
-    assert rows_at(world) == {(1, "a"): 1}
-    world.land(0, "a", [row(1, "a", 4, gone=True)])
-    run(world, 0)
-    sealed(world, 0)
-    assert (rows_at(world), rows_at(world, None, 3)) == ({}, {})
-    assert sound(world)
-
-
-def test_a_row_that_is_not_due_is_retracted_when_it_would_be(world: World) -> None:
-    """Seal 10, a row at 15 is dropped by the corrected file: the key stays what it was, before and after 15."""
-    day(world, 0, [row(1, "now", 5), row(1, "soon", 15)])
-    world.land(0, "a", [row(1, "now", 5)])
-    run(world, 0)
-    day(world, 1, [])
-    assert [rows_at(world, time) for time in (9, 10, 14, 15, 19)] == [{(1, "now"): 1}] * 5
-    assert sound(world)
-
-
-def test_what_came_ahead_and_is_due_sooner_is_learned_once(world: World) -> None:
-    day(world, 0, [row(1, "now", 5), row(1, "soon", 25, 7)])
-    world.land(0, "a", [row(1, "now", 5), row(1, "soon", 7)])
-    assert corrections(run(world, 0)) == (1, 1, 1, [7, 7])
-    for number in (1, 2):
-        day(world, number, [])
-    assert [rows_at(world, time) for time in (9, 10, 25)] == [{(1, "now"): 1}, {(1, "soon"): 1}, {(1, "soon"): 1}]
-    assert sound(world)
-
-
-@pytest.mark.parametrize("policy", ["discard", "next_window", "reemit"])
-def test_lateness_is_judged_as_it_was_at_first(tmp_path: Path, policy: str) -> None:
-    world = made(tmp_path, late=Late(policy))
-    day(world, 0, [row(1, "on time", 3)])
-    day(world, 1, [row(2, "late", 12, 5), row(3, "on time", 13)])
-    world.land(1, "a", [row(2, "late", 12, 5), row(3, "corrected", 13), row(4, "late too", 14, 6)])
-    done = run(world, 1)
-    applied = policy != "discard"
-    assert (done["retracted"], done["added"]) == (1, 2 if applied else 1)
-    day(world, 2, [])
-    late = {(2, "late"): 1, (4, "late too"): 1} if applied else {}
-    assert rows_at(world) == {(1, "on time"): 1, (3, "corrected"): 1, **late}
-    happened = {"reemit": 6, "next_window": 10}.get(policy)
-    if happened is not None:
-        assert (4, "late too") in rows_at(world, event_time=happened)
-        assert (4, "late too") not in rows_at(world, event_time=happened - 1)
 
 
 KEPT = Retention("ladder", steps=(Step(None, 30), Step(10, None)))
@@ -207,17 +121,6 @@ def test_what_cannot_be_corrected_any_more_is_merged_and_collected(merging: Worl
     assert sound(merging)
 
 
-def test_what_a_file_read_too_early_says_of_long_ago_is_a_dead_letter_as_in_its_turn(merging: World) -> None:
-    merging.land(9, "a", [row(1, "early", 94)])
-    run(merging, 9)
-    for number in range(10):
-        day(merging, number, [row(1, f"{number}", 10 * number + 3)], "b")
-        merged(merging, number)
-    merging.land(9, "a", [row(1, "early", 94), row(1, "of long ago", 2)])
-    assert corrections(run(merging, 9)) == (1, 0, 0, None)
-    assert late_rows(merging.truth, merging.state).discarded == 1
-
-
 def test_history_that_is_final_is_not_corrected_by_a_file_that_was_read_too_early(tmp_path: Path) -> None:
     """Where intervals share their files, whichever is read first takes them. Its rows of long ago were on time; what it
     says of long ago by now is refused by name."""
@@ -236,25 +139,6 @@ def test_history_that_is_final_is_not_corrected_by_a_file_that_was_read_too_earl
     assert corrections(run(merging, 9)) == (1, 1, 1, [94, 94])
 
 
-def test_reprocess_for_that_is_declared_later_begins_with_what_is_read_then(tmp_path: Path) -> None:
-    world = made(tmp_path, reprocess_for=0, late=Late("reemit", 5), retention=Retention("full_merge"))
-    for number in range(3):
-        day(world, number, [row(1, f"{number}", 10 * number + 4)])
-        merged(world, number)
-    kept = replace(world.state.collection, retention=Retention())
-    world.log().commit(world.head, Redefined(relanded(kept, reprocess_for=1000)))
-    day(world, 3, [row(1, "3", 30), row(1, "3 too", 34)])
-    day(world, 4, [row(1, "4", 40)])
-    world.land(2, "a", [])
-    with pytest.raises(InvalidUsage, match="lets intervals be corrected that begin"):
-        run(world, 2)
-    world.land(4, "a", [row(1, "four", 40)])
-    assert corrections(run(world, 4)) == (1, 1, 1, [40, 40])
-    sealed(world, 4)
-    assert (rows_at(world), rows_at(world, None, 39)) == ({(1, "four"): 1}, {(1, "3 too"): 1})
-    assert sound(world)
-
-
 def test_retracted_facts_are_trimmed_as_retracted(tmp_path: Path) -> None:
     """A correction says and retracts rows of now and rows far ahead; its batch is trimmed between."""
     world = made(tmp_path, reprocess_for=20, late=Late())
@@ -270,21 +154,6 @@ def test_retracted_facts_are_trimmed_as_retracted(tmp_path: Path) -> None:
     trimmed = {batch.id: parts_table.parts_of(world.truth, [batch]) for batch in world.state.unsealed if batch.trimmed}
     counts = sorted((part.rows, part.retractions) for parts in trimmed.values() for part in parts)
     assert counts == [(1, 1), (50, 0), (50, 50)]
-
-
-def test_a_file_is_read_as_declared_now_and_compared_with_what_it_said_then(world: World) -> None:
-    day(world, 0, [row(1, "x", 3), row(2, "y", 4)])
-    then = world.state.collection
-    value = (replace(then.value[0], name="word"), Column("note", ColumnType.STRING, 9))
-    world.log().commit(world.head, Redefined(replace(then, value=value, schema=then.schema + 1)))
-    rows = [row(1, "", 3) | {"word": "x", "note": None}, row(2, "", 4) | {"word": "y", "note": None}]
-    world.land(0, "a", [*rows, rows[0] | {"k": 3}])
-    assert corrections(run(world, 0)) == (1, 0, 1, [3, 3])
-    sealed(world, 0)
-    world.land(0, "a", [rows[0], rows[1] | {"note": "seen"}])
-    assert corrections(run(world, 0)) == (1, 2, 1, [3, 4])
-    sealed(world, 0)
-    assert sound(world)
 
 
 def corrected_day(world: World) -> None:

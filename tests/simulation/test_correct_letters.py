@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from simulation.correcting import corrections, day, made, redefined, row, rows_at, run, sound, without_the_gone
+from simulation.correcting import corrections, day, made, redefined, row, rows_at, run, sound
 from support.world import World
-from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
-from tidemark.model.change import CompactionAllowed, Redefined
-from tidemark.model.collection import Column, ColumnType, Envelope, Late
+from tidemark.model.change import CompactionAllowed
+from tidemark.model.collection import Envelope, Late
 
 pytestmark = pytest.mark.simulation
 
@@ -76,21 +73,6 @@ def test_a_replayed_letter_that_is_gone_is_retracted_and_a_new_one_waits(tmp_pat
     assert sound(world)
 
 
-def test_a_file_that_is_withdrawn_takes_its_replayed_letters_with_it(tmp_path: Path) -> None:
-    world, _ = lettered(tmp_path)
-    world.land(1, "beside", [])
-    (world.landing / "10/a.jsonl").unlink()
-    assert corrections(without_the_gone(world, 1)) == (1, 4, 0, [4, 13])
-    day(world, 2, [])
-    assert rows_at(world) == {(1, "x"): 1}
-    world.land(1, "a", LETTERS)
-    assert corrections(run(world, 1)) == (1, 0, 1, [13, 13])
-    assert world.run(lambda job: replay(job))["rows"] == 3
-    day(world, 3, [])
-    assert rows_at(world) == {**REPLAYED, (4, "y"): 1}
-    assert sound(world)
-
-
 def test_letters_applied_as_of_the_seal_stay_where_that_put_them(tmp_path: Path) -> None:
     """Their history was merged when they were replayed: they happened at the seal of then, in every reading to come."""
     world = made(tmp_path, late=Late("discard"))
@@ -108,43 +90,6 @@ def test_letters_applied_as_of_the_seal_stay_where_that_put_them(tmp_path: Path)
     day(world, 4, [])
     assert rows_at(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1}
     assert rows_at(world, event_time=29) == {(1, "x"): 1, (3, "dead"): 1}
-    assert sound(world)
-
-
-def test_a_correction_upon_a_replay_is_taken_out_before_it(tmp_path: Path) -> None:
-    world, first = lettered(tmp_path)
-    world.land(1, "a", LETTERS[1:3])
-    second = run(world, 1)["batch"]
-    with pytest.raises(InvalidUsage, match=f"was corrected as batch {second}; quarantine that batch first"):
-        world.run(lambda job: quarantine(job, first))
-    world.run(lambda job: quarantine(job, second))
-    assert late_rows(world.truth, world.state).replayed == 3
-    world.run(lambda job: release(job, second))
-    assert late_rows(world.truth, world.state).replayed == 2
-    for batch in (second, first):
-        world.run(lambda job, batch=batch: quarantine(job, batch))
-    with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
-        world.run(lambda job: release(job, second))
-    world.run(lambda job: release(job, first))
-    world.run(lambda job: release(job, second))
-    day(world, 2, [])
-    assert rows_at(world) == {(1, "x"): 1, (2, "dead"): 1, (3, "dead"): 1}
-    assert sound(world)
-
-
-def test_what_was_replayed_since_goes_before_the_correction_it_came_with(tmp_path: Path) -> None:
-    world, _ = lettered(tmp_path)
-    world.land(1, "a", [*LETTERS[1:], row(5, "new", 15, 6)])
-    second = run(world, 1)["batch"]
-    third = world.run(lambda job: replay(job))["batch"]
-    with pytest.raises(InvalidUsage, match=f"were replayed as batch {third}; quarantine that batch first"):
-        world.run(lambda job: quarantine(job, second))
-    world.run(lambda job: quarantine(job, third))
-    world.run(lambda job: quarantine(job, second))
-    with pytest.raises(InvalidUsage, match="replay the dead letters of what counts now"):
-        world.run(lambda job: release(job, third))
-    day(world, 2, [])
-    assert rows_at(world) == {**REPLAYED, (4, "y"): 1}
     assert sound(world)
 
 
@@ -171,22 +116,6 @@ def test_a_reading_that_wrote_nothing_goes_with_the_replay_below_it(tmp_path: Pa
     assert world.run(lambda job: replay(job))["rows"] == 3
     day(world, 2, [])
     assert rows_at(world) == {**REPLAYED, (4, "y"): 1}
-    assert sound(world)
-
-
-def test_letters_are_the_same_in_the_columns_that_both_readings_have(tmp_path: Path) -> None:
-    """A value column was added since the replay: the letter counts on, and says what it says there now."""
-    world, _ = lettered(tmp_path)
-    then = world.state.collection
-    value = (replace(then.value[0], name="word"), Column("note", ColumnType.STRING, 9))
-    world.log().commit(world.head, Redefined(replace(then, value=value, schema=then.schema + 1)))
-    rows = [{**{"word" if n == "v" else n: x for n, x in one.items()}, "note": None} for one in LETTERS]
-    world.land(1, "a", [*rows[:2], rows[2] | {"note": "seen"}, rows[3]])
-    assert corrections(run(world, 1)) == (1, 1, 1, [5, 5])
-    day(world, 2, [])
-    table = as_of(world.truth, world.state)
-    assert Counter(zip(table["k"].to_pylist(), table["note"].to_pylist(), strict=True))[3, "seen"] == 1
-    assert sum(table["_multiplicity"].to_pylist()) == 5
     assert sound(world)
 
 

@@ -11,20 +11,19 @@ from typing import Any
 
 import pytest
 
-from simulation.correcting import corrections, day, made, objects, row, rows_at, run, sealed, sound, without_the_gone
+from simulation.correcting import corrections, day, made, row, rows_at, run, sound, without_the_gone
 from support.faulty import WrappedStore
 from support.relanded import relanded
-from support.world import World, certify, collection, interval
+from support.world import World, collection, interval
 from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage, NotReady, Unavailable
 from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.ingest import ingest
-from tidemark.jobs.steps.replay import replay
 from tidemark.model.arrangement import Hold
 from tidemark.model.change import HoldPlaced, Redefined
-from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
+from tidemark.model.collection import Column, ColumnType, Envelope, Late
 from tidemark.model.retention import Retention
 
 pytestmark = pytest.mark.simulation
@@ -129,58 +128,6 @@ def test_what_tidies_up_beside_a_correction_does_it_no_harm(tmp_path: Path, othe
     assert sound(world)
 
 
-def test_a_row_far_in_the_future_waits_and_its_correction_with_it(world: World) -> None:
-    """It comes with a correction, and is corrected away: what is due is drained day by day, and the rest is trimmed."""
-    day(world, 0, [row(1, "x", 3)])
-    world.land(0, "a", [row(1, "x", 3), row(2, "far", 9000)])
-    assert corrections(day(world, 0)) == (1, 0, 1, [9000, 9000])
-    certify(world.job(), Gate.UNSEALED)  # as its own gate does: it is in no seal's way
-    for number in (1, 2):
-        day(world, number, [row(number, "d", 10 * number + 1)])
-        world.run(lambda job, number=number: compact(job, interval(number)))
-    assert [(batch.rows, batch.first_time) for batch in world.state.ahead] == [(1, 9000)]
-    world.land(0, "a", [row(1, "y", 3)])
-    assert corrections(day(world, 0)) == (1, 2, 1, [3, 9000])
-    day(world, 3, [])
-    assert rows_at(world) == {(1, "y"): 1, (1, "d"): 1, (2, "d"): 1}
-    assert sound(world)
-
-
-def test_a_corrected_file_that_is_empty_says_nothing(world: World) -> None:
-    day(world, 0, [row(1, "x", 3), row(2, "y", 4)])
-    world.land(0, "a", [])
-    assert corrections(run(world, 0)) == (1, 2, 0, [3, 4])
-    assert run(world, 0)["outcome"] == "nothing to do"
-    day(world, 1, [])
-    assert rows_at(world) == {}
-
-
-@pytest.mark.parametrize("policy", ["reemit", "discard"])
-def test_a_file_that_is_called_otherwise_is_one_that_is_gone_and_one_that_is_new(tmp_path: Path, policy: str) -> None:
-    """The new one is judged by what is complete today: its rows come late. Nothing is lost, and the counts tell."""
-    world = made(tmp_path, late=Late(policy))
-    day(world, 0, [row(1, "x", 3), row(2, "y", 4)])
-    (world.landing / "0/a.jsonl").rename(world.landing / "0/b.jsonl")
-    done = without_the_gone(world, 0)
-    late = (0, 2) if policy == "discard" else (2, 0)
-    assert (done["retracted"], done["late_applied"], done["late_discarded"]) == (2, *late)
-    if policy == "discard":
-        assert world.run(lambda job: replay(job))["rows"] == 2
-    day(world, 1, [])
-    assert rows_at(world) == {(1, "x"): 1, (2, "y"): 1}
-    assert rows_at(world, event_time=3) == {(1, "x"): 1}
-
-
-def test_a_day_that_was_never_ingested_is_ingested_and_nothing_is_missing(world: World) -> None:
-    world.land(0, "a", [row(1, "x", 3)])
-    done = without_the_gone(world, 0)
-    assert (done["outcome"], done["rows"], "corrected" in done) == ("applied", 1, False)
-    assert without_the_gone(world, 1)["outcome"] == "applied"
-    assert without_the_gone(world, 1)["outcome"] == "nothing to do"
-    sealed(world, 1)
-    assert rows_at(world) == {(1, "x"): 1}
-
-
 def test_a_landing_that_is_not_there_withdraws_nothing(world: World, tmp_path: Path) -> None:
     """Also where --yes is said: what cannot be looked at is not taken for empty."""
     world.landing = tmp_path / "landing"
@@ -256,20 +203,3 @@ def test_a_row_is_late_as_it_was_though_the_collection_says_otherwise_by_now(tmp
 
 def redeclared(world: World, late: Late) -> None:
     world.log().commit(world.head, Redefined(relanded(world.state.collection, late=late)))
-
-
-def test_what_is_kept_of_replays_is_collected_with_what_their_files_said(tmp_path: Path) -> None:
-    world = made(tmp_path, reprocess_for=20, late=Late("discard"))
-    day(world, 0, [row(1, "x", 3)])
-    day(world, 1, [row(2, "dead", 12, 4), row(3, "y", 13)])
-    before = objects(world)
-    batch = world.run(lambda job: replay(job))["batch"]
-    written = {key for key in objects(world) - before if f"/{batch}/" in key}
-    tables = []
-    for number in range(2, 6):
-        day(world, number, [row(1, "n", 10 * number)])
-        world.run(lambda job, number=number: compact(job, interval(number)))
-        collect(world.job(), keep=0, graces=AT_ONCE)
-        tables.append(len([key for key in written & objects(world) if "/parts-" in key]))
-        assert sound(world)
-    assert (tables[0], tables[-1]) == (1, 0)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from simulation import correcting
+from simulation.correcting import objects, sound
 from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
 from tests.support.reading import as_of, changes
 from tidemark.errors import GateFailed, InvalidUsage
-from tidemark.jobs.queries.verify import verify
-from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import Redefined
-from tidemark.model.collection import Column, ColumnType, Envelope, Gate
+from tidemark.model.collection import Envelope, Gate
 from tidemark.model.retention import Retention, Step
 from tidemark.model.times import Run
 from tidemark.storage.sidecars import ledger
@@ -61,8 +60,7 @@ def sealed(world: World, day: int = 0) -> None:
 
 
 def drained(world: World, day: int = 0) -> None:
-    sealed(world, day)
-    world.run(lambda job: drain(job, interval(day)))
+    correcting.sealed(world, day)
 
 
 def days(world: World, *said: str) -> World:
@@ -86,14 +84,6 @@ def changes_after(world: World, after: int) -> list[tuple[str, int, int]]:
     return sorted(zip(*(table[name].to_pylist() for name in names), strict=True))
 
 
-def sound(world: World) -> bool:
-    return not verify(world.job(), data=True).findings
-
-
-def objects(world: World) -> set[str]:
-    return set(world.truth.objects)  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize("step", [drained, sealed], ids=["drained", "read"])
 def test_one_in_the_middle_is_corrected_until_the_next(world: World, step: Any) -> None:
     """Full snapshots at 9, 19 and 29 hold x = 1, 1, 0, and that of 19 is corrected to 0: exactly -x@19, +x@29."""
@@ -108,24 +98,6 @@ def test_one_in_the_middle_is_corrected_until_the_next(world: World, step: Any) 
     assert sound(world)
 
 
-def test_the_next_one_that_is_pending_counts_from_what_is_corrected_and_another_if_it_is_taken_out(
-    world: World,
-) -> None:
-    """The same, and 29 is pending, then quarantined: nothing is negated at 29; 39, when it comes, counts from 0."""
-    days(world, "x", "x")
-    batch = run(world, 2, "")["batch"]
-    run(world, 1, "")
-    world.run(lambda job: quarantine(job, batch))
-    drained(world)
-    assert changes_after(world, after=19) == [("x", 19, -1)]
-    run(world, 3, "y")
-    land(world, 2, "")
-    run(world, 2)
-    drained(world, 3)
-    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {}, {}, {"y": 1}]
-    assert sound(world)
-
-
 def test_the_next_one_that_is_drained_in_between_is_counted_as_it_was_announced(world: World) -> None:
     """The correction is committed while the next one is sealed and not drained, and comes into the trace after it."""
     days(world, "x", "x")
@@ -137,75 +109,6 @@ def test_the_next_one_that_is_drained_in_between_is_counted_as_it_was_announced(
     drained(world)
     assert changes_after(world, after=29) == [("x", 19, -1), ("x", 29, 1)]
     assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {}, {"x": 1, "z": 1}]
-    assert sound(world)
-
-
-def test_the_newest_is_corrected_and_what_comes_next_counts_from_there(world: World) -> None:
-    days(world, "x", "xx")
-    run(world, 1, "xy")
-    drained(world)
-    assert changes_after(world, after=19) == [("x", 19, -1), ("y", 19, 1)]
-    run(world, 2, "yy")
-    drained(world, 2)
-    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "y": 1}, {"y": 2}]
-    assert sound(world)
-
-
-def test_one_that_is_not_drained_yet_is_corrected_in_place(world: World) -> None:
-    days(world, "x")
-    first = run(world, 1, "xy")["batch"]
-    second = run(world, 1, "yz")["batch"]
-    with pytest.raises(InvalidUsage, match=f"corrected as batch {second}; quarantine that batch first"):
-        world.run(lambda job: quarantine(job, first))
-    drained(world, 1)
-    assert (world.state.seal, changes_after(world, after=9)) == (20, [("x", 19, -1), ("y", 19, 1), ("z", 19, 1)])
-    assert sound(world)
-
-
-def test_a_correction_of_a_correction_and_back_to_what_was_said_first(world: World) -> None:
-    days(world, "x", "xy", "z")
-    for says in ("", "xyy", "yx"):
-        run(world, 1, says)
-        drained(world)
-        assert rows_at(world, 19) == dict(Counter(says))
-        assert (rows_at(world, 9), rows_at(world, 29)) == ({"x": 1}, {"z": 1})
-    assert sound(world)
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2), (2, 3, 1, 0)])
-@pytest.mark.parametrize("one_by_one", [True, False])
-def test_several_are_corrected_in_any_order(tmp_path: Path, order: tuple[int, ...], one_by_one: bool) -> None:
-    world = days(made(tmp_path), "x", "xy", "", "yz")
-    for day in order:
-        run(world, day, ["y", "", "xx", "z"][day])
-        if one_by_one:
-            drained(world)
-    drained(world)
-    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"y": 1}, {}, {"x": 2}, {"z": 1}]
-    assert [rows_at(world, at, time=39) for at in (9, 29, 39)] == [{"x": 1}, {}, {"y": 1, "z": 1}]
-    assert sound(world)
-
-
-def test_the_files_of_a_full_snapshot_come_and_go_one_by_one(world: World) -> None:
-    land(world, 0, "x", "a")
-    land(world, 0, "y", "b")
-    run(world, 0)
-    drained(world)
-    days_ = run(world, 1, "q")
-    drained(world, 1)
-    assert days_["rows"] == 1
-    land(world, 0, "zz", "c")
-    land(world, 0, None, "b")
-    assert run(world, 0)["added"] == 2
-    drained(world)
-    assert [rows_at(world, at) for at in (9, 19)] == [{"x": 1, "y": 1, "z": 2}, {"q": 1}]
-    assert run(world, 0, removed=True)["retracted"] == 1
-    drained(world)
-    assert [rows_at(world, at) for at in (9, 19)] == [{"x": 1, "z": 2}, {"q": 1}]
-    land(world, 0, "yw", "b")
-    assert run(world, 0)["added"] == 2
-    drained(world)
-    assert [rows_at(world, at) for at in (9, 19)] == [{"x": 1, "y": 1, "z": 2, "w": 1}, {"q": 1}]
     assert sound(world)
 
 
@@ -225,50 +128,6 @@ def test_one_that_is_withdrawn_says_nothing_and_the_one_before_holds(world: Worl
     assert changes_after(world, after=29) == [("y", 19, -1), ("y", 29, 1)]
     assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {"z": 1}]
     assert run(world, 1, removed=True, yes=True)["outcome"] == "nothing to do"
-    assert sound(world)
-
-
-def test_several_that_follow_are_withdrawn_at_once_and_come_back(world: World) -> None:
-    days(world, "x", "y", "z", "w")
-    for day in (1, 2):
-        land(world, day, None)
-        run(world, day, removed=True, yes=True)
-    drained(world)
-    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"x": 1}, {"x": 1}, {"w": 1}]
-    run(world, 2, "zz")
-    run(world, 1, "y")
-    drained(world)
-    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"x": 1}, {"y": 1}, {"z": 2}, {"w": 1}]
-    assert sound(world)
-
-
-def test_the_first_and_the_last_are_withdrawn(world: World) -> None:
-    days(world, "x", "y")
-    for day in (0, 1):
-        land(world, day, None)
-        run(world, day, removed=True, yes=True)
-        drained(world)
-    assert [rows_at(world, at) for at in (9, 19)] == [{}, {}]
-    run(world, 2, "y")
-    drained(world, 2)
-    assert changes_after(world, after=20) == [("x", 9, -1), ("x", 19, 1), ("y", 29, 1)] or rows_at(world) == {"y": 1}
-    assert sound(world)
-
-
-def test_a_withdrawal_is_taken_out_and_put_back(world: World) -> None:
-    days(world, "x", "xy", "z")
-    land(world, 1, None)
-    batch = run(world, 1, removed=True, yes=True)["batch"]
-    world.run(lambda job: quarantine(job, batch))
-    drained(world)
-    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "y": 1}, {"z": 1}]
-    again = run(world, 1, removed=True, yes=True)["batch"]
-    with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
-        world.run(lambda job: release(job, batch))
-    world.run(lambda job: quarantine(job, again))
-    world.run(lambda job: release(job, again))
-    drained(world)
-    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1}, {"z": 1}]
     assert sound(world)
 
 
@@ -310,55 +169,6 @@ def test_one_that_comes_afterwards_says_what_there_was_until_the_next(world: Wor
     run(world, 1, "q")
     drained(world)
     assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"q": 1}, {"z": 1}]
-    assert sound(world)
-
-
-def test_one_in_quarantine_is_read_again_after_the_seal_has_passed_it(world: World) -> None:
-    days(world, "x")
-    batch = run(world, 1, "bad")["batch"]
-    world.run(lambda job: quarantine(job, batch))
-    run(world, 2, "z")
-    drained(world, 2)
-    assert rows_at(world, 19) == {"x": 1}
-    with pytest.raises(InvalidUsage, match=r"the seal 30 has passed .* 19; ingest its files again"):
-        world.run(lambda job: release(job, batch))
-    run(world, 1, "good")
-    drained(world)
-    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, dict(Counter("good")), {"z": 1}]
-    assert sound(world)
-
-
-def test_a_correction_that_is_quarantined_was_never_made(world: World) -> None:
-    days(world, "x", "x", "y")
-    batch = run(world, 1, "xq")["batch"]
-    world.run(lambda job: quarantine(job, batch))
-    drained(world)
-    assert rows_at(world, 19) == {"x": 1}
-    again = run(world, 1)["batch"]
-    with pytest.raises(InvalidUsage, match="was corrected or taken out since"):
-        world.run(lambda job: release(job, batch))
-    world.run(lambda job: quarantine(job, again))
-    world.run(lambda job: release(job, again))
-    drained(world)
-    assert [rows_at(world, at) for at in (9, 19, 29)] == [{"x": 1}, {"x": 1, "q": 1}, {"y": 1}]
-    with pytest.raises(InvalidUsage, match=r"no unsealed or quarantined batch|was drained"):
-        world.run(lambda job: quarantine(job, again))
-    assert sound(world)
-
-
-def test_a_file_that_joined_is_taken_out_before_what_it_joined(world: World) -> None:
-    first = run(world, 0, "x")["batch"]
-    land(world, 0, "y", "b")
-    second = run(world, 0)["batch"]
-    with pytest.raises(InvalidUsage, match=f"was corrected as batch {second}; quarantine that batch first"):
-        world.run(lambda job: quarantine(job, first))
-    for batch in (second, first):
-        world.run(lambda job, batch=batch: quarantine(job, batch))
-    with pytest.raises(InvalidUsage, match=r"was taken out or withdrawn meanwhile; run .* again"):
-        world.run(lambda job: release(job, second))
-    assert run(world, 0)["rows"] == 2
-    drained(world)
-    assert rows_at(world) == {"x": 1, "y": 1}
     assert sound(world)
 
 
@@ -438,18 +248,6 @@ def test_retention_stays_below_what_may_be_corrected(tmp_path: Path) -> None:
     assert sound(world)
 
 
-def test_what_is_kept_to_correct_by_is_collected_with_its_interval(tmp_path: Path) -> None:
-    world = days(made(tmp_path, reprocess_for=20), *"abcd")
-    collect(world.job(), keep=0, graces=AT_ONCE)
-    assert sound(world)
-    run(world, 2, "cx")
-    run(world, 3, "")
-    drained(world)
-    collect(world.job(), keep=0, graces=AT_ONCE)
-    assert [rows_at(world, at) for at in (9, 19, 29, 39)] == [{"a": 1}, {"b": 1}, {"c": 1, "x": 1}, {}]
-    assert sound(world)
-
-
 def test_reprocess_for_is_lowered_while_a_correction_waits(world: World) -> None:
     """A drain comes before the correction's, and would forget the next one, which ends what it says."""
     days(world, "x", "y")
@@ -468,41 +266,6 @@ def test_reprocess_for_is_lowered_while_a_correction_waits(world: World) -> None
     land(world, 1, "yy")
     with pytest.raises(InvalidUsage, match="changed after it was ingested"):
         run(world, 1)
-
-
-def test_what_was_announced_before_reprocess_for_was_declared_is_not_corrected(tmp_path: Path) -> None:
-    world = days(made(tmp_path, reprocess_for=0), "x", "y")
-    log = world.log()
-    log.commit(log.load(), Redefined(relanded(world.collection, reprocess_for=1000)))
-    world.forget()
-    land(world, 1, "yy")
-    with pytest.raises(InvalidUsage, match=r"lets intervals be corrected that begin at .*20Z or later"):
-        run(world, 1)
-    land(world, 1, "y")
-    for day, says in ((2, "z"), (3, "w")):
-        run(world, day, says)
-        drained(world, day)
-    run(world, 2, "")
-    drained(world)
-    assert [rows_at(world, at) for at in (19, 29, 39)] == [{"y": 1}, {}, {"w": 1}]
-    assert sound(world)
-
-
-def test_a_column_is_added_between_the_readings(world: World) -> None:
-    days(world, "x", "y")
-    declared = world.collection
-    log, head = world.log(), world.head
-    new = replace(declared, value=(*declared.value, Column("w", ColumnType.INT, id=3)), schema=1)
-    log.commit(head, Redefined(new))
-    world.forget()
-    world.land(0, "a", [{"k": 1, "v": "x", "w": 7}, {"k": 1, "v": "x"}])
-    done = run(world, 0)
-    assert (done["retracted"], done["added"]) == (0, 1)
-    drained(world)
-    table = as_of(world.truth, world.state, time=world.state.seal - 1, event_time=9)
-    assert sorted(zip(table["v"].to_pylist(), table["w"].to_pylist(), strict=True), key=str) == [("x", 7), ("x", None)]
-    assert rows_at(world, 19) == {"y": 1}
-    assert sound(world)
 
 
 def dies_at(folder: Path, at: int, lost: bool) -> bool:

@@ -7,39 +7,37 @@ from typing import Any
 
 import pytest
 
-from support.world import World, certify, collection, interval
+from simulation import correcting
+from support.world import World, collection, interval
 from tidemark.jobs.queries.corrected import CorrectedRows, corrected_between
-from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.collection import Envelope, Gate
+from tidemark.model.collection import Envelope
 
 pytestmark = pytest.mark.simulation
 NOTHING = CorrectedRows()
 
 
 def row(k: int, t: int, v: str = "a") -> dict[str, Any]:
-    return {"k": k, "v": v, "t": t, "e": t}
+    return correcting.row(k, v, t)
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    return World(tmp_path, collection(Envelope.APPEND, reprocess_for=1000))
+    return correcting.made(tmp_path)
 
 
 def run(world: World, day: int, rows: list[dict[str, Any]] | None = None, name: str = "a") -> dict[str, Any]:
     if rows is not None:
         world.land(day, name, rows)
-    return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)))
+    return correcting.run(world, day)
 
 
 def published(world: World, day: int) -> tuple[int, int]:
     """The span that a run of the day adds to what can be read."""
     lower = world.state.trace_upper
-    world.run(lambda job: seal(job, interval(day)))
-    certify(world.job(), Gate.FRONTIER)
-    world.run(lambda job: drain(job, interval(day)))
+    correcting.sealed(world, day)
     return lower, world.state.trace_upper
 
 

@@ -19,7 +19,8 @@ import pytest
 
 import tidemark
 from simulation.random_days import ENVELOPES, FIRST, History
-from support.typed import CASES, Typed, TypedWorld
+from support.budget import budget
+from support.typed import CASES, IN_TURN, Typed, TypedWorld
 from support.world import DAY, World, collection, interval
 from tidemark.api.dataset import CollectionDataset
 from tidemark.api.opened import OpenCollection
@@ -84,7 +85,7 @@ def filters(dice: random.Random) -> Iterable[pc.Expression]:
     ],
     ids=lambda each: each.name if isinstance(each, Envelope) else f"by {each.by}" if each else "by key",
 )
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(budget(ci=1, deep=3)))
 def test_every_version_gives_the_rows_of_as_of(
     envelope: Envelope, layout: Layout | None, seed: int, tmp_path: Path
 ) -> None:
@@ -135,7 +136,7 @@ PREDICATES = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", budget(ci=IN_TURN, deep=CASES), ids=str)
 def test_duckdb_and_polars_filter_every_type_as_they_filter_a_table(case: Typed, tmp_path: Path) -> None:
     world = TypedWorld(tmp_path, case)
     world.put(0, "a", case.rows())
@@ -304,9 +305,3 @@ def test_what_would_go_around_the_scanner_says_so(tmp_path: Path) -> None:
             getattr(dataset, name)("k")
     with pytest.raises(FileNotFoundError, match="is read by its own scanner"):
         ds.Scanner.from_dataset(dataset).to_table()
-
-
-def test_expressions_by_name_read_what_they_look_at(tmp_path: Path) -> None:
-    dataset = loaded(tmp_path, "named", [{"k": 1, "v": "a", "t": 1, "e": 1}]).dataset()
-    asked = {"twice": pc.field("k") * 2}
-    assert dataset.to_table(columns=asked, filter=pc.field("v") == "a").to_pylist() == [{"twice": 2}]

@@ -24,15 +24,13 @@ from simulation.plain_definitions import (
 from simulation.script import row
 from simulation.sea import Sea, write_by_hand
 from support.faulty import Fault, FaultyStore, InterruptedStore, WrappedStore
-from tidemark.errors import InvalidUsage
 from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.queries.explain import explain
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
-from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Column, ColumnType
-from tidemark.model.derived import Mode, Refresh, Validity
+from tidemark.model.derived import Mode, Validity
 
 FIRST = [row(1, "a", 3), row(2, "b", 4), row(3, "b", 5), row(4, None, 6)]
 SECOND = [row(5, "b", 12), row(2, "c", 13, 4), row(1, "a", 14)]
@@ -63,15 +61,6 @@ def test_it_is_what_its_definition_says_day_by_day(sea: Sea, select: str, mode: 
     assert report["mode"] == mode
     assert sea.law("d") == 2
     assert [computed.mode for computed in sea.asked] == [Mode.WHOLE, mode]
-
-
-@pytest.mark.parametrize("select", [BIG, COUNTS, SUMS, RANKED], ids=["rows", "groups", "sums", "ranks"])
-def test_it_is_so_where_its_owner_wants_all_of_it_computed_each_day(sea: Sea, select: str) -> None:
-    sea.add(derived("d", select, refresh=Refresh.WHOLE))
-    for day, rows in enumerate([FIRST, SECOND]):
-        sea.ingest("tides", day, ("a", rows))
-        assert sea.correct("d")["mode"] == Mode.WHOLE
-    assert sea.law("d") == 2
 
 
 def test_nothing_new_commits_nothing_and_computes_nothing(sea: Sea) -> None:
@@ -285,21 +274,6 @@ class TestDiamonds:
         assert diamond.law("met") == 2
         assert diamond.rows_as_of("met", 100)[9, "b", 3] == 1
 
-    def test_arms_of_other_speeds_meet_where_both_have_been(self, diamond: Sea) -> None:
-        diamond.ingest("tides", 0, ("a", FIRST))
-        diamond.correct("big")
-        diamond.ingest("tides", 1, ("a", SECOND))
-        diamond.correct("big")
-        diamond.correct("counts")
-        diamond.ingest("tides", 2, ("a", [row(6, "b", 25)]))
-        diamond.correct("counts")
-        diamond.correct("met")
-        assert diamond.law("met") == len(diamond.worlds["met"].state.consumptions) == 1
-        diamond.correct("big")
-        diamond.correct("met")
-        assert diamond.worlds["met"].state.complete_below == 30
-        assert diamond.law("met") == 2
-
 
 class TestHolds:
     def test_it_holds_its_input_where_it_is_consumed(self, sea: Sea) -> None:
@@ -359,15 +333,6 @@ class TestChecks:
         assert sea.rows_as_of("d", 100) == was
         assert sea.correct("d", check=True)["repaired"] == 0
 
-    def test_rows_that_are_not_due_yet_are_retracted_at_their_time(self, sea: Sea) -> None:
-        sea.add(derived("d", COUNTS))
-        sea.ingest("tides", 0, ("a", FIRST))
-        sea.correct("d")
-        was = sea.rows_as_of("d", 9)
-        write_by_hand(sea, "d", {("z", 1, 1, 1): +1}, time=500)
-        sea.correct("d", check=True)
-        assert sea.rows_as_of("d", 1_000) == was
-
 
 class TestValidity:
     """Of key k rows are there from 7 k on, for 20."""
@@ -391,13 +356,6 @@ class TestValidity:
         assert (report["checked"], report["repaired"]) == (True, 0)
         assert [sorted(k for k, *_ in sea.rows_as_of("d", at)) for at in (9, 20, 27, 35)] == [[0, 1], [1], [], [5]]
         assert sea.law("d") == 4
-
-    def test_what_is_ahead_was_drained_and_is_not_taken_out(self, sea: Sea) -> None:
-        sea.add(derived("d", OFFERED, validity=Validity("since", valid_for=20)))
-        sea.ingest("tides", 0, ("a", [row(1, "b", 4), row(5, "c", 5)]))
-        (batch,) = sea.correct("d")["batches"]
-        with pytest.raises(InvalidUsage, match="was drained up to 10; mend the inputs or the definition"):
-            sea.run("d", lambda job: quarantine(job, batch))
 
 
 class TestOtherDefinitions:
@@ -462,31 +420,3 @@ class TestInputsThatGetWider:
         wide.ingest("tides", 2, ("a", [row(1, "a", 22) | {"w": 7.25}]))
         assert wide.correct("d")["mode"] == "by_key"
         assert wide.law("d") == 2
-
-    def test_a_kill_before_all_is_computed_leaves_that_to_the_next_run(self, wide: Sea) -> None:
-        world = wide.worlds["d"]
-
-        def stopped() -> None:
-            raise KeyboardInterrupt
-
-        world.store = InterruptedStore(world.truth, "close_output", stopped, after=False)
-        with pytest.raises(KeyboardInterrupt):
-            wide.run("d", correct)
-        world.store = world.truth
-        assert world.state.collection.hidden == ()
-        assert wide.correct("d")["mode"] == "whole"
-        assert wide.law("d") == 1
-
-
-class TestQuarantine:
-    def test_what_is_taken_out_is_computed_again(self, sea: Sea) -> None:
-        sea.add(derived("d", COUNTS))
-        sea.ingest("tides", 0, ("a", FIRST))
-        sea.correct("d")
-        sea.ingest("tides", 1, ("a", SECOND))
-        report = sea.correct("d", until="correct")
-        sea.run("d", lambda job: quarantine(job, report["batches"][0]))
-        assert sea.rows_as_of("d", 100) == sea.rows_as_of("d", 9)
-        sea.correct("d")
-        assert sea.worlds["d"].state.consumed.upper == 21
-        assert sea.law("d") == 2

@@ -44,7 +44,7 @@ from tidemark.model.change import CompactionAllowed, HoldDropped
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Validity
 
-SEEDS, STEPS = budget(ci=(2, 60), deep=(60, 150))
+SEEDS, STEPS = budget(ci=(1, 60), deep=(30, 150))
 DERIVED = {"big": BIG, "counts": COUNTS, "sums": SUMS, "joined": JOINED, "met": MET, "offered": OFFERED}
 DERIVED |= {"ranked": RANKED}
 WHILE = {"offered": Validity(valid_from="since", valid_for=2 * DAY)}

@@ -24,10 +24,9 @@ from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import ColumnType, Envelope, Format, Late
 
 pytestmark = pytest.mark.simulation
-EVERY = pytest.mark.parametrize("case", CASES, ids=str)
-SOME = pytest.mark.parametrize("case", budget(ci=IN_TURN, deep=CASES), ids=str)
+EVERY = pytest.mark.parametrize("case", budget(ci=IN_TURN, deep=CASES), ids=str)
 """Each type in each role; all envelopes with each of them in make test-deep."""
-FORMATS = pytest.mark.parametrize("file_format", list(Format))
+FORMATS = pytest.mark.parametrize("file_format", budget(ci=[Format.JSONL, Format.PARQUET], deep=list(Format)))
 APPENDED = [case for case in CASES if case.envelope is Envelope.APPEND]
 
 
@@ -67,7 +66,7 @@ def test_good_rows(tmp_path: Path, case: Typed, file_format: Format) -> None:
 
 
 @FORMATS
-@SOME
+@EVERY
 def test_a_bad_value_stops_its_interval(tmp_path: Path, case: Typed, file_format: Format) -> None:
     """In one line, as often as it is tried, whatever came before; the mended file is taken."""
     world = TypedWorld(tmp_path, case, file_format)
@@ -84,7 +83,7 @@ def test_a_bad_value_stops_its_interval(tmp_path: Path, case: Typed, file_format
 
 
 @FORMATS
-@SOME
+@EVERY
 def test_a_bad_file_is_set_aside(tmp_path: Path, case: Typed, file_format: Format) -> None:
     """Once; the other files of the interval count."""
     world = TypedWorld(tmp_path, case, file_format, bad_files="quarantine")
@@ -98,7 +97,7 @@ def test_a_bad_file_is_set_aside(tmp_path: Path, case: Typed, file_format: Forma
     answers(world)
 
 
-@SOME
+@EVERY
 def test_a_null_key_is_refused_and_a_null_value_is_none(tmp_path: Path, case: Typed) -> None:
     world = TypedWorld(tmp_path, case)
     world.put(0, "a", [{**case.row(0), "k" if case.role == "key" else "v": None}])
@@ -135,21 +134,7 @@ def test_late_rows_are_listed_and_replayed(tmp_path: Path, case: Typed) -> None:
     answers(world)
 
 
-@pytest.mark.parametrize("policy", ["next_window", "reemit"])
-@SOME
-def test_late_rows_that_count(tmp_path: Path, case: Typed, policy: str) -> None:
-    world = TypedWorld(tmp_path, case, late=Late(policy))
-    world.put(0, "a", case.rows()[:1])
-    world.ingested()
-    world.moved()
-    world.put(1, "b", [case.row(number, 13, e=4) for number in case.numbers[1:]])
-    world.ingested(1)
-    world.moved(1)
-    assert now(world) == case.expected(*case.numbers)
-    answers(world)
-
-
-@SOME
+@EVERY
 def test_files_that_are_run_again(tmp_path: Path, case: Typed) -> None:
     """Changed, added and removed ones; and a batch that corrects is taken out, and put back."""
     world = TypedWorld(tmp_path, case, reprocess_for=1000)
@@ -177,7 +162,7 @@ def test_files_that_are_run_again(tmp_path: Path, case: Typed) -> None:
     answers(world)
 
 
-@SOME
+@EVERY
 def test_a_bad_file_in_place_of_a_good_one(tmp_path: Path, case: Typed) -> None:
     """What it said before stays."""
     for bad_files in ("stop", "quarantine"):
@@ -194,19 +179,6 @@ def test_a_bad_file_in_place_of_a_good_one(tmp_path: Path, case: Typed) -> None:
             world.moved()
         assert now(world) == case.expected(*case.numbers)
         answers(world)
-
-
-@SOME
-def test_a_batch_is_taken_out_and_put_back(tmp_path: Path, case: Typed) -> None:
-    world = TypedWorld(tmp_path, case)
-    world.put(0, "a", case.rows())
-    batch = world.ingested()["batch"]
-    world.run(lambda job: quarantine(job, batch))
-    answers(world)
-    world.run(lambda job: release(job, batch))
-    world.moved()
-    assert now(world) == case.expected(*case.numbers)
-    answers(world)
 
 
 @EVERY

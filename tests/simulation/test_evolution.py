@@ -18,6 +18,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from simulation.oracle import Oracle, Row
+from support.budget import budget
 from support.world import DAY, World, collection, interval
 from tests.support.reading import as_of, changes
 from tidemark.arrow.kernels.inspect import inspect_part
@@ -268,7 +269,7 @@ END = ["moved", "moved", "evolved", "compacted", "evolved", "moved"]
 """Three batches with data are more than are to be, so that a compaction is due."""
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=budget(ci=8, deep=30))
 @given(st.data(), st.sampled_from(ENVELOPES))
 def test_reads_answer_as_if_all_rows_had_come_under_todays_columns(data: st.DataObject, envelope: Envelope):
     with TemporaryDirectory() as folder:

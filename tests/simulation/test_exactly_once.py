@@ -6,14 +6,13 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simulation.script import row
-from support.faulty import Fault, FaultyStore, InterruptedStore
+from support.faulty import InterruptedStore
 from support.inprocess import InProcessRunner
 from support.relanded import relanded
 from support.world import World, collection, interval
@@ -129,18 +128,6 @@ def test_other_content_under_a_known_name_is_refused_at_any_age(tmp_path: Path) 
         world.land(0, "a", other)
         with pytest.raises(InvalidUsage, match=r"0/a\.jsonl changed after it was ingested"):
             world.run(take(world))
-
-
-def test_an_ingest_killed_at_any_call_counts_each_file_once_when_run_again(tmp_path: Path) -> None:
-    for nth in count(1):
-        world = made(tmp_path / str(nth))
-        world.store = faulty = FaultyStore(world.truth, Fault(nth))
-        world.run(take(world))
-        assert world.state.totals.rows_ingested == 3
-        assert world.run(take(world))["outcome"] == "nothing to do"
-        if faulty.fired is None:
-            break
-    assert nth > 8
 
 
 @pytest.mark.parametrize("name", ["open_output", "create", "keys"])

@@ -6,11 +6,8 @@ import csv
 import json
 import os
 import shutil
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +26,7 @@ from tidemark.api import export_place
 from tidemark.api.export_place import MARKER
 from tidemark.api.opened import OpenCollection
 from tidemark.errors import InvalidUsage, Unwritable
-from tidemark.model.collection import Column, ColumnType, Envelope
+from tidemark.model.collection import Envelope
 
 pytestmark = pytest.mark.simulation
 
@@ -134,18 +131,6 @@ def lines(path: Path) -> Iterator[tuple[str, ...]]:
         yield tuple(map(text, json.loads(line).values()))
 
 
-def test_what_was_exported_can_be_ingested_again(tides: OpenCollection, tmp_path: Path) -> None:
-    again = Sea(tmp_path / "again", root=tmp_path / "again" / "root")
-    again.landed("tides", event_time=False, value=(Column("v", ColumnType.STRING),))
-    file = again.worlds["tides"].landing / "0" / "a.jsonl"
-    file.parent.mkdir(parents=True)
-    tides.export(file)
-    file.write_text("".join(json.dumps({**json.loads(line), "t": 1}) + "\n" for line in file.read_text().splitlines()))
-    again.ingest("tides", 0)
-    rows = tidemark.open(tmp_path / "again" / "root", "tides").dataset().to_table().to_pylist()
-    assert Counter(tuple(found.values()) for found in rows) == ROWS
-
-
 def test_a_folder_is_replaced_only_if_that_is_said(tides: OpenCollection, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
@@ -219,22 +204,6 @@ def test_only_what_an_export_wrote_is_replaced(
     assert _files(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["n" * 256 + ".csv", "n" * 250 + ".csv"])
-def test_a_name_that_is_too_long(tides: OpenCollection, tmp_path: Path, name: str) -> None:
-    if len(name) > 255:
-        with pytest.raises(Unwritable, match="cannot be written: File name too long"):
-            tides.export(tmp_path / name)
-    else:
-        assert tides.export(tmp_path / name).rows == 6
-    assert sorted(path.name for path in tmp_path.glob(".*")) == []
-
-
-def test_a_value_that_is_too_long_for_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidUsage, match="v has a value that is too long for the name of a folder, v=ooo"):
-        collection_of(tmp_path, [row(1, "o" * 300)]).export(tmp_path / "out", format="csv", partition_by="v")
-    assert not (tmp_path / "out").exists()
-
-
 def test_what_is_no_plain_file_is_not_replaced(tides: OpenCollection, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidUsage, match="pipe is no plain file; name another place"):
@@ -262,34 +231,6 @@ def test_a_file_that_comes_while_an_export_runs_stays(tides: OpenCollection, tmp
         exporting.export(rows(), tides.schema, file, **given)
     assert file.read_text() == "mine"
     assert sorted(path.name for path in tmp_path.glob(".*")) == []
-
-
-def test_a_reader_finds_one_export_or_the_other_and_never_half(tides: OpenCollection, tmp_path: Path) -> None:
-    folder, done = tmp_path / "out", threading.Event()
-    listed, contents = set[frozenset[str]](), set[tuple[str, str]]()
-    whole = set[tuple[str, str]]()
-    for by in ("v", "k"):
-        tides.export(folder, format="csv", partition_by=by, replace=True)
-        whole |= {(path.parent.name, path.read_text()) for path in folder.glob("*/rows.csv")}
-
-    def look() -> None:
-        while not done.is_set():
-            names = [path.name for path in folder.iterdir()]
-            names = [name for name in names if name != MARKER]
-            listed.add(frozenset(name[:2] for name in names))
-            for name in names:
-                with suppress(FileNotFoundError):
-                    contents.add((name, (folder / name / "rows.csv").read_text()))
-
-    with ThreadPoolExecutor(1) as pool:
-        looked = pool.submit(look)
-        for at in range(60):
-            tides.export(folder, format="csv", partition_by="vk"[at % 2], replace=True)
-        done.set()
-        looked.result()
-    assert listed <= {frozenset({"k="}), frozenset({"v="}), frozenset()}
-    assert {frozenset({"k="}), frozenset({"v="})} <= listed
-    assert contents <= whole
 
 
 @pytest.mark.parametrize("partitioned", [False, True])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -95,29 +93,6 @@ def test_what_has_the_name_of_the_folder_beside(tmp_path: Path, left: str, monke
         export([ROWS], SCHEMA, tmp_path / "out", versions={}, format="csv", partition_by="v")
     assert beside.exists()
     assert not any((tmp_path / "theirs").iterdir())
-
-
-@FORMS
-def test_threads_that_export_to_one_place(tmp_path: Path, by: str | None) -> None:
-    start, place = threading.Barrier(8), tmp_path / "out"
-
-    def one(_: int) -> bool:
-        start.wait()
-        try:
-            export([ROWS] * 50, SCHEMA, place, versions={}, format="csv", partition_by=by, replace=True)
-        except Contention:
-            return False
-        return True
-
-    with ThreadPoolExecutor(8) as pool:
-        for _ in range(5):
-            assert any(pool.map(one, range(8)))
-            written = files(tmp_path)
-            assert len(written) == (3 if by else 1)
-            assert {content.count(b"\n") for name, content in written.items() if "export" not in name} == (
-                {51} if by else {101}
-            )
-    assert list(tmp_path.glob(".*")) == []
 
 
 def test_a_folder_that_was_moved_away_by_a_killed_one_comes_back(tmp_path: Path) -> None:

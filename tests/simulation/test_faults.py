@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from simulation.script import answers, steps, world
+from support.budget import budget
 from support.faulty import Fault, FaultyStore, LostAckStore
 from support.stores import Contents, Stores
 from support.world import World
@@ -16,7 +17,8 @@ from tidemark.model.collection import Envelope
 from tidemark.storage.sidecars import ledger, parts_table
 from tidemark.storage.stores.store import AlreadyExists, Indeterminate
 
-pytestmark = pytest.mark.simulation
+STORES = budget(ci=["memory"], deep=["memory", "local"])
+pytestmark = [pytest.mark.simulation, pytest.mark.parametrize("stores", STORES, indirect=True, scope="module")]
 ENVELOPES = [Envelope.APPEND, Envelope.UPSERT, Envelope.SNAPSHOT]
 
 

@@ -33,7 +33,7 @@ from tidemark.storage.cache import OF_PROCESS
 from tidemark.storage.stores.local import LocalStore
 
 pytestmark = [pytest.mark.simulation, pytest.mark.usefixtures("nothing_is_small")]
-FLIPS = budget(ci=500, deep=5_000)
+FLIPS = budget(ci=100, deep=5_000)
 """Of each of the two envelopes."""
 
 

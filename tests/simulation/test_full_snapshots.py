@@ -4,7 +4,6 @@ says."""
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,14 @@ import pytest
 from support.inprocess import InProcessRunner
 from support.world import DAY, World, certify, collection, interval
 from tests.support.reading import as_of, changes
-from tidemark.errors import Corruption, GateFailed, InvalidUsage
+from tidemark.errors import Corruption, InvalidUsage
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.change import CompactionAllowed, Redefined
-from tidemark.model.collection import Column, ColumnType, Envelope, Gate
-from tidemark.model.evolution import evolved
+from tidemark.model.change import CompactionAllowed
+from tidemark.model.collection import Envelope, Gate
 from tidemark.plan.tasks import DifferenceTask
 
 pytestmark = pytest.mark.simulation
@@ -103,54 +101,11 @@ def test_a_full_snapshot_without_rows_empties_the_collection(made: World, drains
     assert rows_at(made, 18) == [(1, "a", 1), (1, "b", 1)]
 
 
-def test_a_wrong_file_stops_its_full_snapshot_and_the_right_one_goes_on(made: World) -> None:
-    made.land(0, "a", [A])
-    made.land(0, "b", [{"k": "no number", "v": "a"}])
-    with pytest.raises(GateFailed, match=r"0/b.jsonl: .*; mend the file and run again$"):
-        ingested(made, 0)
-    assert made.state.snapshots == ()
-    made.land(0, "b", [B])
-    assert ingested(made, 0)["rows"] == 2
-
-
 def test_a_full_snapshot_without_rows_is_said_aloud(made: World) -> None:
     said: list[str] = []
     made.land(0, "a", [])
     ingest(replace(made.job(), note=said.append), interval(0), landing_root=str(made.landing))
     assert any("has no rows: unless " in note for note in said), said
-
-
-def test_a_full_snapshot_without_rows_is_taken_out_and_put_back(made: World) -> None:
-    read_in(made, 0, [A])
-    drained(made, 0)
-    snapshot = read_in(made, 1, [])["batch"]
-    for _ in range(2):
-        made.run(lambda job: quarantine(job, snapshot[:7]))
-    assert made.state.pending_snapshots == ()
-    for _ in range(2):
-        made.run(lambda job: release(job, snapshot))
-    assert len(made.state.pending_snapshots) == 1
-    made.run(lambda job: quarantine(job, snapshot))
-    assert ingested(made, 1)["outcome"] == "applied", "its files were freed, and are the full snapshot again"
-    with pytest.raises(InvalidUsage, match="was ingested again as batch"):
-        made.run(lambda job: release(job, snapshot))
-    drained(made, 1)
-    assert rows_at(made) == []
-
-
-def test_days_may_be_read_in_any_order(tmp_path: Path) -> None:
-    days = [[A, A, B], [A, C], [], [B, C, C]]
-    answers = []
-    for number, order in enumerate([*permutations(range(4))][::3]):
-        made = World(tmp_path / f"{number}", collection(Envelope.SNAPSHOT))
-        for day in order:
-            read_in(made, day, days[day])
-        if number % 2:
-            drained(made, 1)
-        drained(made, 3)
-        answers.append([rows_at(made, time) for time in range(4 * DAY)] + updates(made))
-    assert all(answer == answers[0] for answer in answers)
-    assert answers[0][-1]
 
 
 def test_a_file_more_or_another_content_is_refused_until_the_full_snapshot_is_quarantined(made: World) -> None:
@@ -220,30 +175,6 @@ def test_history_forwarded_and_merged_between_full_snapshots_changes_no_answer(m
     drained(made, 5)
     assert rows_at(made) == before
     assert rows_at(made, 45) == [(2, None, 2)]
-
-
-def test_columns_may_change_between_full_snapshots_and_their_drain(made: World) -> None:
-    """Compared is what is at rest: rows of before the change are retracted as they are stored."""
-    read_in(made, 0, [A, C])
-    drained(made, 0)
-    read_in(made, 1, [A, C])
-
-    def redefine(value: tuple[Column, ...]) -> None:
-        head = made.head
-        asked = replace(head.state.collection, value=value, dropped=(), schema=0)
-        made.log().commit(head, Redefined(evolved(head.state.collection, asked)))
-
-    redefine((*made.state.collection.value, Column("w", ColumnType.INT)))
-    drained(made, 1)
-    assert rows_at(made) == [(1, "a", None, 1), (2, None, None, 1)]
-    read_in(made, 2, [A | {"w": 5}, C | {"w": None}])
-    drained(made, 2)
-    assert rows_at(made) == [(1, "a", 5, 1), (2, None, None, 1)]
-    redefine(made.state.collection.value[1:])
-    read_in(made, 3, [A | {"w": 5}, C | {"w": None}])
-    drained(made, 3)
-    assert rows_at(made) == [(1, 5, 1), (2, None, 1)]
-    assert updates(made, 29) == [], "rows that differ only in a dropped column are no change to see"
 
 
 class ComparesOthers(InProcessRunner):

@@ -212,27 +212,6 @@ def test_of_what_is_too_large_some_windows_are_found_by_a_scan(
         assert 0 < sum(asked) <= 3 * 12
 
 
-def test_of_a_hot_key_some_windows_are_judged_and_of_others_all(
-    tmp_path: Path, asked: list[int], read: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 4)
-    sea = made(tmp_path, Tumbling(10), together=True)
-    sea.correct("w")
-    with monkeypatch.context() as less:
-        less.setattr(law_rows, "READ_ROWS", 90)
-        (found,) = sea.run("w", verify_definition).frontiers
-    assert (found.sound, found.judged_by) == (True, Judge.LAW)
-    rows = sea.rows_as_of("w", 100)
-    few = sum(one[0] != HOT for one in rows)
-    assert found.windows is not None
-    assert few < found.windows < len(rows)
-    assert sum(read) <= ROWS + 60
-    write_by_hand(sea, "w", {max(one for one in rows if one[0] != HOT): -1})
-    with monkeypatch.context() as less:
-        less.setattr(law_rows, "READ_ROWS", 90)
-        assert not sea.run("w", verify_definition).sound
-
-
 def test_what_is_too_large_to_be_read_is_left_to_spark(
     tmp_path: Path, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import count as numbers
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simulation.script import row
-from support.faulty import Fault, FaultyStore
-from support.relanded import relanded
-from support.stores import Contents
-from support.world import World, certify, collection, gated, interval
-from tests.compat.second_reader import SecondReader
+from support.world import World, collection, gated, interval
 from tests.support.reading import as_of, changes
 from tidemark.errors import InvalidUsage, Uncertified
 from tidemark.jobs.queries.late import late_rows
-from tidemark.jobs.queries.status import next_step, status
-from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.change import Redefined, Sealed
-from tidemark.model.collection import Envelope, Gate, Late
+from tidemark.model.collection import Envelope, Late
 from tidemark.model.retention import Retention
-from tidemark.storage.stores.local import LocalStore
 from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.simulation
@@ -99,17 +90,6 @@ def test_a_run_once_more_finds_nothing_to_do(tmp_path: Path):
     assert world.head.version == version
 
 
-@EACH
-def test_several_in_a_row_are_each_known_from_their_own_instant_on(tmp_path: Path, envelope: Envelope):
-    world = made(tmp_path, envelope)
-    for number in range(4):
-        late(world, f"late{number}", k=10 + number)
-        assert count(world) == 3 + number
-    assert frontiers(world) == (20, 24, 24)
-    assert [count(world, time=time) for time in range(19, 24)] == [2, 3, 4, 5, 6]
-    assert verify(world.job(), data=True).findings == ()
-
-
 def test_an_older_fact_that_is_learned_at_once_changes_the_past_it_belongs_to(tmp_path: Path):
     world = made(tmp_path, Envelope.UPSERT)
     late(world, k=2, v="older")
@@ -128,82 +108,6 @@ def test_a_day_without_late_rows_makes_no_tick_and_no_version_more(tmp_path: Pat
         "a first attempt announces nothing"
     )
     assert frontiers(world) == (30, 30, 30)
-
-
-def test_late_rows_that_come_with_the_next_day_need_no_tick(tmp_path: Path):
-    world = made(tmp_path, end=None)
-    world.land(2, "a", [row(3, "c", 25, 4), row(9, "n", 29)])
-    before = world.head.version
-    pass_day(world, 2)
-    assert sum(isinstance(r.change, Sealed) for r in world.log().history() if r.version > before) == 1
-    assert frontiers(world) == (30, 30, 30)
-    assert count(world) == 4
-
-
-def test_replayed_dead_letters_are_read_at_once(tmp_path: Path):
-    world = made(tmp_path, late=Late("discard"))
-    late(world)
-    assert (count(world), frontiers(world)) == (2, (20, 20, 20)), "a dead letter is nothing that was learned"
-    assert world.run(replay)["rows"] == 1
-    assert next_step(world.state) == "tidemark gate tides unsealed"
-    certify(world.job(), Gate.UNSEALED)
-    assert next_step(world.state) == "tidemark seal tides"
-    pass_day(world, 1)
-    assert (count(world), count(world, time=19), frontiers(world)) == (3, 2, (20, 21, 21))
-
-
-def test_letters_that_apply_as_now_happen_when_they_are_learned(tmp_path: Path):
-    world = made(tmp_path, late=Late("discard"))
-    late(world)
-    late(world, "other")
-    world.run(lambda job: replay(job, path="late"))
-    pass_day(world, 1)
-    world.run(lambda job: replay(job, as_now=True))
-    pass_day(world, 1)
-    assert count(world) == 4
-    assert frontiers(world) == (20, 22, 22)
-
-
-@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT])
-def test_what_is_on_time_stays_so_below_the_ticks(tmp_path: Path, envelope: Envelope):
-    """Learned at the seal, with the event time it has, and counted among the late by nobody."""
-    world = made(tmp_path, envelope, end=None)
-    for number in range(3):
-        late(world, f"late{number}")
-    assert frontiers(world) == (20, 23, 23)
-    world.land(2, "a", [row(7, "x", 21), row(8, "y", 24)])
-    result = pass_day(world, 2)[0]
-    assert (result["rows"], result["late_applied"], result["late_discarded"]) == (2, 0, 0)
-    assert frontiers(world) == (30, 30, 30)
-    updates = changes(world.truth, world.state, after=22).to_pylist()
-    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in updates] == [(7, 23, 21), (8, 24, 24)]
-    assert late_rows(world.truth, world.state).applied == 3
-    assert rows_as_of(world, event_time=21)[(7, "x")] == 1
-
-
-def test_a_collection_that_goes_on_after_its_end_finds_no_row_late(tmp_path: Path):
-    world = made(tmp_path)
-    for number in range(3):
-        late(world, f"late{number}")
-    head = world.head
-    world.log().commit(head, Redefined(relanded(head.state.collection, end=40)))
-    world.land(2, "a", [row(7, "x", 20), row(8, "y", 21)])
-    assert pass_day(world, 2)[0]["late_applied"] == 0
-    assert frontiers(world) == (30, 30, 30)
-    assert [count(world, time=time) for time in (19, 22, 23)] == [2, 5, 7]
-    pass_day(world, 3)
-    assert frontiers(world) == (40, 40, 40)
-
-
-def test_a_collection_of_one_time_learns_an_on_time_row_at_the_seal(tmp_path: Path):
-    world = made(tmp_path, end=None, event_time=False)
-    late(world, t=4)
-    late(world, "more", t=5)
-    world.land(2, "a", [row(7, "x", 20)])
-    pass_day(world, 2)
-    updates = changes(world.truth, world.state, after=19).to_pylist()
-    assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in updates if r["k"] == 7] == [(7, 22, 22)]
-    assert late_rows(world.truth, world.state).applied == 2
 
 
 def test_late_is_counted_from_what_is_complete_not_from_the_ticks(tmp_path: Path):
@@ -233,32 +137,6 @@ def test_what_a_day_beyond_a_missing_one_brought_late_waits_for_that(tmp_path: P
     assert [(r["k"], r["_commit_version"], r["_event_time"]) for r in updates] == [(3, 30, 4), (9, 35, 35)]
 
 
-def test_a_row_of_the_seal_is_not_known_before_its_day_is_complete(tmp_path: Path):
-    world = made(tmp_path, end=None, grace=2)
-    assert frontiers(world) == (18, 18, 18)
-    world.land(1, "more", [row(5, "e", 18)])
-    assert pass_day(world, 1)[1]["outcome"] == "nothing to do"
-    assert frontiers(world) == (18, 18, 18)
-
-
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("dies", [False, True])
-def test_killed_between_the_ingest_and_the_tick(tmp_path: Path, after: bool, dies: bool):
-    """Whatever of the tick's storage calls fails, the run that goes on makes one tick and no more."""
-    began = made(tmp_path)
-    began.land(1, "late", [row(3, "c", 15, 4)])
-    began.run(lambda job: ingest(job, interval(1), landing_root=str(began.landing)))
-    for nth in range(1, 200):
-        copy = Contents(began.truth).as_memory()
-        world = World(began.landing, began.collection, copy, FaultyStore(copy), ids=numbers(1000))
-        world.store.arm(Fault(nth, after, dies))
-        world.run(lambda job: seal(job, interval(1)))
-        assert (count(world), count(world, time=19), frontiers(world)) == (3, 2, (20, 21, 20))
-        if not world.store.fired:
-            return
-    raise AssertionError("the fault was never past the last call")
-
-
 def test_a_tick_is_certified_like_any_seal(tmp_path: Path):
     world = made(tmp_path)
     world.land(1, "late", [row(3, "c", 15, 4)])
@@ -272,18 +150,6 @@ def test_a_tick_is_certified_like_any_seal(tmp_path: Path):
     assert count(world) == 3, "known, though not drained"
     world.run(lambda job: drain(job, interval(1)))
     assert count(world) == 3
-
-
-def test_a_batch_with_late_rows_goes_to_quarantine_and_comes_back_before_its_tick(tmp_path: Path):
-    world = made(tmp_path)
-    world.land(1, "late", [row(3, "c", 15, 4)])
-    world.run(lambda job: ingest(job, interval(1), landing_root=str(world.landing)))
-    batch = world.state.unsealed[-1].id
-    world.run(lambda job: quarantine(job, batch))
-    assert world.run(lambda job: seal(job, interval(1)))["outcome"] == "nothing to do"
-    world.run(lambda job: release(job, batch))
-    world.run(lambda job: seal(job, interval(1)))
-    assert (frontiers(world)[:2], count(world)) == ((20, 21), 3)
 
 
 def test_a_batch_that_a_tick_has_passed_is_not_put_back(tmp_path: Path):
@@ -301,25 +167,6 @@ def test_a_batch_that_a_tick_has_passed_is_not_put_back(tmp_path: Path):
     assert (frontiers(world), count(world)) == ((20, 22, 22), 4)
 
 
-@EACH
-def test_a_second_reader_knows_as_much(tmp_path: Path, envelope: Envelope):
-    world = made(tmp_path, envelope, store=LocalStore(str(tmp_path / "tides")))
-    world.land(1, "late", [row(2, "older", 15, 12), row(3, "c", 16, 4)])
-    for step in (
-        lambda job: ingest(job, interval(1), landing_root=str(world.landing)),
-        lambda job: seal(job, interval(1)),
-        lambda job: drain(job, interval(1)),
-    ):
-        world.run(step)
-        theirs = SecondReader(tmp_path / "tides")
-        assert (theirs.state["complete_below"], theirs.state["seal"]) == frontiers(world)[:2]
-        for time in range(2, world.state.seal):
-            for event_time in (4, 13, 19):
-                ours = rows_as_of(world, time=time, event_time=event_time)
-                found = theirs.as_of(time, event_time)
-                assert {tuple(cell for _, cell in item): many for item, many in found.items()} == ours
-
-
 @pytest.mark.parametrize("retention", [Retention("tiered", keep_recent=2), Retention("full_merge")])
 def test_ticks_do_not_push_days_out_of_what_is_kept(tmp_path: Path, retention: Retention):
     world = made(tmp_path, retention=retention, late=Late("reemit", 0))
@@ -331,15 +178,3 @@ def test_ticks_do_not_push_days_out_of_what_is_kept(tmp_path: Path, retention: R
     assert frontiers(world) == (20, 21, 21)
     assert world.state.since == since
     assert count(world, time=19) == 2
-
-
-def test_status_tells_both(tmp_path: Path):
-    world = made(tmp_path)
-    late(world)
-    report = status(world.head).as_dict()
-    assert report["complete_below_text"].endswith("00.000020Z")
-    assert report["seal_text"].endswith("00.000021Z")
-    words = [record.change.words for record in world.log().history() if isinstance(record.change, Sealed)]
-    at = "1970-01-01T00:00:00.0000"
-    assert words[0] == f"known up to {at}21Z, complete below {at}20Z"
-    assert words[1] == f"sealed to {at}20Z"

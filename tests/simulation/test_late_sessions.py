@@ -17,9 +17,7 @@ from support.world import collection
 from tidemark.api.windowed import late_by
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.correct import correct
-from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.collection import Envelope
-from tidemark.model.retention import Retention
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.kinds import Session
 from tidemark.model.window.lateness import Lateness, judge, lateness
@@ -50,16 +48,6 @@ def test_what_comes_late_joins_what_is_open_and_nothing_else(days: Days) -> None
     assert days.law() == 2
 
 
-def test_what_is_retracted_stays_in_a_frozen_session_and_goes_from_an_open_one(days: Days) -> None:
-    days.sea.add(windows_of("w", MET))
-    days.day(0, HOUR, 2 * HOUR, 15 * HOUR, 20 * HOUR)
-    days.sea.correct("w")
-    days.day(1, gone=(HOUR, 20 * HOUR))
-    days.sea.correct("w")
-    assert days.sea.rows_as_of("w", 3 * D) == {(HOUR, 2 * HOUR + END, 2): 1, (15 * HOUR, 15 * HOUR + END, 1): 1}
-    assert days.law() == 2
-
-
 def test_a_row_that_was_late_counts_after_all_where_what_is_learned_with_it_opens_a_session(days: Days) -> None:
     """It came after its day was complete, and what the next day's file tells is learned at that same end of a day."""
     days.sea.add(windows_of("w", MET))
@@ -76,28 +64,6 @@ def test_a_row_that_was_late_counts_after_all_where_what_is_learned_with_it_open
     assert days.law() == 3
 
 
-@pytest.mark.parametrize("windows", [MET, replace(MET, kind=Session(10 * HOUR, False, 13 * HOUR), grace=5 * HOUR)])
-def test_the_same_sessions_and_numbers_from_one_run_or_many(tmp_path: Path, windows: Windows) -> None:
-    found = []
-    for daily in (True, False):
-        sea = Sea(tmp_path / str(daily))
-        sea.add(replace(collection(Envelope.UPDATES), name="tides"))
-        sea.add(windows_of("w", windows))
-        days = Days(sea)
-        for number, at in enumerate([(1, 8), (2, 25, 30), (9, 20, 33, 50), (3, 41, 60)]):
-            days.day(number, *(hour * HOUR for hour in at))
-            days.day(number, (7 * number - 3) * HOUR, name="late")
-            if daily:
-                sea.correct("w")
-                days.merged()
-                assert sea.worlds["tides"].state.since == 0, "its history is kept from its beginning on"
-        sea.correct("w")
-        days.law()
-        found.append((sea.rows_as_of("w", 9 * D), late_by(sea.worlds["w"].state, 9 * D)))
-    assert found[0] == found[1]
-    assert found[0][1]
-
-
 def test_sessions_are_refused_of_what_does_not_keep_when_its_rows_came(days: Days) -> None:
     sea = days.sea
     days.day(0, HOUR)
@@ -112,25 +78,6 @@ def test_sessions_are_refused_of_what_does_not_keep_when_its_rows_came(days: Day
         InvalidUsage, match=r"tides is merged below .*; create it again from its files, or leave late out"
     ):
         correct(sea.joined(sea.worlds["v"].job()))
-
-
-def test_an_input_is_kept_from_its_beginning_on_whatever_retention_it_is_given(days: Days) -> None:
-    sea = days.sea
-    sea.add(windows_of("w", MET))
-    days.day(0, HOUR)
-    sea.correct("w")
-    declared = sea.worlds["tides"].collection
-    shorter = replace(declared, retention=Retention("full_merge"))
-    sea.run("tides", lambda job: declare_collection(job, shorter))
-    days.day(1, D + HOUR)
-    assert sea.worlds["tides"].state.since == 0
-    with pytest.raises(
-        InvalidUsage, match=r"windows\.late: .* tides keeps the newest complete time, .*; write retention: all"
-    ):
-        correct(sea.joined(sea.worlds["w"].job()))
-    sea.run("tides", lambda job: declare_collection(job, declared))
-    sea.correct("w")
-    assert days.law() == 2
 
 
 DECLARED = {

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,12 +22,10 @@ from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import DAY, collection
 from tidemark.api.windowed import late_by
-from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Envelope
 from tidemark.model.corrected import Corrected
-from tidemark.model.derived import Mode
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.contents import Rule
 from tidemark.model.window.evaluate import window_rows
@@ -45,7 +42,7 @@ COUNT = Aggregate("n", Function.COUNT)
 LEAST = Aggregate("least", Function.MIN, "k")
 HOURLY = Windows((), "k", Tumbling(6 * HOUR), (COUNT,), late=Late.DISCARD)
 SLID = replace(HOURLY, kind=Sliding(10 * HOUR))
-SEEDS, DAYS = budget(ci=(1, 7), deep=(60, 14))
+SEEDS, DAYS = budget(ci=(1, 7), deep=(36, 14))
 
 
 def came(time: int) -> int:
@@ -151,54 +148,6 @@ def test_late_rows_correct_windows_for_as_long_as_they_may(days: Days) -> None:
     days.sea.correct("w")
     assert days.sea.rows_as_of("w", 3 * D - 1) == {(0, 6 * HOUR, 2): 1, (*evening, 2): 1}
     assert days.law() == 3
-
-
-@pytest.mark.parametrize("windows", [HOURLY, SLID])
-def test_the_same_windows_from_one_run_or_many(tmp_path: Path, windows: Windows) -> None:
-    found = []
-    for daily in (True, False):
-        sea = Sea(tmp_path / str(daily))
-        sea.add(replace(collection(Envelope.UPDATES), name="tides"))
-        sea.add(windows_of("w", windows))
-        days = Days(sea)
-        for number, at in enumerate([(1, 8), (2, 25, 30), (9, 20, 50)]):
-            days.day(number, *(hour * HOUR for hour in at))
-            if daily:
-                sea.correct("w")
-                days.merged()
-        sea.correct("w")
-        days.law()
-        found.append(sea.rows_as_of("w", 3 * D - 1))
-    assert found[0] == found[1]
-
-
-def test_what_was_merged_before_a_first_build_counts_wherever_it_is(days: Days) -> None:
-    days.day(0, HOUR)
-    days.day(1, 2 * HOUR)
-    days.merged()
-    assert days.sea.worlds["tides"].state.since > D
-    days.sea.add(windows_of("w", HOURLY))
-    days.day(2, 3 * HOUR, 2 * D + HOUR)
-    days.sea.correct("w")
-    assert days.sea.rows_as_of("w", 3 * D - 1) == {(0, 6 * HOUR, 2): 1, (2 * D, 2 * D + 6 * HOUR, 1): 1}
-
-
-def test_all_computed_once_more_leaves_what_is_not_known_any_more(days: Days) -> None:
-    days.sea.add(windows_of("w", HOURLY))
-    days.day(0, HOUR)
-    days.sea.correct("w")
-    for number in (1, 2):
-        days.day(number, 2 * HOUR, number * D + HOUR)
-        days.sea.correct("w")
-    days.merged()
-    before = days.sea.rows_as_of("w", 3 * D - 1)
-    result = days.sea.correct("w", whole=True)
-    assert (result["outcome"], days.sea.asked[-1].mode) == ("nothing to do", Mode.WHOLE)
-    assert days.sea.correct("w", check=True)["repaired"] == 0
-    assert days.sea.rows_as_of("w", 4 * D) == before
-    found: list[Any] = []
-    days.sea.run("w", lambda job: found.append(verify_definition(days.sea.joined(job))))
-    assert [(report.sound, report.checked) for report in found] == [(True, 1)]
 
 
 def test_windows_of_windows_are_judged_by_the_schedule_below_them(days: Days) -> None:

@@ -18,18 +18,14 @@ from support.budget import budget
 from support.world import World, collection, interval
 from tidemark.arrow.kernels import lateness, merge
 from tidemark.arrow.parts.writer import PartWriter
-from tidemark.errors import InvalidUsage
 from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.compact import compact
-from tidemark.jobs.steps.replay import replay
-from tidemark.model.change import Redefined
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late, Layout
-from tidemark.model.evolution import evolved
 from tidemark.model.retention import Retention, Step
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.simulation
-SEEDS = budget(ci=2, deep=8)
+SEEDS = budget(ci=1, deep=8)
 VALUE = (Column("v", ColumnType.STRING), Column("at", ColumnType.INT))
 LADDER = Retention("ladder", steps=(Step(None, 15), Step(5, None)))
 DAYS = 4
@@ -115,18 +111,6 @@ def test_days_that_are_corrected_and_merged(tmp_path: Path, envelope: Envelope, 
     assert sound(twins.placed)
 
 
-@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES])
-def test_dead_letters_that_are_applied_after_all(tmp_path: Path, envelope: Envelope) -> None:
-    twins = Twins(tmp_path, envelope, 5, late=Late())
-    for day in range(DAYS):
-        twins.land(day, "a")
-        twins.ingested(day)
-    twins.both(lambda world: world.run(lambda job: replay(job, as_now=True))["rows"])
-    twins.land(DAYS, "a")
-    twins.ingested(DAYS)
-    assert sound(twins.placed)
-
-
 def test_chunks_end_with_their_bucket_and_buckets_ascend(tmp_path: Path) -> None:
     world = World(tmp_path, declared(Envelope.APPEND, Layout("at", 10)))
     times = [at for at in [None, *range(-25, 40)] for _ in range(3)]
@@ -162,49 +146,6 @@ def test_a_part_in_another_bucket_than_its_rows_say_is_found(tmp_path: Path, mon
     monkeypatch.undo()
     (found,) = verify(world.job(), data=True).findings
     assert (found.rule, found.detail) == ("bounds", "1 of 2 rows are in another bucket than their at says")
-
-
-def test_the_column_may_be_renamed_and_neither_dropped_nor_exchanged(tmp_path: Path) -> None:
-    twins = Twins(tmp_path, Envelope.APPEND, 3)
-    twins.land(0, "a")
-    twins.ingested(0)
-    current = twins.placed.state.collection
-    for layout, text in ((Layout("at", 4), "by at, every 4us"), (None, "none")):
-        with pytest.raises(InvalidUsage, match=f"layout .*by at, every 3us.*{text}"):
-            evolved(current, replace(current, layout=layout))
-    with pytest.raises(InvalidUsage, match="timeline at is not a timestamp or int column of the value"):
-        replace(current, value=current.value[:1])
-    renamed = replace(
-        current,
-        value=(current.value[0], Column("happened", ColumnType.INT)),
-        timelines=("happened",),
-        layout=Layout("happened", 3),
-        renames=(("at", "happened"),),
-    )
-    world = twins.placed
-    before = rows(opened(world).as_of())
-    world.log().commit(world.head, Redefined(evolved(current, renamed)))
-    assert rows(opened(world).as_of()) == before
-    world.land(1, "a", [{"k": 1, "v": "a", "happened": 4, "t": 11, "e": 11}])
-    run(world, 1)
-    sealed(world, 1)
-    assert opened(world).range("happened", 4, 4).count() >= 1
-    assert sound(world)
-
-
-@pytest.mark.parametrize("envelope", [Envelope.UPSERT, Envelope.DEBEZIUM])
-def test_a_collection_of_one_value_per_key_is_refused_with_the_way_out(envelope: Envelope) -> None:
-    with pytest.raises(InvalidUsage, match=r"keeps one value per key .* derived from it: from: tides, select: SELECT"):
-        declared(envelope, Layout("at", 3))
-
-
-def test_what_cannot_be_a_layout_is_refused() -> None:
-    with pytest.raises(InvalidUsage, match=r"layout by v, which is no timeline; write timelines: \[at, v\]"):
-        declared(Envelope.APPEND, Layout("v", 3))
-    with pytest.raises(InvalidUsage, match="layout by att, which is no timeline; did you mean 'at'"):
-        declared(Envelope.APPEND, Layout("att", 3))
-    with pytest.raises(InvalidUsage, match="layout every 0; it must be 1 microsecond or more"):
-        Layout("at", 0)
 
 
 def test_buckets_of_few_rows_share_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

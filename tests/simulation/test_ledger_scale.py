@@ -11,7 +11,6 @@ import pytest
 from support.faulty import WrappedStore
 from support.world import World, collection, interval
 from tidemark.jobs.steps.ingest import ingest
-from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Ingested
 from tidemark.model.ledger import LedgerEntry, Status
@@ -75,13 +74,3 @@ def test_an_ingest_costs_the_same_however_many_files_are_known(tmp_path: Path):
     assert abs(many["ledger: written"] - few["ledger: written"]) < 50
     for what in ("calls", "written", "read"):
         assert abs(many[f"versions: {what}"] - few[f"versions: {what}"]) < 50, what
-
-
-def test_a_batch_among_many_known_files_comes_back_from_quarantine(tmp_path: Path):
-    """Its files are found by a scan that holds one leaf at a time."""
-    made = knowing(tmp_path, FILES[1] // 10)
-    made.land(51, "b", [{"k": 1, "v": "a", "t": 510, "e": 510}])
-    batch = made.run(lambda job: ingest(job, interval(51), landing_root=str(tmp_path)))["batch"]
-    made.run(lambda job: quarantine(job, batch))
-    made.run(lambda job: release(job, batch))
-    assert [unsealed.id for unsealed in made.state.unsealed] == [batch]

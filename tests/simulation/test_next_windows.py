@@ -33,7 +33,7 @@ from tidemark.model.window.calendar import Unit
 from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Tumbling
 from tidemark.model.window.windows import Late, Windows
 
-SEEDS, DAYS = budget(ci=(1, 7), deep=(60, 14))
+SEEDS, DAYS = budget(ci=(1, 7), deep=(36, 14))
 QUARTERS = Windows((), "k", Tumbling(6 * HOUR), (COUNT,), late=Late.NEXT_WINDOW)
 DECLARED = {
     "tumbling": Windows(("v",), "k", Tumbling(5 * HOUR, HOUR), (COUNT,), grace=3 * HOUR, late=Late.NEXT_WINDOW),
@@ -124,25 +124,6 @@ def test_a_window_that_is_open_keeps_the_late_rows_of_the_runs_before(days: Days
     assert days.sea.asked[-1].inputs[0].judging.known_from == 3 * D, "no further back than for what is open"
     assert days.sea.rows_as_of("w", 6 * D - 1) == {(0, 3 * D, 0): 1, (3 * D, 6 * D, HOUR): 1}
     assert check(days) == 6
-
-
-def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
-    windows = replace(QUARTERS, kind=Hopping(10 * HOUR, 4 * HOUR), aggregates=(COUNT, LEAST))
-
-    def windows_after(*runs: int) -> Counter[tuple[Any, ...]]:
-        """The windows where there was a run after each of these days."""
-        days = Days(Sea(tmp_path / str(runs)))
-        for made in (collection(), windows_of("w", windows)):
-            days.sea.add(made)
-        for number, hours in enumerate([(1, 8), (2, 25, 30), (9, 20, 50)]):
-            days.day(number, *(hour * HOUR for hour in hours))
-            if number in runs:
-                days.sea.correct("w")
-                days.merged()
-        assert check(days)
-        return days.sea.rows_as_of("w", 3 * D - 1)
-
-    assert windows_after(0, 1, 2) == windows_after(1, 2) == windows_after(0, 2)
 
 
 REFUSED = {

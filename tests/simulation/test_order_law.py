@@ -47,7 +47,7 @@ ENVELOPES = [Envelope.APPEND, Envelope.UPDATES, Envelope.UPSERT, Envelope.DEBEZI
 POLICIES = [Late("discard"), Late("next_window"), Late("reemit"), Late("reemit", 12)]
 GRACES = [0, 4, 15]
 COMBINATIONS = list(product(ENVELOPES, POLICIES, GRACES, ["column", "arrival"], ["event time", "one time"]))
-SEEDS, SCHEDULES = budget(ci=(1, 1), deep=(30, 5))
+SEEDS, SCHEDULES, STRIDE = budget(ci=(1, 1, 4), deep=(4, 3, 1))
 
 
 @pytest.mark.parametrize("envelope", ENVELOPES)
@@ -56,7 +56,9 @@ def test_any_schedule_of_first_runs_gives_what_daily_runs_give(
     tmp_path: Path, envelope: Envelope, policy: Late
 ) -> None:
     late = 0
-    for at, (_, _, grace, time, event_time) in enumerate(c for c in COMBINATIONS if c[:2] == (envelope, policy)):
+    first = ENVELOPES.index(envelope) + POLICIES.index(policy)
+    rest = [c for c in COMBINATIONS if c[:2] == (envelope, policy)]
+    for at, (_, _, grace, time, event_time) in [*enumerate(rest)][first % STRIDE :: STRIDE]:
         declared: dict[str, Any] = {"late": policy, "grace": grace, "event_time": event_time == "event time"}
         declared |= {"time": None} if time == "arrival" else {}
         for seed in range(SEEDS):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.budget import budget
 from support.world import World
 from tests.compat import make_v2
 from tests.compat.second_reader import SecondReader
@@ -46,7 +47,9 @@ def named(world: World) -> set[str]:
     return {key for key in keys | {ref.key for ref in late} if key.startswith("data/")}
 
 
-@pytest.mark.parametrize("name", ["tides", "counted", "updated", "upserted", "dumped"])
+@pytest.mark.parametrize(
+    "name", budget(ci=["counted", "upserted"], deep=["tides", "counted", "updated", "upserted", "dumped"])
+)
 def test_they_are_read_verified_and_collected_as_others_are(name: str, tmp_path: Path):
     sea = make_v2.opened(tmp_path / "tides", name, tmp_path, count(1))
     make_v2.live(sea, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from simulation.script import row, steps
+from support.budget import budget
 from support.publishing import (
     COPIED,
     DELTA,
@@ -35,7 +35,7 @@ from support.publishing import (
 )
 from support.world import World, interval
 from tidemark import errors
-from tidemark.errors import InvalidUsage, MissingExtra, TidemarkError, Unavailable
+from tidemark.errors import InvalidUsage, MissingExtra, Unavailable
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
@@ -52,6 +52,13 @@ pytestmark = pytest.mark.simulation
 KINDS = [Envelope.APPEND, Envelope.UPSERT, Envelope.DEBEZIUM, Envelope.SNAPSHOT]
 DUCKDB_WITH_ICEBERG = Path(__file__).resolve().parents[2] / "build" / "duckdb-iceberg"
 """Where `make test` puts a DuckDB that has its own reader of Iceberg, if it can be had: it reads the tables, too."""
+
+
+def in_turn(kinds: list[Envelope]) -> list[Any]:
+    """Each kind with a destination, in turn; in make test-deep with each of them."""
+    named = {"iceberg": ICEBERG, "copied": COPIED, "delta": DELTA}
+    every = [pytest.param(kind, to, id=f"{kind}-{name}") for kind in kinds for name, to in named.items()]
+    return every[:: budget(ci=4, deep=1)]
 
 
 def day(world: World, number: int, rows: list[dict[str, Any]]) -> None:
@@ -74,8 +81,7 @@ def ways(world: World, numbers: int, rows: Any) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("destination", [ICEBERG, COPIED, DELTA], ids=["iceberg", "copied", "delta"])
-@pytest.mark.parametrize("envelope", KINDS)
+@pytest.mark.parametrize(("envelope", "destination"), in_turn(KINDS))
 def test_after_every_step_the_table_holds_what_the_collection_holds(
     tmp_path: Path, envelope: Envelope, destination: Destination
 ) -> None:
@@ -192,17 +198,6 @@ def test_of_two_that_publish_at_once_one_commits(
             assert delta_of(world).version() == at
 
 
-def test_keys_of_several_columns_are_merged(tmp_path: Path) -> None:
-    key = (Column("k", ColumnType.INT), Column("and", ColumnType.STRING), Column("Third", ColumnType.BOOL))
-    world = stage(tmp_path, Envelope.UPSERT, DELTA, key=key)
-
-    def rows(at: int) -> list[dict[str, Any]]:
-        some = [row(k, f"v{at}", at * 10 + 1) | {"and": text, "Third": k > 5} for k in range(12) for text in "ab"]
-        return some if at == 0 else [some[at], some[at + 5] | {"gone": True}, some[at + 1] | {"k": 99}]
-
-    assert ways(world, 3, rows) == ["written whole", "changed keys merged", "changed keys merged"]
-
-
 def test_what_is_sealed_and_can_still_be_taken_out_is_not_published(tmp_path: Path) -> None:
     world = stage(tmp_path, Envelope.APPEND, ICEBERG, DELTA)
     day(world, 0, [row(1, "a", 1)])
@@ -232,8 +227,7 @@ def test_of_history_that_was_merged_past_it_the_table_is_written_whole(tmp_path:
     agree(world)
 
 
-@pytest.mark.parametrize("destination", [ICEBERG, COPIED, DELTA], ids=["iceberg", "copied", "delta"])
-@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT])
+@pytest.mark.parametrize(("envelope", "destination"), in_turn([Envelope.APPEND, Envelope.UPSERT]))
 def test_columns_that_change(tmp_path: Path, envelope: Envelope, destination: Destination) -> None:
     """Added, renamed, widened and dropped, and a name that comes back: the table follows."""
     world = stage(tmp_path, envelope, destination, live_batches=9)
@@ -319,22 +313,6 @@ class TestSomebodyElse:
         published(world)
         agree(world)
 
-    def test_changed_a_delta_table_or_only_cleaned_it_up(self, tmp_path: Path) -> None:
-        world = stage(tmp_path, Envelope.APPEND, replace(DELTA, copy_above=0.0))
-        for at in (0, 1):
-            day(world, at, [row(1, "a", at * 10 + 1)])
-            published(world)
-        delta_of(world).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-        assert delta_of(world).version() == 3, "its commits are there"
-        day(world, 2, [row(2, "a", 21)])
-        published(world)
-        agree(world)
-        write_deltalake(delta_of(world), pa.table({"k": [9], "v": ["theirs"]}), mode="append")
-        with pytest.raises(InvalidUsage, match=r"it has version 5, and tides was published as 4; .*--again"):
-            published(world)
-        published(world, again=True)
-        agree(world)
-
     def test_has_a_table_of_that_name(self, tmp_path: Path) -> None:
         world = stage(tmp_path, Envelope.APPEND, ICEBERG, DELTA)
         day(world, 0, [row(1, "a", 1)])
@@ -395,17 +373,6 @@ class TestUnpublish:
         published(world)
         agree(world)
 
-    def test_a_table_that_was_left_is_written_whole(self, tmp_path: Path) -> None:
-        world = stage(tmp_path, Envelope.APPEND, ICEBERG)
-        day(world, 0, [row(1, "a", 1)])
-        published(world)
-        world.run(lambda job: unpublish(job, leave=True))
-        assert published(world)["outcome"] == "applied"
-        names = set(marked(table_of(world).properties).names)
-        assert names == {pin.name for each in world.state.publications for pin in each.pins}
-        assert published(world)["outcome"] == "nothing to do"
-        agree(world)
-
     def test_a_table_of_others_that_took_its_name_stays(self, tmp_path: Path) -> None:
         world = stage(tmp_path, Envelope.APPEND, ICEBERG)
         day(world, 0, [row(1, "a", 1)])
@@ -417,58 +384,6 @@ class TestUnpublish:
             world.run(lambda job: unpublish(job))
         assert is_in_catalog(world)
         assert world.run(lambda job: unpublish(job, leave=True))["outcome"] == "applied"
-
-    @pytest.mark.parametrize("call", ["create_table", "commit_table", "drop_table"])
-    @pytest.mark.parametrize("times", [0, 1])
-    @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-    def test_beside_one_that_publishes(
-        self, tmp_path: Path, call: str, times: int, after: bool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Whatever comes first, no table is left that names parts which are not pinned."""
-        from pyiceberg.catalog.sql import SqlCatalog
-
-        world, beside = stage(tmp_path, Envelope.APPEND, ICEBERG), list[str]()
-        for at in range(times + 1):
-            day(world, at, [row(at, "a", at * 10 + 1)])
-            if at < times:
-                published(world)
-        original = getattr(SqlCatalog, call)
-
-        def other(*args: Any, **asked: Any) -> Any:
-            result = original(*args, **asked) if after else None
-            if not beside:
-                beside.append("")
-                with suppress(TidemarkError):
-                    if call == "drop_table":
-                        published(world, attempts=1, again=True)
-                    else:
-                        world.run(lambda job: unpublish(job), attempts=1)
-            return result if after else original(*args, **asked)
-
-        if call == "drop_table" and not times:
-            published(world)
-        with monkeypatch.context() as patch:
-            patch.setattr(SqlCatalog, call, other)
-            with suppress(TidemarkError):
-                if call == "drop_table":
-                    world.run(lambda job: unpublish(job), attempts=1)
-                else:
-                    published(world, attempts=1)
-        assert beside or (call == "create_table" and times)
-        pinned = {pin.name for each in world.state.publications for pin in each.pins}
-        if is_in_catalog(world):
-            assert set(marked(table_of(world).properties).names) <= pinned
-        published(world, again=True)
-        agree(world)
-
-    def test_a_copy_stays_and_is_gone_on_from(self, tmp_path: Path) -> None:
-        world = stage(tmp_path, Envelope.APPEND, COPIED)
-        day(world, 0, [row(1, "a", 1)])
-        published(world)
-        assert world.run(lambda job: unpublish(job, format=TableFormat.ICEBERG))["iceberg"].endswith("on its own")
-        day(world, 1, [row(2, "a", 11)])
-        published(world)
-        agree(world)
 
     def test_another_table_is_declared(self, tmp_path: Path) -> None:
         world = stage(tmp_path, Envelope.APPEND, ICEBERG)

@@ -196,7 +196,7 @@ def tried_again(calls: Calls) -> Publishing:
 
 
 SEAMS = {"iceberg": IO + CATALOG, "delta": WRITES}
-SORTS = [*product(("killed", "unanswered"), (False, True))]
+SORTS = [*product(("killed", "unanswered"), (False, True))][:: budget(ci=3, deep=1)]
 """How a call fails: by death or by an answer, before its effect or after it."""
 
 
@@ -239,7 +239,7 @@ def test_a_commit_that_lost_its_race_is_planned_again(rehearsed: dict[str, Days]
 
 
 @pytest.mark.parametrize("name", SEAMS)
-@pytest.mark.parametrize(("after", "dies"), [*product((False, True), repeat=2)], ids=str)
+@pytest.mark.parametrize(("after", "dies"), [*product((False, True), repeat=2)][:: budget(ci=3, deep=1)], ids=str)
 def test_any_call_to_our_store_may_fail(rehearsed: dict[str, Days], name: str, after: bool, dies: bool) -> None:
     days, fired = rehearsed[name], list[str]()
     stride, kind = (STRIDE, "writes") if after else (LOOKS, "calls")

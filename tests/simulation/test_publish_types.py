@@ -11,9 +11,8 @@ import pytest
 from pyiceberg.expressions import EqualTo, IsNaN
 
 from simulation.test_publish import day
-from support.budget import budget
 from support.publishing import COPIED, DELTA, ICEBERG, agree, delta_of, kept_rows, published, stage, table_of
-from support.typed import CASES, TYPES, Typed, TypedWorld
+from support.typed import CASES, Typed, TypedWorld
 from support.world import World, interval
 from tests.pure.ingest.landed import write
 from tidemark.jobs.steps.drain import drain
@@ -27,11 +26,6 @@ pytestmark = pytest.mark.simulation
 DESTINATIONS = [ICEBERG, COPIED, DELTA]
 KEYED = [case for case in CASES if case.envelope is Envelope.UPSERT]
 APPENDED = [case for case in CASES if case.envelope is Envelope.APPEND]
-IN_TURN = [
-    keyed if keyed.role == "key" or TYPES.index(keyed.of) % 2 else appended
-    for keyed, appended in zip(KEYED, APPENDED, strict=True)
-]
-"""Each type in each role once: as a key of rows that are merged by it, as a value of rows that are merged or added."""
 
 
 class LocalTyped(TypedWorld):
@@ -44,7 +38,7 @@ class LocalTyped(TypedWorld):
 
 
 @pytest.mark.parametrize("destination", DESTINATIONS, ids=["iceberg", "copied", "delta"])
-@pytest.mark.parametrize("case", budget(ci=IN_TURN, deep=[*KEYED, *APPENDED]), ids=str)
+@pytest.mark.parametrize("case", [*KEYED, *APPENDED], ids=str)
 def test_every_type(tmp_path: Path, case: Typed, destination: Destination) -> None:
     world = LocalTyped(tmp_path, case, destination)
     world.put(0, "a", case.rows())

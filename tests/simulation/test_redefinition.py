@@ -14,14 +14,13 @@ from support.relanded import relanded
 from support.world import DAY, World, collection, interval
 from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.queries.late import late_rows
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import Change, Redefined
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope
 from tidemark.model.transition import Stale
 from tidemark.storage.log.log import Committed, Head, StateLog
 
@@ -59,14 +58,6 @@ def test_an_int_that_no_float_is_keeps_its_column_from_becoming_one(tmp_path: Pa
         f"beyond {-(2**53)} to {2**53}, within which all values stay exact; add a column of another name"
     )
     assert world.state.collection == narrow
-
-
-def test_a_float_holds_every_int_within_the_bounds(tmp_path: Path):
-    world = World(tmp_path, valued(Envelope.APPEND, Column("v", ColumnType.INT)))
-    world.land(0, "a", [row(1, 2**53, 1), row(2, -(2**53), 2), row(3, None, 3)])
-    moved(world, 0)
-    assert redefined(world, valued(Envelope.APPEND, Column("v", ColumnType.FLOAT))) == "redefined"
-    assert as_of(world.truth, world.state)["v"].to_pylist() == [2.0**53, -(2.0**53), None]
 
 
 def test_what_a_tombstone_is_ordered_by_is_looked_at_too(tmp_path: Path):
@@ -120,30 +111,6 @@ def test_a_number_is_not_given_twice(tmp_path: Path):
         (Column("theirs", string, 3),),
     )
     assert current.schema == 2
-
-
-def test_rows_are_read_from_the_source_by_their_new_name(tmp_path: Path):
-    world = World(tmp_path, valued(Envelope.APPEND, Column("v", ColumnType.STRING)))
-    world.land(0, "a", [row(1, "old", 1)])
-    moved(world, 0)
-    text = replace(valued(Envelope.APPEND, Column("text", ColumnType.STRING)), renames=(("v", "text"),))
-    redefined(world, text)
-    world.land(1, "a", [row(2, "not this", DAY) | {"text": "new"}])
-    moved(world, 1)
-    assert as_of(world.truth, world.state)["text"].to_pylist() == ["old", "new"]
-
-
-def test_late_rows_are_listed_as_they_came_under_todays_names(tmp_path: Path):
-    narrow = valued(Envelope.APPEND, Column("v", ColumnType.STRING), Column("w", ColumnType.INT), late=Late())
-    world = World(tmp_path, narrow)
-    moved(world, 0)
-    world.land(1, "a", [row(1, "late", 5, w=7), row(2, "new", DAY, w=8)])
-    moved(world, 1)
-    text = valued(Envelope.APPEND, Column("text", ColumnType.STRING), late=Late())
-    redefined(world, replace(text, renames=(("v", "text"),)))
-    (listed,) = late_rows(world.truth, world.state, limit=5).rows
-    assert (listed["text"], listed["k"], listed["_reason"]) == ("late", 1, "before its interval")
-    assert not {"v", "w"} & set(listed)
 
 
 def test_a_key_last_heard_of_before_a_column_was_dropped_is_one_row(tmp_path: Path):

@@ -9,8 +9,6 @@ import pytest
 from simulation.test_correct import corrections, day, rows_at, run, sealed, sound
 from simulation.test_correct_keyed import made, merged, row
 from simulation.waiting import HoldingLog, Waiting
-from support.budget import budget
-from support.faulty import Fault, FaultyStore
 from support.world import World, interval
 from tidemark.jobs.queries.status import status
 from tidemark.jobs.steps.collect import AT_ONCE, collect
@@ -103,25 +101,6 @@ def test_what_is_forgotten_goes_with_a_merge(tmp_path: Path) -> None:
     assert sound(world)
     day(world, 12, [row(1, "late", 125, 93)])
     assert (rows_at(world, None, 93)[1, "late"], rows_at(world, None, 94)[1, "9"]) == (1, 1)
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_a_merge_that_dies_anywhere_is_run_again(tmp_path: Path, after: bool) -> None:
-    for nth in range(1, 100, budget(ci=1 if after else 6, deep=1)):
-        (tmp_path / str(nth)).mkdir()
-        world = made(tmp_path / str(nth), reprocess_for=0)
-        for number in range(2):
-            day(world, number, [row(1, f"{number}", 10 * number + 4)])
-        fault = world.store = FaultyStore(world.truth, Fault(nth, after, dies=True))
-        merged(world, 1)
-        world.store = world.truth
-        assert (remembered(world), world.state.unsealed) == ([(1, 2)], ())
-        if fault.fired is None:
-            break
-    assert nth > 2
-    assert sound(world)
-    day(world, 2, [row(1, "late", 25, 5)])
-    assert rows_at(world, None, 13) == {(1, "late"): 1}
 
 
 @pytest.mark.parametrize("drained", [False, True])

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
 
 from simulation.script import row
-from support.faulty import Fault, FaultyStore, InterruptedStore
+from support.faulty import InterruptedStore
 from support.inprocess import InProcessRunner
 from support.relanded import relanded
-from support.world import World, certify, collection, interval
-from tests.support.reading import as_of, changes
-from tidemark.errors import Contention, InvalidUsage, Uncertified
-from tidemark.jobs.job import Job
+from support.world import World, collection, interval
+from tests.support.reading import as_of
+from tidemark.errors import Contention, InvalidUsage
 from tidemark.jobs.queries.late import late_rows
-from tidemark.jobs.queries.verify import verify
-from tidemark.jobs.steps.collect import SECOND, collect
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.arrangement import Fence
-from tidemark.model.change import Attempted, CompactionAllowed, Redefined
-from tidemark.model.collection import Column, ColumnType, Envelope, Gate, Late
+from tidemark.model.change import CompactionAllowed, Redefined
+from tidemark.model.collection import Column, ColumnType, Envelope, Late
 from tidemark.model.evolution import evolved
 from tidemark.model.interval import Interval
-from tidemark.storage.stores.local import LocalStore
 from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.simulation
@@ -106,21 +98,6 @@ def test_a_second_replay_finds_nothing_to_do_for_ever(tmp_path):
     assert world.state.totals.rows_replayed == 2
 
 
-def test_the_late_table_says_which_batch_replayed_a_row(tmp_path):
-    world = made(tmp_path)
-    before = late_rows(world.truth, world.state, limit=9)
-    assert [r["_replayed_by"] for r in before.rows] == [None, None]
-    batch = world.run(replay)["batch"]
-    found = late_rows(world.truth, world.state, limit=9)
-    assert (found.applied, found.discarded, found.replayed) == (0, 2, 2)
-    assert [(f.path, f.discarded, f.replayed, f.replayed_by) for f in found.files] == [("20/a.jsonl", 2, 2, (batch,))]
-    assert [(r["_applied"], r["_original_event_time"], r["_replayed_by"]) for r in found.rows] == [
-        (False, 5, batch),
-        (False, 12, batch),
-    ]
-    assert [f.path for f in late_rows(world.truth, world.state, batch=batch).files] == ["20/a.jsonl"]
-
-
 def allow(world: World, since: int) -> None:
     log = world.log()
     log.commit(log.load(), CompactionAllowed(since))
@@ -156,20 +133,6 @@ def test_what_happened_below_since_is_left_and_said_unless_it_may_apply_as_of_no
 
 
 @pytest.mark.parametrize("envelope", [Envelope.UPSERT, Envelope.DEBEZIUM])
-def test_of_a_keyed_collection_the_forgotten_past_is_left_too(tmp_path, envelope):
-    world = made(tmp_path, envelope)
-    result = world.run(replay)
-    # The drain has forgotten the facts below the seal of then: discard lets none apply there.
-    assert (result["rows"], result["left"]) == (0, 2)
-    assert world.state.forgotten_below == 20
-    assert world.run(lambda job: replay(job, as_now=True))["moved"] == 2
-    settle(world)
-    # Moved to the seal, "x" happened when "on time" did, and came before it in the file.
-    assert rows_as_of(world) == {(1, "on time"): 1, (2, "b"): 1, (3, "d"): 1, (7, "y"): 1}
-    assert rows_as_of(world, event_time=19) == {(1, "c"): 1, (2, "b"): 1, (3, "d"): 1}
-
-
-@pytest.mark.parametrize("envelope", [Envelope.UPSERT, Envelope.DEBEZIUM])
 def test_beyond_max_lateness_a_replay_corrects_what_is_still_remembered(tmp_path, envelope):
     """Facts at 12 and later are remembered: a delete and a value go where they belong in their keys' past."""
     world = made(tmp_path, envelope, late=Late("reemit", 8))
@@ -185,30 +148,6 @@ def test_beyond_max_lateness_a_replay_corrects_what_is_still_remembered(tmp_path
     assert rows_as_of(world)[(1, "on time")] == 1
 
 
-@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT, Envelope.DEBEZIUM])
-def test_what_replays_leave_behind_verifies_and_outlives_a_collection_of_garbage(tmp_path, envelope):
-    world = made(tmp_path, envelope, late=Late("reemit", 8))
-    world.land(3, "a", [row(1, "p", 31, 14), row(3, "z", 32, 16), row(2, "q", 33, 3)])
-    log = world.log()
-    log.commit(log.load(), Redefined(relanded(world.collection, late=Late("discard"))))
-    allow(world, 5)
-    world.run(take(world, 3))
-    assert world.run(lambda job: replay(job, path="30/a"))["left"] == 1
-    settle(world, 3)
-    assert verify(world.job(), data=True).findings == ()
-    for number in range(40):
-        log.commit(log.load(), Attempted(Fence("drain", interval(number), "token")))
-    removed = 0
-    for _ in range(6):
-        world.clock.now += 25 * 3600
-        removed += len(world.run(lambda job: collect(job, keep=2 * 3600 * SECOND)).removed)
-    assert removed > 32
-    world.forget()
-    assert verify(world.job(), data=True).findings == ()
-    assert world.run(lambda job: replay(job, path="30/a", as_now=True))["rows"] == 1
-    assert late_rows(world.truth, world.state, path="30/a", limit=9).replayed == 3
-
-
 def test_replays_choose_by_interval_path_and_batch(tmp_path):
     world = made(tmp_path)
     world.land(2, "b", [row(8, "b", 24, 6)])
@@ -221,64 +160,6 @@ def test_replays_choose_by_interval_path_and_batch(tmp_path):
     assert world.run(lambda job: replay(job, batch="nothing"))["outcome"] == "nothing to do"
     assert world.run(lambda job: replay(job, batch=of_third))["rows"] == 2
     assert world.run(replay)["outcome"] == "nothing to do"
-
-
-def test_a_replayed_batch_goes_through_the_gate_like_any_other(tmp_path):
-    world = made(tmp_path)
-    world.run(lambda job: certify(job, Gate.UNSEALED))
-    replay(world.job())
-    with pytest.raises(Uncertified):
-        seal(world.job(), interval(2))
-    assert certify(world.job(), Gate.UNSEALED)
-    assert seal(world.job(), interval(2))["seal"] == 30
-
-
-def so_far(world: World) -> Any:
-    world.forget()
-    state = world.state
-    updates = changes(world.truth, state, after=state.since).to_pylist()
-    late = late_rows(world.truth, state, limit=9)
-    files = [(f.path, f.applied, f.discarded, f.replayed, len(f.replayed_by)) for f in late.files]
-    shape = (state.totals, len(state.unsealed), state.ingested, state.fences, state.seal, state.trace_upper)
-    return [updates, files, [r["_replayed_by"] is None for r in late.rows], shape]
-
-
-STEPS = [
-    lambda job: replay(job),
-    lambda job: seal(job, interval(2)),
-    lambda job: drain(job, interval(2)),
-    lambda job: replay(job, as_now=True),
-    lambda job: replay(job, as_now=True),
-]
-
-
-@pytest.mark.usefixtures("nothing_is_small")
-@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT])
-@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
-@pytest.mark.parametrize("dies", [True, False], ids=["killed", "refused or unanswered"])
-def test_any_single_fault_then_the_replay_again_changes_nothing(tmp_path, envelope, after, dies):
-    world = made(tmp_path, envelope)
-    allow(world, 10)
-    fired: set[str] = set()
-    for at, step in enumerate(STEPS):
-        before = dict(world.truth.objects)
-        world.run(step)
-        then, expected = dict(world.truth.objects), so_far(world)
-        for nth in count(1):
-            world.truth.objects = dict(before)
-            world.forget()
-            world.store = faulty = FaultyStore(world.truth, Fault(nth, after, dies))
-            world.run(step)
-            if faulty.fired is None:
-                break
-            fired.add(faulty.fired.split("/")[0])
-            assert so_far(world) == expected, f"step {at}, call {nth}: {faulty.fired}"
-        world.store = world.truth
-        world.truth.objects = then
-        world.forget()
-    assert {"create versions", "create ledger", "create data", "close_output data"} <= fired
-    assert after or {"open_input data", "open_output data", "keys versions"} <= fired
-    assert world.state.totals.rows_replayed == 2
 
 
 @pytest.mark.parametrize("name", ["open_input", "open_output", "create"])
@@ -300,21 +181,6 @@ def test_of_two_replays_at_once_one_applies(tmp_path, name, after):
     settle(world)
     assert rows_as_of(world)[(7, "y")] == 1
     assert world.state.totals.rows_replayed == 2
-
-
-def test_many_replays_at_once_apply_once(tmp_path):
-    world = made(tmp_path / "landing", store=LocalStore(str(tmp_path / "root")))
-    world.clock.pause = lambda seconds: None  # type: ignore[method-assign]
-    barrier = Barrier(6)
-
-    def one(number: int) -> int:
-        barrier.wait()
-        return world.run(lambda job: replay(job, as_now=bool(number % 2)), attempts=20)["rows"]
-
-    with ThreadPoolExecutor(6) as pool:
-        assert sorted(pool.map(one, range(6))) == [0, 0, 0, 0, 0, 2]
-    settle(world)
-    assert rows_as_of(world)[(1, "x")] == 1
 
 
 def test_a_file_whose_letters_were_replayed_is_not_taken_out_before_they_are(tmp_path):
@@ -404,14 +270,3 @@ def test_letters_that_lack_what_the_declaration_needs_are_refused(tmp_path):
         InvalidUsage, match=r"do not fit collection tides as it is declared now: column sign was not read"
     ):
         replay(world.job())
-
-
-def test_a_job_is_needed_only_where_letters_wait(tmp_path):
-    world = made(tmp_path)
-    world.run(replay)
-
-    def no_runner() -> Any:
-        raise AssertionError("nothing is to be read")
-
-    job = world.job()
-    assert replay(Job(job.store, job.log, no_runner, "x", world.new_id))["outcome"] == "nothing to do"

@@ -61,17 +61,6 @@ def test_it_is_what_goes_once_nothing_may_be_corrected_any_more(tmp_path: Path, 
     assert before - stored(world) == reported
 
 
-def test_it_ends_with_the_days_that_can_be_corrected(tmp_path: Path) -> None:
-    """And `status` says from when these are."""
-    short, long = made(tmp_path / "short", 25), made(tmp_path / "long", 1000)
-    assert status(short.head).correctable_from == 10 * DAYS - 25
-    assert status(long.head).correctable_from == 0
-    few, many = (reprocess_bytes(world.truth, world.state) for world in (short, long))
-    assert few is not None
-    assert many is not None
-    assert few < many
-
-
 def test_where_nothing_may_be_corrected_it_costs_nothing_and_nothing_is_said(tmp_path: Path) -> None:
     world = made(tmp_path, 0)
     assert reprocess_bytes(world.truth, world.state) is None

@@ -10,8 +10,7 @@ import pytest
 
 from simulation.plain_computer import PlainComputer
 from simulation.plain_definitions import plain_of, windows_of
-from simulation.rows_read import current_rows, rows_seen
-from simulation.script import row
+from simulation.rows_read import current_rows
 from simulation.sea import Sea
 from simulation.test_late_windows import HOUR, D, Days
 from simulation.test_windows import COUNT, DAYS, OVERNIGHT, day
@@ -23,7 +22,7 @@ from tidemark.jobs.queries.window_statistics import consumption_of, statistics
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import CompactionAllowed
-from tidemark.model.collection import Column, ColumnType, Envelope
+from tidemark.model.collection import Envelope
 from tidemark.model.window.kinds import Hopping, Session, Sliding
 from tidemark.model.window.windows import Late, Windows
 
@@ -55,29 +54,6 @@ def test_statistics_are_of_the_input_as_it_was_consumed_for_the_windows_that_are
     assert [(one.upper, one.previous) for one in asked[0][0].inputs] == [
         (world.state.consumptions[-1].inputs[0].upper, None)
     ]
-
-
-def test_on_event_times_they_are_of_the_windows_that_are_there_too(tmp_path: Path) -> None:
-    """What such windows are recorded to follow from is another thing than over a column of that name."""
-    sea = Sea(tmp_path)
-    sea.landed("tides", reprocess_for=1_000 * DAY)
-    sea.add(windows_of("w", replace(OVERNIGHT, on="event_time")))
-    for number, at in enumerate([(3, 7, 14), (12, 4), (7, 22, 25)]):
-        sea.ingest("tides", number, ("a", [row(1, "a", number * DAY + 1, e) for e in at]))
-        sea.correct("w")
-    world = sea.worlds["w"]
-    definition, tides = world.state.collection.derived.definition, sea.worlds["tides"]
-    for time in (DAY - 1, 2 * DAY + 3, world.state.seal - 1):
-        asked, how = _statistics(sea, world.state, time)
-        rows = rows_seen(definition, tides.truth, tides.state, asked.inputs[0].upper - 1)
-        right = {tuple(one.values()) for one in plain_of(definition).whole({"tides": rows})}
-        assert set(sea.rows_as_of("w", time)) <= right, time
-        assert asked.recipe is not None
-        assert asked.recipe.happened
-        assert "_happened" in how.recipe.whole
-    named = replace(tides.state.collection, value=(*tides.state.collection.value, Column("event_time", ColumnType.INT)))
-    with pytest.raises(InvalidUsage, match="were computed by another definition"):
-        consumption_of(world.state, named, DAY - 1, open_too=False)
 
 
 def _statistics(sea: Sea, state: Arrangement, time: int) -> tuple[Computation, Statistics]:
@@ -153,21 +129,3 @@ def test_statistics_are_refused_in_a_line_where_they_cannot_be_computed_any_more
     sea.run("w", lambda job: declare_collection(job, windows_of("w", OVERNIGHT)))
     with pytest.raises(InvalidUsage, match="were computed by another definition"):
         ask(sea.worlds["w"].state, 3 * DAY - 1)
-
-
-def test_statistics_of_an_input_that_is_gone_or_another_by_now_are_refused(sea: Sea) -> None:
-    sea.add(windows_of("w", DAYS))
-    day(sea, 0, 2)
-    state = sea.worlds["w"].state
-
-    def ask(state: Arrangement) -> None:
-        sea.run("w", lambda job: statistics(job, state, DAY - 1, open_too=False))
-
-    ask(state)
-    (consumed,) = state.consumptions
-    another = replace(consumed.inputs[0], incarnation="another")
-    with pytest.raises(InvalidUsage, match=r"^statistics are read from tides as known at .*, and it was created again"):
-        ask(replace(state, consumptions=(replace(consumed, inputs=(another,)),)))
-    del sea.worlds["tides"]
-    with pytest.raises(InvalidUsage, match=r"^statistics are read from tides, which is not there any more$"):
-        ask(state)

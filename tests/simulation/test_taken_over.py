@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
+from simulation.correcting import row, rows_at, sound
 from support.world import World, certify, collection, interval
-from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
-from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.quarantine import quarantine
@@ -21,10 +19,6 @@ from tidemark.model.collection import Envelope, Gate
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.simulation
-
-
-def row(k: int, v: str, t: int, **more: Any) -> dict[str, Any]:
-    return {"k": k, "v": v, "t": t, "e": t, **more}
 
 
 def ingested(world: World, day: int, rows: list[dict[str, Any]]) -> set[str]:
@@ -43,16 +37,6 @@ def files(world: World, batches: Any) -> set[str]:
 
 def drained(world: World, day: int) -> dict[str, Any]:
     return world.run(lambda job: drain(job, interval(day)))
-
-
-def current_rows(world: World) -> Counter[tuple[int, str]]:
-    table = as_of(world.truth, world.state)
-    names = ("k", "v", "_multiplicity")
-    return Counter({(k, v): count for k, v, count in zip(*(table[name].to_pylist() for name in names), strict=True)})
-
-
-def sound(world: World) -> bool:
-    return not verify(world.job(), data=True).findings
 
 
 @pytest.fixture
@@ -76,29 +60,8 @@ def test_what_an_append_brings_becomes_the_trace_as_it_is(world: World) -> None:
     assert files(world, world.state.trace) == parts
     assert {key.partition("/")[0] for key in set(world.truth.objects) - before} == {"versions"}
     assert (result["rows"], result["bytes_written"], world.state.totals.bytes_drained) == (3, 0, 0)
-    assert current_rows(world) == {(1, "a"): 2, (2, "b"): 1}
+    assert rows_at(world) == {(1, "a"): 2, (2, "b"): 1}
     assert world.state.unsealed == ()
-    assert sound(world)
-
-
-def test_it_is_compacted_and_collected_like_any_other(world: World) -> None:
-    expected: Counter[tuple[int, str]] = Counter()
-    taken: set[str] = set()
-    for day in range(16):
-        taken |= ingested(world, day, [row(day % 3, "v", 10 * day + 1)])
-        expected[day % 3, "v"] += 1
-        drained(world, day)
-        certify(world.job(), Gate.TRACE)
-        world.run(lambda job, day=day: compact(job, interval(day)))
-        certify(world.job(), Gate.COMPACTION)
-    live = files(world, world.state.trace)
-    assert taken - live, "nothing was merged: nothing was tested"
-    assert taken & live, "everything was merged: nothing was tested"
-    for _ in range(3):
-        world.clock.now += 48 * 3600
-        world.run(lambda job: collect(job, keep=0, graces=AT_ONCE))
-    assert {key for key in world.truth.objects if key.startswith("data/")} == live
-    assert current_rows(world) == expected
     assert sound(world)
 
 
@@ -118,26 +81,8 @@ def test_rows_that_a_drain_would_not_write_are_not_taken_over(signed: World, row
     expected: Counter[tuple[int, str]] = Counter()
     for one in rows:
         expected[one["k"], one["v"]] += one["d"] if one["t"] < 10 else 0
-    assert current_rows(signed) == Counter({key: count for key, count in expected.items() if count})
+    assert rows_at(signed) == Counter({key: count for key, count in expected.items() if count})
     assert sound(signed)
-
-
-def test_retractions_are_taken_over(signed: World) -> None:
-    ingested(signed, 0, [row(1, "a", 3, d=2)])
-    drained(signed, 0)
-    parts = ingested(signed, 1, [row(1, "a", 13, d=-1)])
-    drained(signed, 1)
-    assert parts <= files(signed, signed.state.trace)
-    assert signed.state.trace[-1].retractions == 1
-    assert current_rows(signed) == {(1, "a"): 1}
-
-
-def test_several_days_that_are_drained_at_once_are_one_part(world: World) -> None:
-    for day in range(3):
-        ingested(world, day, [row(day, "v", 10 * day + 1)])
-    drained(world, 2)
-    assert len(files(world, world.state.trace)) == 1
-    assert current_rows(world) == {(0, "v"): 1, (1, "v"): 1, (2, "v"): 1}
 
 
 def test_of_a_batch_that_reaches_ahead_the_part_that_is_due_is_taken_over(world: World) -> None:
@@ -147,7 +92,7 @@ def test_of_a_batch_that_reaches_ahead_the_part_that_is_due_is_taken_over(world:
     taken = files(world, world.state.trace)
     assert len(taken) == 1
     assert taken < parts
-    assert current_rows(world) == {(1, "a"): 1}
+    assert rows_at(world) == {(1, "a"): 1}
     assert sound(world)
     with pytest.raises(InvalidUsage, match="was drained up to 10"):
         world.run(lambda job: quarantine(job, world.state.ahead[0].id))

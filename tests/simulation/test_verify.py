@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from simulation.script import row, steps, world
+from support.budget import budget
 from support.faulty import Fault, FaultyStore
 from support.world import World, collection, interval
 from tidemark.jobs.queries.verify import Report, verify
@@ -104,7 +105,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", budget(ci=[*DAMAGES][1::2], deep=[*DAMAGES]))
 @pytest.mark.parametrize("kind", KINDS)
 def test_damage_to_any_object_is_found_and_named(made: World, kind: str, damage: str) -> None:
     sizes_differ = damage in ("cut short", "emptied", "missing")

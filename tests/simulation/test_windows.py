@@ -17,7 +17,6 @@ from simulation.rows_read import read_updates
 from simulation.script import row
 from simulation.sea import Sea
 from support.world import DAY, collection
-from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import CompactionAllowed
@@ -100,14 +99,6 @@ def test_a_late_row_corrects_the_window_and_history_tells_both(sea: Sea) -> None
     assert history(sea) == {((0, 10, 1), 9): 1, ((0, 10, 1), 19): -1, ((0, 10, 2), 19): 1}
 
 
-def test_early_windows_are_there_at_once_and_change(sea: Sea) -> None:
-    sea.add(windows_of("w", replace(DAYS, kind=Tumbling(5 * DAY), early=True)))
-    day(sea, 0, 7)
-    assert sea.rows_as_of("w", 9) == {(0, 50, 1): 1}
-    day(sea, 1, 12)
-    assert (sea.rows_as_of("w", 9), sea.rows_as_of("w", 19)) == ({(0, 50, 1): 1}, {(0, 50, 2): 1})
-
-
 def test_a_retraction_empties_the_window_it_was_in_whatever_was_merged(tmp_path: Path) -> None:
     """A value of day 3, whose time was moved to day 9, and which is retracted on day 12: day 3 empties, and on day 9
     nothing happens."""
@@ -130,23 +121,6 @@ def test_a_retraction_empties_the_window_it_was_in_whatever_was_merged(tmp_path:
     assert touched == {(30, 40, 1)}
 
 
-def test_windows_are_lost_to_no_jump_of_time(sea: Sea) -> None:
-    """The frontier goes past the end and the grace of many windows at once."""
-    sea.add(windows_of("w", DAYS))
-    day(sea, 0, *range(0, 90, 7))
-    for number in range(1, 12):
-        sea.ingest("tides", number)
-    sea.correct("w")
-    assert sum(n for (_, _, n) in sea.rows_as_of("w", 12 * DAY - 1)) == len(range(0, 90, 7))
-    assert sea.rows_as_of("w", 39) == {window: 1 for window in sea.rows_as_of("w", 12 * DAY - 1) if window[1] <= 40}
-
-
-def test_rows_before_1970_are_in_windows_of_before(sea: Sea) -> None:
-    sea.add(windows_of("w", OVERNIGHT))
-    day(sea, 0, -3, -26)
-    assert sea.rows_as_of("w", DAY - 1) == {(-5, 5, 1): 1, (-35, -25, 1): 1}
-
-
 def test_another_grace_retracts_what_is_to_come_and_tells_it_at_its_own_time(sea: Sea) -> None:
     sea.add(windows_of("w", OVERNIGHT))
     day(sea, 0, 7)
@@ -156,31 +130,6 @@ def test_another_grace_retracts_what_is_to_come_and_tells_it_at_its_own_time(sea
     day(sea, 2)
     assert sea.rows_as_of("w", 23) == {}
     assert sea.rows_as_of("w", 24) == {(5, 15, 1): 1}
-
-
-def test_what_is_not_due_is_no_difference(sea: Sea) -> None:
-    sea.add(windows_of("w", OVERNIGHT))
-    day(sea, 0, 7, 3)
-    reports = []
-    sea.run("w", lambda job: reports.append(verify_definition(sea.joined(job))))
-    assert [(report.sound, report.checked) for report in reports] == [(True, 1)]
-    assert sea.correct("w", check=True)["repaired"] == 0
-
-
-def test_the_same_windows_from_one_run_or_many(tmp_path: Path) -> None:
-    """Three days as three ingests with a run after each, or one run after all."""
-    found = []
-    for daily in (True, False):
-        sea = Sea(tmp_path / str(daily))
-        sea.landed("tides")
-        sea.add(windows_of("w", OVERNIGHT))
-        for number, at in enumerate([(3, 7, 14), (12, 4), (25, 7, 8)]):
-            sea.ingest("tides", number, ("a", [row(k, "a", number * DAY + 1) for k in at]))
-            if daily:
-                sea.correct("w")
-        sea.correct("w")
-        found.append(sea.rows_as_of("w", 3 * DAY - 1))
-    assert found[0] == found[1] == {(-5, 5, 2): 1, (5, 15, 5): 1}
 
 
 def test_rows_at_no_time_are_in_no_window_and_counted_and_null_is_a_value_of_by(

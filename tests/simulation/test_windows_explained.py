@@ -11,6 +11,7 @@ import pytest
 from simulation.plain_definitions import windows_of
 from simulation.script import row
 from simulation.sea import Sea
+from support.budget import budget
 from tests.support.kinds import SAMPLES, Sample, name
 from tidemark.cli.derived import _explained
 from tidemark.definition.windows.explained import explained_windows
@@ -49,7 +50,7 @@ def test_a_row_changes_no_more_windows_than_is_said(sample: Sample) -> None:
     def windows(instants: set[int]) -> dict[Any, Any]:
         return dict(contents(Rule(kind), [Happened("k", "v", at, 0) for at in instants]))
 
-    for _ in range(500):
+    for _ in range(budget(ci=125, deep=500)):
         others = {chance.randrange(60) for _ in range(chance.randrange(12))}
         at = chance.randrange(60)
         after, before = windows({*others, at}), windows(others - {at})

@@ -31,7 +31,7 @@ from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kinds import Cumulate, Hopping, Tumbling
 from tidemark.model.window.windows import Windows
 
-SEEDS, STEPS = budget(ci=(1, 60), deep=(60, 150))
+SEEDS, STEPS = budget(ci=(1, 25), deep=(8, 150))
 COUNT = Aggregate("n", Function.COUNT)
 TOTAL = Aggregate("total", Function.SUM, "k")
 EXTREMES = (Aggregate("least", Function.MIN, "k"), Aggregate("most", Function.LAST, "k"))

@@ -4,34 +4,28 @@ The machine's rows are counted by hand from what landed, by a calculation that s
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from simulation.plain_definitions import BIG, derived, windows_of
+from simulation.plain_definitions import windows_of
 from simulation.script import row
 from simulation.sea import Sea
 from simulation.test_windows import history
-from simulation.test_windows_machine import WindowMachine
-from support.budget import budget
 from support.world import DAY, collection
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
-from tidemark.model.change import CompactionAllowed, HoldDropped
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Late
 from tidemark.model.retention import Retention
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kinds import Hopping, Session, Sliding, Tumbling, WindowKind
 from tidemark.model.window.windows import Windows
 
-SEEDS, STEPS = budget(ci=(1, 25), deep=(40, 120))
 COUNT = Aggregate("n", Function.COUNT)
 DAYS = Windows((), "event_time", Tumbling(DAY), (COUNT,))
 
@@ -127,18 +121,6 @@ def test_an_input_is_kept_from_its_beginning_on_whatever_retention_it_is_given(s
     assert sea.rows_as_of("w", 29) == tumbled(3, 4, 7, 12, close=30)
 
 
-def test_what_was_merged_all_the_same_is_refused(sea: Sea) -> None:
-    sea.add(windows_of("w", DAYS))
-    day(sea, 0, 3, 7)
-    log = sea.log("tides")
-    for hold in log.load().state.holds:
-        log.commit(log.load(), HoldDropped(hold.name))
-    log.commit(log.load(), CompactionAllowed(5, (), 0))
-    sea.ingest("tides", 1)
-    with pytest.raises(InvalidUsage, match=r"tides is merged below .*5Z; create it again"):
-        correct(sea.joined(sea.worlds["w"].job()))
-
-
 def with_column(made: Collection, name: str) -> Collection:
     return replace(made, value=(*made.value, Column(name, ColumnType.INT)))
 
@@ -175,86 +157,3 @@ def test_inputs_that_do_not_tell_event_times_are_refused(tmp_path: Path, why: st
         InvalidUsage, match=rf"windows\.on: rows are placed by .*, and {why}.*, or keep that as a column"
     ):
         correct(sea.joined(sea.worlds["w"].job()))
-
-
-def test_a_derived_input_is_refused(sea: Sea) -> None:
-    sea.add(derived("big", BIG))
-    sea.add(windows_of("w", DAYS, "big"))
-    sea.ingest("tides", 0)
-    sea.correct("big")
-    with pytest.raises(
-        InvalidUsage, match="big is derived, and merged below its first frontier; take the windows over"
-    ):
-        correct(sea.joined(sea.worlds["w"].job()))
-
-
-BY = replace(DAYS, by=("v",))
-DECLARED = {
-    "days": windows_of("days", BY),
-    "hopped": windows_of("hopped", replace(BY, kind=Hopping(20, 7), grace=12)),
-    "slid": windows_of("slid", replace(BY, kind=Sliding(5))),
-    "met": windows_of("met", replace(BY, kind=Session(6))),
-    "changing": windows_of("changing", replace(DAYS, early=True)),
-}
-
-
-class EventMachine(WindowMachine):
-    """Few rows, each at many event times; nothing is lost: a hold keeps what another declared retention would merge."""
-
-    derived: ClassVar[Mapping[str, Collection]] = DECLARED
-    others: ClassVar[Mapping[str, Sequence[Collection]]] = {
-        "changing": [DECLARED["changing"], windows_of("changing", replace(DAYS, kind=Tumbling(7), grace=25))]
-    }
-
-    def rows(self, day: int, many: int) -> list[dict[str, Any]]:
-        at = [day * DAY + self.chance.choice([-40, -7, 0, 3, 5, 9, 12, 60]) for _ in range(many)]
-        return [
-            row(1, self.chance.choice(["a", "b", None]), day * DAY + self.chance.randrange(DAY), max(0, e)) for e in at
-        ]
-
-    def late(self) -> None:
-        """A file more of a day that is over, which happened however long before."""
-        if days := self.days["tides"]:
-            day, name = self.chance.randrange(days), f"late{self.sea.new_id()}"
-            self.files["tides", day, name] = rows = self.rows(day, 2)
-            self.sea.ingest("tides", day, (name, rows))
-
-    def again(self) -> None:
-        if self.files:
-            name, day, *file = self.chance.choice(sorted(self.files))
-            self.files[name, day, *file] = rows = self.rows(day, 3)
-            self.sea.ingest(name, day, (*file, rows) if file else ("a", rows), days=self.long[name])
-
-    def lost(self) -> None:
-        declared = self.sea.worlds["tides"].state.collection
-        if not self.sea.worlds["tides"].state.holds:
-            return
-        shorter = replace(declared, retention=Retention("full_merge"))
-        for made in (shorter, declared):
-            self.sea.run("tides", lambda job, made=made: declare_collection(job, made))
-            self.sea.ingest("tides", self.days["tides"])
-            self.days["tides"] += 1
-        self.happened["retention"] += 1
-
-    def days_by_hand(self, close: int) -> Counter[tuple[Any, ...]]:
-        """Of what landed last in each file."""
-        landed = [one for (name, *_), rows in self.files.items() if name == "tides" for one in rows]
-        found = Counter((one["v"], one["e"] // DAY) for one in landed)
-        return Counter({(v, d * DAY, (d + 1) * DAY, n): 1 for (v, d), n in found.items() if (d + 1) * DAY <= close})
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_whatever_happens_windows_on_event_times_are_those_of_what_landed(tmp_path: Path, seed: int) -> None:
-    machine = EventMachine(tmp_path, seed)
-    for _ in range(STEPS):
-        machine.step()
-    machine.day()
-    for name in machine.derived:
-        machine.ran(name)
-        assert machine.sea.worlds["tides"].state.since == 0
-    upper = machine.sea.worlds["days"].state.complete
-    assert machine.sea.rows_as_of("days", upper - 1) == machine.days_by_hand(upper)
-    assert machine.happened["repaired"] == 0
-    assert machine.happened["applied"] > 5
-    if os.environ.get("SHOW"):
-        print(machine.happened)
