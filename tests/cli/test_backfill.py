@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from tests.cli.conftest import EVENTS, PEOPLE, STOCK, Shell
-from tests.cli.test_steps import COLLECTIONS
+from tests.cli.conftest import EVENTS, STOCK, Shell
 
 RANGE = ("--from", "2024-01-01", "--to", "2024-01-07")
 
@@ -49,29 +45,6 @@ def test_a_range_is_brought_through_all_steps_and_each_day_reported(events: Shel
     assert said.count("complete") == 5
 
 
-@pytest.mark.parametrize("name", COLLECTIONS)
-@pytest.mark.parametrize("most", ["1", "2", "31"])
-def test_it_ends_in_what_day_by_day_ends_in(shell: Shell, name: str, most: str) -> None:
-    text, land = COLLECTIONS[name]
-    land(shell)
-    shell.ok("init", shell.declared(text))
-    shell.ok("backfill", name, "--from", "2024-01-01", "--to", "2024-01-02", "--intervals", most)
-    wide = (
-        rows(shell, name),
-        shell.json("changes", name, "--after", "2024-01-01", "--upto", "2024-01-02T23:59:59")["rows"],
-    )
-    shell = replace(shell, root=shell.root.parent / "daily")
-    shell.root.mkdir()
-    shell.ok("init", shell.declared(text))
-    for day in ("2024-01-01", "2024-01-02"):
-        shell.ok("backfill", name, "--date", day)
-    daily = (
-        rows(shell, name),
-        shell.json("changes", name, "--after", "2024-01-01", "--upto", "2024-01-02T23:59:59")["rows"],
-    )
-    assert wide == daily
-
-
 def test_a_bad_day_stops_no_other_and_a_retry_reads_only_it(events: Shell) -> None:
     ten_days(events)
     bad = events.landing / "events" / "2024-01-04" / "a.csv"
@@ -106,15 +79,6 @@ def test_days_that_have_not_landed_are_named(events: Shell) -> None:
     assert error.count("has not landed") == 2
 
 
-def test_days_behind_a_hole_are_ingested_and_wait(events: Shell) -> None:
-    ten_days(events)
-    report = events.json("backfill", "events", "--from", "2024-01-04", "--to", "2024-01-07")
-    assert report["waits_for"] == "[2024-01-01T00:00:00Z, 2024-01-04T00:00:00Z)"
-    assert [day["status"] for day in report["intervals"]] == ["waiting"] * 4
-    report = events.json("backfill", "events", "--from", "2024-01-01", "--to", "2024-01-05")
-    assert report["complete_below_text"] == "2024-01-08T00:00:00Z", "what waited is sealed, too"
-
-
 def test_a_preview_says_what_would_be_read_and_does_nothing(events: Shell) -> None:
     ten_days(events)
     events.ok("backfill", "events", "--date", "2024-01-01")
@@ -128,16 +92,6 @@ def test_a_preview_says_what_would_be_read_and_does_nothing(events: Shell) -> No
     assert "11 intervals in 1 run: 8 landed, 1 without files, 2 not landed, 1 complete and left out" in said
     assert "rows unknown; about 1 minute here, 1 as runs of Airflow" in said
     assert events.json("status", "events")["version"] == before
-
-
-def test_a_preview_counts_the_rows_of_parquet(shell: Shell) -> None:
-    COLLECTIONS["people"][1](shell)
-    shell.ok("init", shell.declared(PEOPLE))
-    report = shell.json("backfill", "people", "--from", "2024-01-01", "--to", "2024-01-02", "--preview")
-    assert [day["rows"] for day in report["intervals"]] == [2, 3]
-    (shell.landing / "people" / "2024-01-02" / "b.parquet").write_text("no Parquet")
-    report = shell.json("backfill", "people", "--from", "2024-01-01", "--to", "2024-01-02", "--preview")
-    assert [day["rows"] for day in report["intervals"]] == [2, None]
 
 
 def test_files_that_changed_are_read_again_if_asked(shell: Shell) -> None:

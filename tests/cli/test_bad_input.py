@@ -94,44 +94,6 @@ def test_a_delta_file_that_cannot_be_taken_is_set_aside_where_the_collection_say
     assert (result["rows"], result["files"], result["bad_files"]) == (1, 2, 1)
 
 
-def test_a_truncated_parquet_file(shell: Shell) -> None:
-    shell.ok("init", shell.declared(PEOPLE))
-    path = people(shell, 1)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    assert "people/2024-01-01/a.parquet: " in shell.refused("ingest", "people", "--date", "2024-01-01")
-    path.write_bytes(whole)
-    assert shell.json("ingest", "people", "--date", "2024-01-01")["results"][0]["rows"] == 1
-
-
-@pytest.mark.parametrize(
-    ("columns", "named"),
-    [
-        ({"person": pa.array([None], pa.int64())}, ("person",)),
-        ({"person": pa.array(["one"])}, ("person", "int", "string")),
-        ({"born": None}, ("born",)),
-        ({"reported": pa.array([-1], pa.timestamp("us", "UTC"))}, ("reported",)),
-        ({"person": pa.array([2**63], pa.uint64())}, ("person", str(2**63))),
-    ],
-)
-def test_a_parquet_file_of_another_shape(shell: Shell, columns: dict[str, pa.Array], named: tuple[str, ...]) -> None:
-    shell.ok("init", shell.declared(PEOPLE))
-    people(shell, 1, **columns)
-    message = shell.refused("ingest", "people", "--date", "2024-01-01")
-    assert all(name in message for name in ("people/2024-01-01/a.parquet: ", *named)), message
-
-
-def test_a_file_whose_content_changed_is_refused_with_both_versions(events: Shell) -> None:
-    file = events.events(1, "a,1,10:00")
-    events.ok("ingest", "events", "--date", "2024-01-01")
-    before = file.stat().st_size
-    events.events(1, "a,1,10:00", "b,2,11:00")
-    message = events.refused("ingest", "events", "--date", "2024-01-01")
-    was, now = f"was {before} bytes", f"is {file.stat().st_size} bytes"
-    assert all(name in message for name in ("events/2024-01-01/a.csv changed", was, now)), message
-    assert events.json("status", "events")["rows_ingested"] == 1
-
-
 def test_an_empty_day_is_a_normal_day(events: Shell) -> None:
     (events.landing / "events" / "2024-01-01").mkdir(parents=True)
     result = events.json("ingest", "events", "--date", "2024-01-01")

@@ -38,81 +38,27 @@ def two_days(both_once: Shell, tmp_path: Path) -> Shell:
     return replace(both_once, root=tmp_path / "root")
 
 
-SHAPES: dict[tuple[str, ...], set[str]] = {
-    ("status",): {"collections"},
-    ("log", "events"): {"collection", "versions"},
-    ("late", "events"): {"collection", "version", "applied", "moved", "discarded", "replayed", "files", "rows"},
-    ("verify", "events"): {
-        "collection",
-        "version",
-        "batches",
-        "objects",
-        "parts",
-        "parts_read",
-        "unverified_parts",
-        "validations",
-        "validations_left",
-        "rows_read",
-        "findings",
-        "sound",
-    },
-    ("as-of", "events"): {
-        "collection",
-        "version",
-        "time",
-        "time_text",
-        "event_time",
-        "event_time_text",
-        "count",
-        "rows",
-    },
-    ("range", "events", "--on", "amount", "--from", "2"): {
-        "collection",
-        "version",
-        "on",
-        "from",
-        "to",
-        "time",
-        "time_text",
-        "event_time",
-        "event_time_text",
-        "count",
-        "rows",
-    },
-    ("changes", "events"): {
-        "collection",
-        "version",
-        "after",
-        "after_text",
-        "upto",
-        "upto_text",
-        "net",
-        "count",
-        "rows",
-    },
-    ("gate", "events", "unsealed"): {
-        "step",
-        "collection",
-        "gate",
-        "outcome",
-        "version",
-        "suite",
-        "batches",
-        "rules",
-        "warnings",
-        "docs",
-        "next_step",
-    },
-    ("seal", "events", "--date", "2024-01-01"): {"step", "collection", "results", "next_step"},
-    ("ingest", "events", "--date", "2024-01-02"): {"step", "collection", "results", "next_step"},
-    ("drain", "events"): {"step", "collection", "results", "next_step"},
-    ("compact", "events"): {"step", "collection", "results", "next_step"},
+SHAPES: dict[tuple[str, ...], str] = {
+    ("status",): "collections",
+    ("log", "events"): "collection versions",
+    ("late", "events"): "collection version applied moved discarded replayed files rows",
+    ("verify", "events"): "collection version batches objects parts parts_read unverified_parts validations "
+    "validations_left rows_read findings sound",
+    ("as-of", "events"): "collection version time time_text event_time event_time_text count rows",
+    ("range", "events", "--on", "amount", "--from", "2"): "collection version on from to time time_text event_time "
+    "event_time_text count rows",
+    ("changes", "events"): "collection version after after_text upto upto_text net count rows",
+    ("gate", "events", "unsealed"): "step collection gate outcome version suite batches rules warnings docs next_step",
+    ("seal", "events", "--date", "2024-01-01"): "step collection results next_step",
+    ("ingest", "events", "--date", "2024-01-02"): "step collection results next_step",
+    ("drain", "events"): "step collection results next_step",
+    ("compact", "events"): "step collection results next_step",
 }
 
 
 @pytest.mark.parametrize("words", SHAPES, ids=lambda words: words[0])
 def test_json_is_one_document_and_nothing_else(two_days: Shell, words: tuple[str, ...]) -> None:
-    assert set(two_days.json(*words)) == SHAPES[words]
+    assert set(two_days.json(*words)) == {*SHAPES[words].split()}
     before, *rest = words
     assert set(two_days.ok("--json", before, *rest).document) >= {"collection"} or before == "status"
 
@@ -135,12 +81,6 @@ def test_status(two_days: Shell) -> None:
     text = two_days.ok("status", "events").out
     for said in ("2024-01-02T00:00:00Z  complete below", "2 rows in 1 batch", "tidemark gate events unsealed"):
         assert said in text
-
-
-def test_status_of_all(events: Shell) -> None:
-    events.ok("init", events.declared(EVENTS.replace("name: events", "name: more")))
-    assert [seen["collection"] for seen in events.json("status")["collections"]] == ["events", "more"]
-    assert "more" in events.ok("status").out
 
 
 def test_log_says_in_words_what_each_version_changed(two_days: Shell) -> None:
@@ -207,12 +147,6 @@ def test_verify_names_a_missing_object(two_days: Shell) -> None:
     assert part.name in two_days("verify", "events").out
 
 
-def test_verify_names_an_object_cut_short(two_days: Shell) -> None:
-    part = a_part(two_days)
-    part.write_bytes(part.read_bytes()[:-1])
-    assert [finding["rule"] for finding in findings(two_days, "--data")] == ["object size"]
-
-
 def test_verify_data_finds_a_flipped_bit_and_names_object_batch_and_rule(two_days: Shell) -> None:
     part = a_part(two_days)
     data = bytearray(part.read_bytes())
@@ -221,14 +155,6 @@ def test_verify_data_finds_a_flipped_bit_and_names_object_batch_and_rule(two_day
     assert two_days.json("verify", "events")["sound"], "sizes are as recorded; only reading shows it"
     found = findings(two_days, "--data")
     assert any(part.name in finding["subject"] and part.parent.name in finding["subject"] for finding in found), found
-
-
-def test_verify_finds_a_broken_chain_of_versions(two_days: Shell) -> None:
-    version = two_days.root / "events" / "versions" / "00000000" / "000000000003.json"
-    version.write_text(version.read_text().replace('"written_at":1', '"written_at":2'))
-    said = two_days("verify", "events")
-    assert said.code == 1
-    assert "000000000003.json is not what was written" in said.out + said.err
 
 
 def test_as_of_as_table_csv_and_json(two_days: Shell) -> None:
@@ -293,15 +219,6 @@ def test_what_a_read_opens(two_days: Shell) -> None:
     assert "1 left out by values of columns" in two_days.ok("as-of", "events", "--where", "amount > 7", "--explain").out
 
 
-def test_rows_that_fit_a_condition(two_days: Shell) -> None:
-    for command in ("as-of", "changes"):
-        found = two_days.json(command, "events", "--where", "amount > 1 AND id IN ('a', 'b')", "--where", "id=b")
-        assert [(row["id"], row["amount"]) for row in found["rows"]] == [("b", 2)]
-    assert two_days.json("as-of", "events", "--where", "amount IS NULL")["rows"] == []
-    assert "write COLUMN=VALUE, or a condition" in two_days.refused("as-of", "events", "--where", "b")
-    assert "no column 'amout'; did you mean 'amount'?" in two_days.refused("changes", "events", "--where", "amout > 1")
-
-
 def test_changes_that_happened_or_were_learned_in_a_time(two_days: Shell) -> None:
     everything = two_days.json("changes", "events")["rows"]
     assert len(everything) == 2
@@ -326,16 +243,6 @@ def test_changes_that_happened_or_were_learned_in_a_time(two_days: Shell) -> Non
 def test_a_read_outside_the_frontiers_is_refused_with_both(two_days: Shell) -> None:
     message = two_days.refused("as-of", "events", "--time", "2024-01-02T00:00:00Z")
     assert "[since 1970-01-01T00:00:00Z, seal 2024-01-02T00:00:00Z)" in message
-
-
-def test_as_of_an_event_time_includes_what_was_learned_later(two_days: Shell) -> None:
-    for words in (["gate", "people", "unsealed"], ["seal", "people"]):
-        two_days.ok(*words)
-    day_one = ("--event-time", "2024-01-01T23:00:00Z")
-    now = two_days.json("as-of", "people", *day_one)["rows"]
-    then = two_days.json("as-of", "people", "--time", "2024-01-01T23:59:59.999999Z", *day_one)["rows"]
-    assert [row["person"] for row in then] == [1, 2]
-    assert [row["person"] for row in now] == [1, 2, 3]
 
 
 def test_changes(two_days: Shell) -> None:

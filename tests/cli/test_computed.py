@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidemark.api.conditions import Conditions, Where, conditions_of, is_any
+from tidemark.api.conditions import Where, conditions_of
 from tidemark.api.keys import keys_within
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.cli import output
@@ -22,13 +22,11 @@ from tidemark.cli.command import Call, Settings
 from tidemark.cli.steps import line_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.in_process_runner import InProcess
-from tidemark.jobs.queries.rows import Rows
 from tidemark.jobs.queries.status import debt
 from tidemark.jobs.queries.verify import findings_of
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Description, ObjectRef, Part, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
-from tidemark.model.condition.tree import And
 from tidemark.model.interval import Interval
 from tidemark.plan.tasks import InspectAnswer, KeyRange
 from tidemark.storage import ObjectStore
@@ -162,39 +160,6 @@ def test_rows_are_plain_and_exact() -> None:
         (None, "1969-12-31T23:59:59.999999Z", None, "-inf", None, "", None),
     ]
     assert json.loads(json.dumps(rows, allow_nan=False))[0][4] == 2**63 - 1
-
-
-def batches() -> list[pa.RecordBatch]:
-    schema = pa.schema([("name", pa.string()), ("price", pa.float64())])
-    rows = [[("a", 1.0), ("b", None)], [], [("b", 2.0), ("b", None)]]
-    return [pa.RecordBatch.from_arrays([pa.array(c) for c in zip(*some)] or [[], []], schema=schema) for some in rows]  # noqa: B905
-
-
-@pytest.mark.parametrize(
-    ("limit", "rows"),
-    [(0, [("a", 1.0), ("b", None), ("b", 2.0), ("b", None)]), (3, [("a", 1.0), ("b", None), ("b", 2.0)])],
-)
-def test_all_rows_are_counted_and_some_handed_on(limit: int, rows: list[tuple[Any, ...]]) -> None:
-    found = Rows(batches(), limit)
-    assert (list(found), found.count) == (rows, 4)
-
-
-@pytest.mark.parametrize(
-    ("values", "rows"),
-    [
-        ({"name": "b"}, [("b", None), ("b", 2.0), ("b", None)]),
-        ({"name": "b", "price": 2.0}, [("b", 2.0)]),
-        ({"price": None}, [("b", None), ("b", None)]),
-        ({"price": [None, 1.0]}, [("a", 1.0), ("b", None), ("b", None)]),
-        ({"price": []}, []),
-        ({"name": "null"}, []),
-    ],
-)
-def test_rows_equal_to_values_fit(values: dict[str, Any], rows: list[tuple[Any, ...]]) -> None:
-    types = {"name": pa.string(), "price": pa.float64()}
-    several = {name: one if isinstance(one, list) else [one] for name, one in values.items()}
-    fit = Conditions(And(tuple(is_any(name, list(pa.array(some, types[name]))) for name, some in several.items())))
-    assert [row for batch in batches() for row in plain_rows(fit.fitting(batch))] == rows
 
 
 @pytest.mark.parametrize(

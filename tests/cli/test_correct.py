@@ -27,6 +27,10 @@ def test_a_corrected_day_says_what_differs(corrected: Shell) -> None:
     corrected.moved("events")
     current = [(row["id"], row["amount"]) for row in corrected.json("as-of", "events")["rows"]]
     assert current == [("a", 1), ("b", 1), ("b", 9), ("c", 1), ("c", 2), ("d", 4)]
+    status = corrected.json("status", "events")
+    assert (status["correctable_from_text"], type(status["reprocess_bytes"])) == ("2024-01-02T00:00:00Z", int)
+    line = "intervals that begin at 2024-01-02T00:00:00Z or later; "
+    assert line in corrected.ok("status", "events").out
 
 
 def test_files_that_are_gone_count_on_unless_they_are_said_to_be_removed(corrected: Shell) -> None:

@@ -69,12 +69,6 @@ def test_a_run_that_finds_nothing_new_says_so_and_starts_nothing(shell: Shell, g
     assert shell.json("status", "delays")["trace_upper_text"] == "2024-01-03T00:00:00Z"
 
 
-def test_more_than_there_is_waits_and_names_who_lags(shell: Shell, graph: Graph) -> None:
-    said = shell.ok("correct", "delays", "--until", "2024-01-05").out
-    assert "waits for carriers: carriers is complete below 2024-01-02T00:00:00Z only" in said
-    assert shell.json("correct", "delays", "--until", "2024-01-05")["waits_for"] == "carriers"
-
-
 def test_steps_of_the_other_origin_are_refused_and_say_which_is_meant(shell: Shell, graph: Graph) -> None:
     assert shell.refused("ingest", "delays", "--date", "2024-01-01") == (
         "ingest: delays is derived, no file of its own lands: run `tidemark correct delays`"
@@ -172,11 +166,6 @@ def test_an_input_that_is_computed_from_it_is_refused(shell: Shell, graph: Graph
     assert "delays.yaml:2: from: delays is computed from report, that from delays" in shell.refused(
         "init", shell.declared(text)
     )
-
-
-def test_types_are_not_sampled_of_it(shell: Shell, graph: Graph) -> None:
-    file = shell.declared(DELAYS.replace("delays", "sums"))
-    assert "--sample is for landed collections" in shell.refused("init", file, "--sample", "x.csv", code=2)
 
 
 def test_what_can_be_compared_at_no_frontier_is_not_called_right(shell: Shell, graph: Graph) -> None:

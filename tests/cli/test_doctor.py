@@ -5,10 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -65,19 +62,6 @@ def test_doctor_wants_a_root_that_is_there(shell: Shell):
     assert "is not a folder" in shell.refused("doctor")
 
 
-@pytest.mark.parametrize(("number", "said"), [(errno.EACCES, "no permission for"), (errno.EROFS, "Read-only file")])
-def test_doctor_takes_a_folder_that_cannot_be_written_for_that(shell: Shell, monkeypatch, number: int, said: str):
-    shell.root.mkdir()
-
-    def fail(path: Path, *_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number), str(path))
-
-    monkeypatch.setattr(Path, "mkdir", fail)
-    refused = shell.refused("doctor")
-    assert said in refused
-    assert "cannot hold collections" not in refused
-
-
 def test_init_keeps_the_certificate_of_the_store_with_the_collection(shell: Shell):
     shell.ok("init", shell.declared(EVENTS))
     assert objects(shell) == [certificate(shell, "events"), "events/versions/00000000/000000000001.json"]
@@ -111,22 +95,6 @@ def test_a_collection_without_a_certificate_works_and_doctor_gives_it_one(shell:
     assert certificate(shell, "events") in objects(shell)
     assert shell.json("doctor", "events")["certified_since"] == said["certified_since"], "the first stays"
     assert [path.name for path in (shell.root / "events").glob("_probe*")] == []
-
-
-def test_doctor_of_a_collection_that_is_not_there_is_refused(events: Shell):
-    assert "no collection evens" in events.refused("doctor", "evens")
-
-
-INIT = "import sys; from tidemark.cli import app; sys.exit(app(['init', *sys.argv[1:]]))"
-
-
-def test_several_inits_at_once_do_not_disturb_each_other(shell: Shell):
-    file = shell.declared(EVENTS)
-    command = [sys.executable, "-c", INIT, file, "--root", str(shell.root), "--landing", str(shell.landing)]
-    started = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    ended = [(process.communicate(timeout=300)[1], process.returncode) for process in started]
-    assert [code for _, code in ended] == [0] * 4, ended
-    assert objects(shell) == [certificate(shell, "events"), "events/versions/00000000/000000000001.json"]
 
 
 def killed_within(call: Callable[[], object]) -> None:

@@ -73,14 +73,6 @@ def test_since_does_not_pass_a_hold_until_it_is_let_go(shell: Shell) -> None:
     assert "no hold" in shell.ok("hold", "events").out
 
 
-def test_a_hold_on_history_that_is_merged_is_refused_with_the_nearest_readable_time(shell: Shell) -> None:
-    full(shell, "full_merge")
-    shell.ok("compact", "events")
-    refused = shell.refused("hold", "events", "report", "--at", "2024-01-03")
-    assert "cannot hold 2024-01-03T00:00:00Z" in refused
-    assert "nearest readable: 2024-01-07T23:59:59.999999Z" in refused
-
-
 def test_holds_are_named_and_released_by_name(events: Shell) -> None:
     assert "must match" in events.refused("hold", "events", "Not A Name")
     assert "name the hold" in events.refused("hold", "events", "--at", "2024-01-01", code=2)
@@ -110,12 +102,3 @@ def test_adaptive_keeps_what_is_asked_for(shell: Shell) -> None:
     shell.ok("compact", "events")
     assert shell.json("status", "events")["since_text"] == "2024-01-02T12:00:00Z"
     assert row_count(shell, "2024-01-02T12:00:00Z") == 2
-
-
-def test_adaptive_keeps_the_ends_of_the_ranges_asked_for(shell: Shell) -> None:
-    full(shell, "adaptive")
-    ends = [f"2024-01-{day:02d}T23:59:59.999999Z" for day in range(1, 8)]
-    shell.json("changes", "events", "--after", ends[1], "--upto", ends[3])
-    shell.ok("compact", "events")
-    assert [row_count(shell, end) for end in ends] == [1, 2, 3, 4, 5, 6, 7]
-    assert "nearest readable" in shell.refused("as-of", "events", "--time", "2024-01-03T12:00:00Z")

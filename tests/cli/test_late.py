@@ -100,38 +100,6 @@ def test_late_rows_are_listed_by_when_they_happened(late_letters: Shell) -> None
     )
 
 
-def test_what_was_replayed_is_read_without_a_day_more(late_letters: Shell) -> None:
-    """Status, the step that is due and the log distinguish what is complete from what is known."""
-    shell = late_letters
-    shell.moved("events")
-    before = shell.json("as-of", "events")["rows"]
-    shell.ok("late", "replay", "events")
-    shell.ok("gate", "events", "unsealed")
-    assert shell.json("status", "events")["next_step"] == "tidemark seal events"
-    sealed = shell.ok("seal", "events").out
-    assert "complete below 2024-01-03T00:00:00Z, seal 2024-01-03T00:00:00.000001Z" in sealed
-    assert "nothing to do" in shell.ok("seal", "events").out
-    assert (
-        "known up to 2024-01-03T00:00:00.000001Z, complete below 2024-01-03T00:00:00Z" in shell.ok("log", "events").out
-    )
-    shell.moved("events")
-    assert [row["id"] for row in shell.json("as-of", "events")["rows"]] == ["a", "b", "c"]
-    assert shell.json("as-of", "events", "--time", "2024-01-02T23:59:59.999999Z")["rows"] == before
-    text = shell.ok("status", "events").out
-    for said in ("2024-01-03T00:00:00Z  complete below", "2024-01-03T00:00:00.000001Z  known up to"):
-        assert said in text
-    listed = shell.ok("status").out
-    assert "known up to" in listed
-    assert "complete below" in listed
-
-
-def test_options_choose_what_is_replayed(late_letters: Shell) -> None:
-    shell = late_letters
-    assert shell.json("late", "replay", "events", "--date", "2024-01-01")["rows"] == 0
-    assert "has 'elsewhere' in its path" in shell.refused("late", "replay", "events", "--file", "elsewhere")
-    assert shell.json("late", "replay", "events", "--file", "2024-01-02", "--date", "2024-01-02")["rows"] == 1
-
-
 def test_a_moved_row_and_what_was_left_are_said(shell: Shell) -> None:
     shell.ok("init", shell.declared(CHANGES))
     shell.land("customers/2024-01-01/a.jsonl", message("c", 1, "Oslo", NEW_YEAR + 5, 1))

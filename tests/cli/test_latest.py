@@ -169,12 +169,6 @@ def test_files_that_cannot_be_read_are_refused_in_one_line(
     assert said in readings.refused("latest-at", "readings", "--on", "seen", "--at-file", str(path))
 
 
-def test_a_file_that_is_not_there_is_refused_in_one_line(readings: Shell, tmp_path: Path) -> None:
-    for ending in ("csv", "parquet"):
-        said = readings.refused("latest-at", "readings", "--on", "seen", "--at-file", str(tmp_path / f"no.{ending}"))
-        assert f"no.{ending}" in said
-
-
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_other_columns_of_a_file_are_shown_as_they_are(readings: Shell, tmp_path: Path, unit: str) -> None:
     seconds = pa.array([5]).cast(pa.timestamp("s"))

@@ -58,17 +58,6 @@ def test_each_seal_is_published_once(published: Shell) -> None:
     assert [one["collection"] for one in published.json("status")["collections"]] == ["events"]
 
 
-def test_it_ends(published: Shell) -> None:
-    published.ok("publish", "events")
-    assert "delta" in published.ok("unpublish", "events", "--format", "delta").out
-    assert (
-        published.refused("unpublish", "events", "--format", "delta") == "collection events is not published in delta"
-    )
-    assert "db.events was taken out of its catalog" in published.ok("unpublish", "events").out
-    published.ok("publish", "events")
-    assert len(tables(published)) == 2
-
-
 @pytest.mark.parametrize(
     ("said", "refusal"),
     [

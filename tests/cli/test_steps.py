@@ -162,29 +162,6 @@ def test_days_by_range_and_what_was_done_before_one_fails(events: Shell) -> None
     assert shown.out.count("nothing to do [2024-01-0") == 2
 
 
-def test_a_range_is_judged_and_known_as_its_days_one_by_one(events: Shell) -> None:
-    """The second day brings a row of the first, which is late whether the two are ingested together or not."""
-    events.ok("init", events.declared(EVENTS.replace("name: events", "name: ranged")))
-    events.events(1, "a,1,10:00")
-    events.land("events/2024-01-02/a.csv", "id,amount,at\nb,2,2024-01-01T22:00:00Z\nc,3,2024-01-02T10:00:00Z\n")
-    for day in ("2024-01-01", "2024-01-02"):
-        events.moved("events", day)
-    events.moved("ranged", "2024-01-01", "2024-01-02")
-    found = []
-    for name in ("events", "ranged"):
-        late = events.json("late", name)["rows"]
-        assert [(row["id"], row["_reason"]) for row in late] == [("b", "before its interval")]
-        rows = events.json("changes", name, "--after", "1970-01-01")["rows"]
-        found.append((rows, late))
-    assert found[0] == found[1]
-
-
-def test_an_interval_by_its_bounds(events: Shell) -> None:
-    land_events(events)
-    bounds = ("--lower", "2024-01-01T00:00:00Z", "--upper", "2024-01-02T00:00:00+00:00")
-    assert events.json("ingest", "events", *bounds)["results"][0]["rows"] == 2
-
-
 def test_an_interval_of_several_days_is_read_day_by_day(events: Shell) -> None:
     land_events(events)
     events.events(3, "d,4,12:00")
@@ -195,16 +172,6 @@ def test_an_interval_of_several_days_is_read_day_by_day(events: Shell) -> None:
     assert [result["outcome"] for result in again] == ["nothing to do"] * 2
 
 
-def test_of_several_days_one_that_did_not_land_is_not_counted_as_read(events: Shell) -> None:
-    land_events(events)
-    said = events("ingest", "events", "--lower", "2024-01-01", "--upper", "2024-01-05", "--json")
-    assert said.document["error"]["kind"] == "NotReady"
-    assert "[2024-01-03T00:00:00Z, 2024-01-04T00:00:00Z)" in said.document["error"]["message"]
-    assert [result["rows"] for result in said.document["done"]] == [2, 2]
-    events.ok("gate", "events", "unsealed")
-    assert events.json("seal", "events")["results"][0]["seal_text"] == "2024-01-03T00:00:00Z"
-
-
 @pytest.mark.parametrize("step", ["ingest", "seal", "drain", "compact"])
 def test_an_interval_between_two_of_the_schedule_is_refused(events: Shell, step: str) -> None:
     message = events.refused(step, "events", "--lower", "2024-01-01", "--upper", "2024-01-02T12:00:00")
@@ -212,20 +179,6 @@ def test_an_interval_between_two_of_the_schedule_is_refused(events: Shell, step:
     assert "write 2024-01-02T00:00:00Z or 2024-01-03T00:00:00Z" in message
     message = events.refused(step, "events", "--lower", "2024-01-01T00:00:00.000001", "--upper", "2024-01-03")
     assert "write 2024-01-01T00:00:00Z or 2024-01-02T00:00:00Z" in message
-
-
-def test_the_full_snapshots_of_several_days_are_one_each(shell: Shell) -> None:
-    snapshots = EVENTS.replace("append", "snapshot").replace("time: {column: at}\n", "").replace(", at: timestamp", "")
-    shell.ok("init", shell.declared(snapshots))
-    for day, rows in ((1, "a,1\nb,2\n"), (2, "a,1\n")):
-        shell.land(f"events/2024-01-{day:02d}/a.csv", f"id,amount\n{rows}")
-    shell.ok("ingest", "events", "--lower", "2024-01-01", "--upper", "2024-01-03")
-    shell.ok("gate", "events", "unsealed")
-    shell.ok("seal", "events")
-    shell.ok("gate", "events", "frontier")
-    shell.ok("drain", "events")
-    first = shell.json("as-of", "events", "--time", "2024-01-01T23:59:59.999999")
-    assert (len(first["rows"]), len(shell.json("as-of", "events")["rows"])) == (2, 1)
 
 
 def test_the_app_reads_several_days_as_what_they_are(events: Shell) -> None:
@@ -319,17 +272,6 @@ def test_a_failing_gate_stops_shows_the_rows_and_leads_out(shell: Shell) -> None
     shell.events(1, "a,1,10:00", "b,7,11:00")
     shell.moved("events", "2024-01-01")
     assert [row["amount"] for row in shell.json("as-of", "events")["rows"]] == [1, 7]
-
-
-def test_a_late_row_of_a_collection_that_discards_is_kept_as_a_dead_letter(events: Shell) -> None:
-    events.events(1, "a,1,10:00")
-    events.moved("events", "2024-01-01")
-    events.land("events/2024-01-02/a.csv", "id,amount,at\nb,2,2024-01-01T22:00:00Z\nc,3,2024-01-02T10:00:00Z\n")
-    result = events.json("ingest", "events", "--date", "2024-01-02")["results"][0]
-    assert (result["rows"], result["late_applied"], result["late_discarded"]) == (1, 0, 1)
-    row = events.json("late", "events")["rows"][0]
-    assert (row["id"], row["_reason"], row["_applied"], row["_row"]) == ("b", "before its interval", False, 0)
-    assert events.json("status", "events")["late_discarded"] == 1
 
 
 def test_what_has_landed_of_a_day_that_goes_on_is_taken_and_says_why(shell: Shell) -> None:

@@ -14,7 +14,6 @@ from tidemark.errors import GateFailed
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.gate import gate
 from tidemark.jobs.steps.ingest import ingest
-from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Redefined, Refused
@@ -112,22 +111,6 @@ def test_more_than_is_declared_stops_the_run_and_raising_it_lets_it_pass(tmp_pat
     assert world.state.is_certified(refused)
 
 
-def test_a_correction_that_is_too_large_can_be_taken_out(tmp_path: Path) -> None:
-    world = made(tmp_path, corrected_share=0.0)
-    rows = [row(k) for k in range(ROWS)]
-    landed(world, rows)
-    drained(world)
-    landed(world, [*rows, row(99)])
-    assert warned(world) == {}, "what is added replaces nothing"
-    landed(world, [*rows[1:], row(99)])
-    with pytest.raises(GateFailed, match=r"retracts 1 of 21 rows, 4\.8%; corrected_share allows 0\.0%"):
-        gate(world.job(), Gate.UNSEALED)
-    quarantine(world.job(), world.state.unsealed[-1].id)
-    gate(world.job(), Gate.UNSEALED)
-    landed(world, [*rows, row(99), row(100)])
-    assert warned(world) == {}
-
-
 def test_the_share_is_of_the_interval_and_not_of_the_file(tmp_path: Path) -> None:
     """Other files of the day count, whether they came with this one or in a batch of their own; other days do not."""
     world = made(tmp_path, corrected_share=0.1)
@@ -146,20 +129,6 @@ def test_the_share_is_of_the_interval_and_not_of_the_file(tmp_path: Path) -> Non
         gate(world.job(), Gate.UNSEALED)
 
 
-def test_rows_of_negative_multiplicity_are_retracted_too(tmp_path: Path, docs: Path) -> None:
-    """A file of `updates` may say that there is one less: whether that was there to be taken, nobody can tell."""
-    world = made(tmp_path, Envelope.UPDATES)
-    landed(world, [row(k, d=1 if k % 2 else -1) for k in range(ROWS)])
-    drained(world)
-    landed(world, [row(k, d=1 if k % 2 else -1) for k in range(1, ROWS)])
-    assert warned(world) == {}
-    assert found(docs) == {
-        "retracted rows were contributed": "rows_not_contributed null",
-        "corrected share": "corrected_share_allowed null, corrected_share 0.05",
-        "corrected share, usual": "corrected_share_undeclared 0.05",
-    }
-
-
 @pytest.mark.parametrize("drains", [False, True])
 def test_new_rows_of_negative_diff_take_nothing_back(tmp_path: Path, docs: Path, drains: bool) -> None:
     """Two of them beside one row that stays took "2 of 1 rows, 200 %"."""
@@ -173,33 +142,6 @@ def test_new_rows_of_negative_diff_take_nothing_back(tmp_path: Path, docs: Path,
     assert world.state.unsealed[-1].rows == 2
     landed(world, [row(1, d=1), row(2, d=-1), row(3, d=-1), row(4, d=-7)])
     assert warned(world) == {}
-
-
-def test_all_that_a_file_of_signed_rows_said_is_a_hundred_per_cent_and_no_more(tmp_path: Path) -> None:
-    """Whatever the signs, and however often the file was corrected before."""
-    world = made(tmp_path, Envelope.UPDATES, corrected_share=0.5)
-    landed(world, [row(1, d=1), row(2, d=-1)])
-    drained(world)
-    landed(world, [row(1, d=1), row(2, d=-1), row(3, d=-1), row(4, d=-1)])
-    assert warned(world) == {}
-    landed(world, [row(1, d=1), row(2, d=-1)])
-    assert warned(world) == {}, "two of four are just as much as is allowed"
-    landed(world, [row(1, d=-1), row(2, d=1)])
-    with pytest.raises(GateFailed, match=r"retracts 2 of 2 rows, 100\.0%; corrected_share allows 50\.0%"):
-        gate(world.job(), Gate.UNSEALED)
-
-
-def test_the_share_of_signed_rows_is_of_the_interval(tmp_path: Path) -> None:
-    """Other files count, those of the first batch and those that the correcting run brings do not."""
-    world = made(tmp_path, Envelope.UPDATES, corrected_share=0.1)
-    for name, first in (("a", 0), ("b", 10)):
-        world.land(0, name, [row(k, d=-1 if k % 3 else 2) for k in range(first, first + 10)])
-    run(world)
-    drained(world)
-    world.land(0, "c", [row(k, d=-1) for k in range(100, 200)])
-    landed(world, [row(k, d=-1 if k % 3 else 2) for k in range(3, 10)])
-    with pytest.raises(GateFailed, match=r"retracts 4 of 27 rows, 14\.8%; corrected_share allows 10\.0%"):
-        gate(world.job(), Gate.UNSEALED)
 
 
 @KINDS

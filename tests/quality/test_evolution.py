@@ -12,8 +12,7 @@ import pytest
 from tests.quality.support import DAY, World, collection, fact, update
 from tidemark.errors import GateFailed
 from tidemark.jobs.steps.gate import gate
-from tidemark.model.batch import Description
-from tidemark.model.change import Redefined, Sealed
+from tidemark.model.change import Redefined
 from tidemark.model.collection import Column, ColumnType, Envelope, Gate
 from tidemark.model.evolution import evolved
 
@@ -57,28 +56,3 @@ def test_an_earlier_batch_is_judged_by_todays_expectations(keyed: bool) -> None:
     assert "_dropped" not in shown
     redefine(world, states("paid", "bogus"), {"expect_column_values_to_be_null": {"column": "note"}})
     assert gate(world.job(), Gate.UNSEALED)["batches"] == [batch.id]
-
-
-def test_trace_batches_of_any_declaration_keep_the_invariants() -> None:
-    world = World(collection())
-    world.ingest(0, [update(1, time=1)])
-    gate(world.job(), Gate.UNSEALED)
-    world.commit(Sealed(2 * DAY, 2 * DAY, 2 * DAY))
-    old = world.drain(Description(0, DAY), [update(1, time=1, status="a"), update(1, time=2, status="b")])
-    redefine(world)
-    rows = [{"id": 1, "state": "c", "_time": DAY, "_event_time": DAY, "_diff": 1}]
-    new = world.drain(Description(DAY, 2 * DAY), rows)
-    assert gate(world.job(), Gate.TRACE)["batches"] == [old.id, new.id]
-
-
-def test_a_column_lost_from_a_batch_of_today_is_no_earlier_declaration() -> None:
-    world = World(collection())
-    earlier = world.collection
-    redefine(world)
-    today, world.collection = world.collection, replace(earlier, schema=world.collection.schema)
-    world.ingest(1, [update(1, time=DAY)])
-    world.collection = today
-    with pytest.raises(
-        GateFailed, match=r"schema of batch .*: 1 of 1 parts have the columns id, status, amount, at, day"
-    ):
-        gate(world.job(), Gate.UNSEALED)

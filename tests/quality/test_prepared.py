@@ -22,10 +22,7 @@ from tidemark.model.change import Redefined
 from tidemark.model.collection import Envelope, Gate
 from tidemark.model.evolution import evolved
 from tidemark.quality import prepared
-from tidemark.quality.evaluate import evaluate_invariants
-from tidemark.quality.evidence import Evidence
 from tidemark.quality.expectations import OwnerExpectation, owner_expectations
-from tidemark.quality.gates import GATES
 from tidemark.quality.rows import pandas_rows
 from tidemark.quality.validation import Validator
 from tidemark.quality.verdict import Verdict
@@ -94,18 +91,6 @@ def test_every_expectation_is_judged_as_great_expectations_own_run_judges_it() -
     assert ours == [as_tuples(Validator().judge_rows(*one)) for one in frames]
 
 
-def test_suites_of_two_collections_do_not_mix() -> None:
-    worlds = {allowed: World(collection(quality=[statuses(allowed)])) for allowed in ("new", "paid")}
-    for day in (1, 2):
-        for allowed, world in worlds.items():
-            good = world.ingest(day, [update(1, time=day * DAY, status=allowed)])
-            assert gate(world.job(), Gate.UNSEALED)["batches"] == [good.id]
-    for allowed, world in worlds.items():
-        world.ingest(3, [update(1, time=3 * DAY, status="paid" if allowed == "new" else "new")])
-        with pytest.raises(GateFailed, match=rf"not value_set \({allowed}\)"):
-            gate(world.job(), Gate.UNSEALED)
-
-
 def test_a_redefined_suite_is_what_is_asked_next() -> None:
     world = World(collection(quality=[statuses("new")]))
     batch = world.ingest(1, [update(1, time=DAY, status="paid")])
@@ -119,15 +104,6 @@ def test_a_redefined_suite_is_what_is_asked_next() -> None:
                 gate(world.job(), Gate.UNSEALED)
 
 
-def test_what_failed_before_passes_when_the_data_are_right_and_fails_again() -> None:
-    (owner,) = owner_expectations(collection(quality=[statuses("new")]))
-    found = []
-    for status in ("bogus", "new", "wrong", "new"):
-        (verdict,) = Validator().judge_rows([owner], pd.DataFrame({"status": ["new", status]}))
-        found.append((verdict.passed, verdict.values, verdict.positions))
-    assert found == [(False, ("bogus",), (1,)), (True, (), ()), (False, ("wrong",), (1,)), (True, (), ())]
-
-
 def test_a_refused_expectation_is_refused_every_time_and_spoils_no_other() -> None:
     frame = pd.DataFrame({"status": ["new"]})
     right = prepared.Asked("expect_column_values_to_not_be_null", {"column": "status"}, "right")
@@ -136,17 +112,6 @@ def test_a_refused_expectation_is_refused_every_time_and_spoils_no_other() -> No
         with pytest.raises(InvalidUsage, match="wrong is refused by Great Expectations"):
             prepared.evaluate([right, wrong], frame, "BASIC")
         assert [one.success for one in prepared.evaluate([right], frame, "BASIC")] == [True]
-
-
-def test_what_cannot_be_evaluated_fails_alone() -> None:
-    owners = owner_expectations(
-        collection(quality=[statuses("new"), {"expect_table_row_count_to_equal": {"value": 1}}])
-    )
-    for _ in range(2):
-        without, whole = Validator().judge_rows(owners, pd.DataFrame({"id": [1]}))
-        assert (without.passed, whole.passed, whole.error) == (False, True, None)
-        assert 'column "status"' in str(without.error)
-        assert all(verdict.passed for verdict in Validator().judge_rows(owners, pd.DataFrame({"status": ["new"]})))
 
 
 def test_few_are_kept_and_all_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,14 +217,3 @@ def test_two_figures_that_are_missing_are_not_two_that_agree() -> None:
     unknown = {"lower": None, "upper_of_older": None}
     (result,) = failed(Gate.TRACE, SOUND[Gate.TRACE] | unknown)
     assert result.rule == "neighbours touch"
-
-
-def test_a_rule_that_failed_nowhere_in_particular_failed_for_every_batch() -> None:
-    class Vague(Validator):
-        def judge_evidence(self, rules: Sequence[Any], evidence: Evidence) -> list[Verdict]:
-            return [Verdict(rule.name != "schema", None, (), (), None, None) for rule in rules]
-
-    rows = tuple(SOUND[Gate.TRACE] | {"batch": batch} for batch in ("b0", "b1"))
-    results = evaluate_invariants(Vague(), collection(), Evidence(Gate.TRACE, rows), lambda batch, clauses: ())
-    assert [(one.rule, one.batch) for one in results if not one.passed] == [("schema", "b0"), ("schema", "b1")]
-    assert len(results) == 2 * len(GATES[Gate.TRACE].rules)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.world import DAY, World, certify, collection, interval
-from tests.support.reading import as_of, changes
+from tests.support.reading import as_of
 from tidemark.errors import Corruption, InvalidUsage
 from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.compact import compact
@@ -99,17 +99,6 @@ def test_each_row_counts_from_its_time_on(world: World, compacts: bool) -> None:
             world.run(step)
     assert rows_at(world) == known(said, MAX_TIME)
     assert world.state.ahead == ()
-    assert sound(world)
-
-
-def test_what_is_cancelled_before_it_is_due_is_never_seen(world: World) -> None:
-    lived(world, 0, [row(1, 95), row(2, 95), row(1, 96), row(3, 500)])
-    lived(world, 1, [row(1, 95, -1), row(1, 96, -1), row(2, 95)])
-    assert sum(batch.rows for batch in world.state.ahead) == 2
-    for day in range(2, 10):
-        lived(world, day, [])
-    updates = changes(world.truth, world.state, after=-1).to_pylist()
-    assert [(one["k"], one["diff"], one["_commit_version"]) for one in updates] == [(2, 2, 95)]
     assert sound(world)
 
 

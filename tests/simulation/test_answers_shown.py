@@ -53,13 +53,6 @@ def test_the_first_rows(tides: OpenCollection) -> None:
     assert tides.head(1_000).num_rows == 19
 
 
-def test_rows_show_their_multiplicity(tmp_path: Path) -> None:
-    made = Sea(tmp_path, root=tmp_path / "root")
-    made.landed("tides")
-    made.ingest("tides", 0, ("a", [row(1, "a", 1), row(1, "a", 1)]))
-    assert tidemark.open(tmp_path / "root", "tides").head().to_pylist() == [{"k": 1, "v": "a", "_multiplicity": 2}]
-
-
 def test_a_notebook_shows_text_as_text(tides: OpenCollection) -> None:
     collection, answer = tides._repr_html_(), tides.as_of()._repr_html_()
     assert "<b>tides</b>, version" in collection
