@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from support.budget import budget
 from support.typed import CASES, Typed, TypedWorld, as_answered
 from support.world import interval
 from tests.cli.conftest import CliRunner, InProcess, Settings, app
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import ColumnType, Envelope, Late
+
+SHOWN = [case for case in CASES if case.envelope is not Envelope.UPDATES]
 
 
 def said(world: TypedWorld, *words: str) -> str:
@@ -25,7 +28,7 @@ def document(world: TypedWorld, *words: str) -> Any:
     return json.loads(said(world, *words, "--json"))
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.envelope is not Envelope.UPDATES], ids=str)
+@pytest.mark.parametrize("case", SHOWN[:: budget(ci=3, deep=1)], ids=str)
 def test_what_is_shown_in_a_shell(tmp_path: Path, case: Typed) -> None:
     world = TypedWorld(tmp_path, case, late=Late("discard"))
     world.put(0, "a", case.rows())

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tidemark
+from support.budget import budget
 from tests.cli.conftest import Shell, a_shell
 from tidemark.config.airflow import TaskSection
 from tidemark.datasource.options import Options, question
@@ -106,12 +107,12 @@ def test_every_door_gives_the_same_rows(types: Shell) -> None:
     cases = list(table())
     assert len(cases) > 250
     opened = tidemark.open(str(types.root), "types")
-    for text, mapping, keys in cases:
+    for text, mapping, keys in cases[:: budget(ci=4, deep=1)]:
         answers = {door: sorted(call()["k"].to_pylist()) for door, call in doors(types, text)}
         if mapping:
             answers["a mapping"] = opened.as_of(where=mapping).to_arrow()["k"].to_pylist()
         assert answers == dict.fromkeys(answers, keys), text
-    for text, _, keys in cases[::5]:
+    for text, _, keys in cases[:: budget(ci=20, deep=5)]:
         for command in ("as-of", "changes"):
             assert [row["k"] for row in types.json(command, "types", "--where", text)["rows"]] == keys, text
 

@@ -82,12 +82,6 @@ def test_what_is_stored_wrongly_is_accepted_by_nobody() -> None:
     assert (world.state.accepted, world.state.certificates) == ((), ())
 
 
-def test_no_other_gate_takes_it() -> None:
-    world, batch = failed()
-    with pytest.raises(InvalidUsage, match="what the trace gate checks are invariants"):
-        gate(world.job(), Gate.TRACE, accept=batch, reason=WHY, by="ada")
-
-
 def test_a_batch_that_is_not_there_is_refused_with_those_that_are() -> None:
     world, batch = failed()
     with pytest.raises(InvalidUsage, match=f"begins with 'nobody'; there are: {batch}"):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support.budget import budget
 from support.typed import CASES, GOOD, Typed, TypedWorld, as_answered
 from support.world import certify
 from tidemark.airflow.web.gates import Shown, gate_page
@@ -23,6 +24,7 @@ from tidemark.storage.stores.private import open_private
 
 pytestmark = pytest.mark.quality
 IN_SET, NOT_NULL = "expect_column_values_to_be_in_set", "expect_column_values_to_not_be_null"
+SHOWN = [case for case in CASES if case.envelope is not Envelope.UPDATES]
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +42,7 @@ def constant(value: Any, of: ValueType) -> Any:
     return str(as_answered(value, of)) if of is ColumnType.JSON or isinstance(of, DecimalType) else value
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.envelope is not Envelope.UPDATES], ids=str)
+@pytest.mark.parametrize("case", SHOWN[:: budget(ci=3, deep=1)], ids=str)
 def test_a_gate_that_fails_shows_rows_of_every_type(tmp_path: Path, docs: Path, case: Typed) -> None:
     world = TypedWorld(tmp_path, case)
     name = "k" if case.role == "key" else "v"
