@@ -304,7 +304,7 @@ def test_an_interrupt_that_comes_early_ends_it(monkeypatch: pytest.MonkeyPatch, 
         time.sleep(0.5 if when.startswith("before") else 0)
         return database.connection.execute(ENDLESS).fetchall()
 
-    def interrupted(self: Any, *_: Any) -> Any:
+    def interrupted(self: Any, *_: Any, **__: Any) -> Any:
         begun.wait()
         raise KeyboardInterrupt
 
