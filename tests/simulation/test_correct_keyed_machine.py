@@ -123,7 +123,7 @@ def walked(
     patch.setattr(remember, "FAN_IN", 2)
     patch.setattr(remember, "LEAST_GROWTH", 1)
     patch.setattr(compact, "SETTLED_ROWS", 1)
-    for seed in range(budget(ci=1, deep=80)):
+    for seed in range(budget(ci=3, deep=80)):
         (folder / str(seed)).mkdir()
         world = World(folder / str(seed), of_files(envelope, policy, reprocess_for=reprocess_for))
         machine = made(world, KeyedOracle(policy), Random(f"{seed} {envelope} {policy}"), done)

@@ -365,7 +365,7 @@ def walk(machine: Machine) -> None:
 @pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPDATES])
 def test_the_collection_is_a_clean_build_of_what_its_files_say(tmp_path: Path, envelope: Envelope, policy: str) -> None:
     done: Counter[str] = Counter()
-    for seed in range(budget(ci=2, deep=80)):
+    for seed in range(budget(ci=3, deep=80)):
         (tmp_path / str(seed)).mkdir()
         world = World(tmp_path / str(seed), of_files(envelope, policy))
         walk(Machine(world, Oracle(policy), Random(f"{seed} {envelope} {policy}"), done))

@@ -292,7 +292,7 @@ LADDER = Retention("ladder", steps=(Step(None, 20), Step(10, None)))
 @pytest.mark.parametrize(("reach", "retention"), [(1000, Retention()), (20, LADDER)], ids=["all", "some"])
 def test_the_collection_is_what_its_files_say(tmp_path: Path, reach: int, retention: Retention) -> None:
     done: Counter[str] = Counter()
-    for seed in range(budget(ci=4, deep=150)):
+    for seed in range(budget(ci=6, deep=150)):
         (tmp_path / str(seed)).mkdir()
         declared = collection(Envelope.SNAPSHOT, reprocess_for=reach, retention=retention, live_batches=2)
         machine = Machine(World(tmp_path / str(seed), declared), reach, Random(f"{seed} {reach}"), done=done)
