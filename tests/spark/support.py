@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet
 
 from tests.support.inprocess import InProcessRunner
-from tidemark.jobs.app import gated
+from tests.support.world import certify
+from tidemark.arrow.read import changes_of
+from tidemark.jobs.app import NeedsSpark, gated
 from tidemark.jobs.job import Job, Runner, collection_store, fresh_id
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
@@ -24,8 +26,10 @@ from tidemark.jobs.steps.seal import seal
 from tidemark.model.collection import Gate
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
+from tidemark.plan.read import plan_updates, read_tasks
 from tidemark.storage import ObjectStore
 from tidemark.storage.log.log import StateLog
+from tidemark.storage.sidecars import parts_table
 
 START = parse_instant("2024-01-01")
 HOUR = 3_600_000_000
@@ -182,3 +186,22 @@ def rows_of(name: str, chance: random.Random, day: int, rows: int, keys: int) ->
     when = at if name == "people" else [h if is_late else t for t, h, is_late in zip(at, happened, late, strict=True)]
     columns["at"] = pa.array(when, pa.int64()).cast(INSTANT)
     return pa.table(columns)
+
+
+def no_spark() -> NoReturn:
+    """Where a runner, or a session, is asked for."""
+    raise NeedsSpark
+
+
+def into_the_trace(job: Callable[[], Job]) -> None:
+    """What a run of a derived collection's DAG does after it was corrected, as if each gate had passed."""
+    certify(job(), Gate.UNSEALED)
+    for step, gate_behind in ((seal, Gate.FRONTIER), (drain, Gate.TRACE), (compact, Gate.COMPACTION)):
+        step(job(), day_of(1))
+        certify(job(), gate_behind)
+
+
+def updates_of(job: Job) -> list[dict[str, Any]]:
+    """The updates of a collection, sealed or not."""
+    tasks = read_tasks(*parts_table.opened_read(job.store, plan_updates(job.log.load().state)))
+    return [row for task in tasks for rows in changes_of(job.store, task, net=False) for row in rows.to_pylist()]

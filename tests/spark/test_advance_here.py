@@ -9,27 +9,22 @@ from typing import Any
 
 import pytest
 
-from tests.spark.support import ALL, Made, day_of
-from tests.spark.test_derived import Deriving
-from tests.spark.test_growth import no_spark
+from tests.spark.support import ALL, Made, day_of, no_spark
+from tests.support.budget import budget
 from tidemark.arrow.read import updates_of
-from tidemark.errors import GateFailed
 from tidemark.jobs.advance import advance
 from tidemark.jobs.computer import here_or_on_spark
 from tidemark.jobs.in_process_runner import BySize
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.init import declare
 from tidemark.model.batch import Part
-from tidemark.model.derived import Definition, Derived
 from tidemark.plan.read import plan_updates, read_tasks
-from tidemark.spark.derive.kinds import groups
 from tidemark.spark.runner import SparkRunner
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = pytest.mark.spark
 DAYS = 3
 """On the last of which batches are compacted."""
-PER_KIND = Derived(("people",), Definition("SELECT kind, count(*) AS n, max(since) AS last FROM people GROUP BY kind"))
 
 
 def here(job: Job) -> Job:
@@ -63,7 +58,7 @@ def kept(job: Job) -> dict[str, Any]:
     return {"rows": rows, "parts": parts, "frontiers": frontiers, "unsealed": [batch.rows for batch in state.unsealed]}
 
 
-@pytest.mark.parametrize("envelope", ALL)
+@pytest.mark.parametrize("envelope", budget(ci=["upsert"], deep=list(ALL)))
 def test_days_of_few_rows_are_kept_as_spark_keeps_them(spark: Any, tmp_path: Path, envelope: str) -> None:
     found = []
     for where, runs in {"here": here, "spark": lambda job: by_spark(job, spark)}.items():
@@ -80,45 +75,3 @@ def test_days_of_few_rows_are_kept_as_spark_keeps_them(spark: Any, tmp_path: Pat
     assert found[0] == found[1]
     assert len(found[0][1]["rows"]) > 20
     assert ("compact", "applied") in {one[:2] for one in found[0][0][-1]}
-
-
-def test_plain_groups_are_computed_and_gated_here_as_by_spark(spark: Any, tmp_path: Path) -> None:
-    found = []
-    for where, runs in {"here": here, "spark": lambda job: by_spark(job, spark)}.items():
-        folder = tmp_path / where
-        folder.mkdir()
-        made = Made(folder, ALL["upsert"])
-        declare(made.job(), str(made.file))
-        totals = Deriving(made, spark, "totals", PER_KIND, ("kind",))
-        for day in range(1, DAYS + 1):
-            made.land(day, 20, keys=12)
-            advanced(here(made.job()), made, day)
-            if day == 1:
-                totals.declared()
-            report = advanced(runs(totals.job()), made, day)
-            assert report["steps"][0]["outcome"] == "applied"
-        found.append(kept(totals.job()))
-    assert found[0] == found[1]
-
-
-def test_the_gate_finds_here_that_a_row_was_computed_wrong(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = Made(tmp_path, ALL["upsert"])
-    totals = Deriving(made, spark, "totals", PER_KIND, ("kind",))
-    declare(made.job(), str(made.file))
-    right = groups._regrouped
-
-    def wrong(*arguments: Any) -> Any:
-        found = right(*arguments)
-        return found and [rows.slice(0, rows.num_rows - 1) for rows in found]
-
-    for day in (1, 2):
-        made.land(day, 20, keys=12)
-        advanced(here(made.job()), made, day)
-        if day == 1:
-            totals.declared()
-            advanced(here(totals.job()), made, day)
-    monkeypatch.setattr(groups, "_regrouped", wrong)
-    with pytest.raises(GateFailed, match="recomputed keys"):
-        advanced(here(totals.job()), made, 2)

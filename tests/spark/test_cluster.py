@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -23,7 +22,6 @@ import pytest
 import tidemark
 from tests.spark.support import ALL, Made
 from tests.spark.test_submit import submitted, totals
-from tests.support.bare_python import bare_python
 from tests.support.standalone import Cluster
 from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.init import declare
@@ -193,31 +191,3 @@ def test_a_run_without_executors_says_so_and_goes_on_when_there_is_one(
             os.killpg(greedy.pid, signal.SIGKILL)
         greedy.wait()
     assert len(tidemark.open(str(made.root), made.name).as_of().to_arrow()) > 0
-
-
-def test_views_and_the_format_on_executors_that_got_tidemark_from_the_driver(tmp_path: Path, cluster: Cluster) -> None:
-    made = Made(tmp_path, ALL["append"])
-    made.land(1, 20_000, keys=KEYS)
-    made.moved(1)
-    conf = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.pyspark.python": str(bare_python(tmp_path)),
-        "spark.pyspark.driver.python": sys.executable,
-        "spark.executor.memory": "512m",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    words = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
-    env = {**os.environ, **CALM, "PYTHONPATH": str(PROJECT / "include")}
-    for name in ("PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
-        env.pop(name, None)
-    app = APP.with_name("reading.py")
-    command = ["spark-submit", "--master", cluster.master, *words, str(app), str(made.root)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=240)
-    assert done.returncode == 0, done.stderr[-4000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    table = tidemark.open(str(made.root), made.name).as_of().to_arrow()
-    rows = [row for row in table.to_pylist() for _ in range(row["_multiplicity"])]
-    kinds = sum(row["kind"] is not None for row in rows)
-    assert found["counted"] == [20_000, kinds, sum(row["id"] for row in rows)]
-    assert found["some"] == len({row["id"] for row in rows if row["id"] < 100})
-    assert found["versions"] == {"events": made.log.newest_version()}

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tests.spark.support import INSTANT, Made, day_of
+from tests.spark.support import INSTANT, Made, day_of, no_spark
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import at_rest, refreshed
-from tests.spark.test_growth import no_spark
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import NeedsSpark
 from tidemark.jobs.queries.definition import verify_definition

@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -238,7 +238,7 @@ def engine(spark: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(
-    "select", budget(ci=[*BY_ROW[1:3], *SUMS[1:3], *BY_KEY[:3], BY_KEY[6]], deep=[*BY_ROW, *SUMS, *BY_KEY])
+    "select", budget(ci=[BY_ROW[1], SUMS[1], BY_KEY[0], BY_KEY[2]], deep=[*BY_ROW, *SUMS, *BY_KEY])
 )
 def test_modes_agree_bit_by_bit(engine: Any, select: str) -> None:
     recipe = analysed(select, INPUTS)
@@ -330,28 +330,16 @@ def by_row(spark: Any, rule: ByRow, changes: Mapping[str, Rows]) -> Rows:
     return without_zeros(total)
 
 
-Seen = Callable[[Any], None]
-"""What is done about the views of inputs, and of their changes, before they are queried."""
-
-
-def as_they_are(spark: Any) -> None:
-    """Nothing."""
-
-
-def touched(
-    spark: Any, rule: ByKey, new: Mapping[str, Rows], changes: Mapping[str, Rows], seen: Seen = as_they_are
-) -> tuple[set[Row], Rows]:
+def touched(spark: Any, rule: ByKey, new: Mapping[str, Rows], changes: Mapping[str, Rows]) -> tuple[set[Row], Rows]:
     """The touched keys, and the rows that the definition has of them."""
-    keys = queried(spark, changes, " UNION ".join(rule.touched.values()), seen).toArrow()
+    keys = queried(spark, changes, " UNION ".join(rule.touched.values())).toArrow()
     spark.createDataFrame(keys).createOrReplaceTempView(TOUCHED)
-    return {as_row(row.values()) for row in keys.to_pylist()}, answer(queried(spark, new, rule.select, seen))
+    return {as_row(row.values()) for row in keys.to_pylist()}, answer(queried(spark, new, rule.select))
 
 
-def grown(
-    spark: Any, rule: ByKey, current: Any, changes: Mapping[str, Rows], seen: Seen = as_they_are
-) -> tuple[set[Row], Rows]:
+def grown(spark: Any, rule: ByKey, current: Any, changes: Mapping[str, Rows]) -> tuple[set[Row], Rows]:
     """The groups of changed rows, and their rows as they are to be."""
-    delta = queried(spark, changes, rule.delta or "", seen)
+    delta = queried(spark, changes, rule.delta or "")
     assert sorted(name for name in delta.columns if not name.startswith("k")) == sorted(rule.sums)
     delta.createOrReplaceTempView(DELTA)
     current.createOrReplaceTempView(CURRENT)
@@ -364,7 +352,7 @@ def restricted(rows: Rows, places: Sequence[int], keys: set[Row]) -> Rows:
     return Counter({row: count for row, count in rows.items() if tuple(row[at] for at in places) in keys})
 
 
-def queried(spark: Any, inputs: Mapping[str, Rows], query: str, seen: Seen = as_they_are) -> Any:
+def queried(spark: Any, inputs: Mapping[str, Rows], query: str) -> Any:
     """A query over inputs, each as often as it says, and as changes at time 7 of event time 5."""
     for shape in (FLIGHTS, CARRIERS):
         names = ", ".join(column.name for column in shape.columns)
@@ -376,7 +364,6 @@ def queried(spark: Any, inputs: Mapping[str, Rows], query: str, seen: Seen = as_
         frame.selectExpr(*names.split(", "), f"explode(sequence(1L, {DIFF})) AS _at").drop("_at").where(
             f"{shape.key[0]} IS NOT NULL"
         ).createOrReplaceTempView(shape.name)
-    seen(spark)
     return spark.sql(query)
 
 

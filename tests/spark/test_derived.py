@@ -17,8 +17,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import functions
 
-from tests.spark.support import APPEND, Made, day_of
-from tests.spark.test_growth import into_the_trace
+from tests.spark.support import APPEND, Made, day_of, into_the_trace
 from tests.support.inprocess import InProcessRunner
 from tests.support.reading import as_of
 from tidemark.arrow.rows.schema import sort_columns

@@ -9,45 +9,10 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import tidemark
-from tests.spark.support import APPEND, HOUR, START, UPDATES, UPSERT, Made
+from tests.spark.support import UPDATES, UPSERT, Made
 from tests.spark.test_read import land_keys, rows_of_frame, rows_of_table
-from tidemark.model.instant import format_instant
 
 pytestmark = pytest.mark.spark
-ASKED: dict[str, list[dict[str, Any]]] = {
-    APPEND: [{}, {"columns": ["kind"], "where": "amount > 5 OR amount IS NULL"}],
-    UPDATES: [
-        {"columns": ["price", "code"], "where": "size >= 0.5 AND kind IS NOT NULL"},
-        {"where": "seen > '2000-01-01' AND price < 100000.25"},
-    ],
-    UPSERT: [
-        {"columns": ["id", "kind"]},
-        {"columns": ["kind"], "where": {"id": list(range(20))}},
-        {"where": "since > '1970-01-01T00:00:00Z' AND id < 30"},
-    ],
-}
-
-
-@pytest.mark.parametrize("text", list(ASKED), ids=["append", "updates", "upsert"])
-def test_the_same_rows_at_scale(spark: Any, tmp_path: Path, text: str) -> None:
-    made = Made(tmp_path, text)
-    for day in (1, 2):
-        made.land(day, 200, keys=40)
-        made.moved(day, "ingest", "seal")
-    made.moved(1, "drain")
-    opened = tidemark.open(made.root, made.name)
-    for asked in ASKED[text]:
-        compared = 0
-        spans = [opened.changes(**asked), opened.changes(START + 5 * HOUR, net=True, **asked)]
-        learned = {"where": [f"_event_time >= '{format_instant(START + 4 * HOUR)}'", asked.get("where", "id >= 0")]}
-        spans.append(opened.changes(**asked | learned))
-        for answer in (opened.as_of(**asked), opened.as_of(START + 9 * HOUR, **asked), *spans):
-            table = answer.to_arrow()
-            frame = answer.to_spark(spark)
-            assert frame.columns == table.column_names
-            assert rows_of_frame(frame, table.column_names) == rows_of_table(table), answer
-            compared += table.num_rows
-        assert compared > 10, asked
 
 
 @pytest.mark.parametrize("text", [UPDATES, UPSERT], ids=["updates", "upsert"])

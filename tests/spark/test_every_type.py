@@ -19,7 +19,6 @@ from tests.spark.support import DAY, HOUR, INSTANT, START, Made
 from tests.spark.test_derived import Deriving, select
 from tests.spark.ways import interpreted
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.errors import InvalidUsage
 from tidemark.jobs.queries.definition import verify_definition
 from tidemark.model.collection import ColumnType, ValueType
 from tidemark.model.derived import Definition, Derived
@@ -172,17 +171,6 @@ def test_derived_collections_of_every_type(spark: Any, events: Made) -> None:
         assert one.rows() == QUERIES[kind][2](rows_of([1, 2])), kind
     for kind in ("row", "of_key", "whole"):  # whatever the key is, all columns are compared as these are
         assert verify_definition(made[kind].job(), every=True).sound, kind
-
-
-def test_a_float_is_no_key(spark: Any, events: Made) -> None:
-    """Equal ones may differ in their last digit."""
-    name = NAMES[ColumnType.FLOAT]
-    grouped = select(f"SELECT {name}, count(*) AS n FROM events WHERE {name} IS NOT NULL GROUP BY {name}")
-    windows = Windows((name,), "at", Tumbling(HOUR), (Aggregate("n", Function.COUNT),))
-    for origin, key in ((grouped, (name,)), (Derived(("events",), Definition(windows=windows)), ())):
-        with pytest.raises(InvalidUsage, match="float") as refused:
-            Deriving(events, spark, "floats", origin, key).declared()
-        assert "\n" not in str(refused.value)
 
 
 KINDS = {"tumbling": Tumbling(4 * HOUR), "sliding": Sliding(4 * HOUR), "session": Session(2 * HOUR)}

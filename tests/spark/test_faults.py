@@ -9,6 +9,7 @@ import pytest
 
 from tests.spark.support import APPEND, Made
 from tests.spark.test_derived import Deriving, select
+from tests.support.budget import budget
 from tidemark.errors import InvalidUsage
 from tidemark.spark.derive.faults import fault_of_a_row, fault_of_planning
 from tidemark.spark.derive.raised import is_about_rows
@@ -37,7 +38,7 @@ BY_ROW = {
 }
 
 
-@pytest.mark.parametrize("expression", BY_ROW)
+@pytest.mark.parametrize("expression", budget(ci=list(BY_ROW)[::3], deep=list(BY_ROW)))
 def test_what_a_row_brings_about_is_one_line_with_the_row(spark: Any, events: Made, expression: str) -> None:
     name = f"d{list(BY_ROW).index(expression)}"
     made = Deriving(events, spark, name, select(f"SELECT id, {expression} AS x FROM events"), ("id",))
@@ -65,7 +66,7 @@ CORRELATED = [
 ]
 
 
-@pytest.mark.parametrize("text", CORRELATED)
+@pytest.mark.parametrize("text", budget(ci=CORRELATED[:2], deep=CORRELATED))
 def test_a_subquery_of_each_row_is_computed_or_refused_in_one_line(spark: Any, events: Made, text: str) -> None:
     name = f"correlated{CORRELATED.index(text)}"
     made = Deriving(events, spark, name, select(text), ("kind",) if "GROUP BY" in text else ("id", "kind"))

@@ -18,14 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tests.spark.support import DAY, INSTANT, Made, day_of
+from tests.spark.support import DAY, INSTANT, Made, day_of, into_the_trace, no_spark
 from tests.spark.test_derived import Deriving
-from tests.spark.test_growth import into_the_trace, no_spark
 from tests.spark.ways import by_executors, by_queries, interpreted, not_here, queried
+from tests.support.budget import budget
 from tests.support.reading import as_of
 from tidemark.arrow.read import updates_of
 from tidemark.errors import InvalidUsage
-from tidemark.jobs.app import NeedsSpark
 from tidemark.jobs.queries.definition import Judge, verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived, Refresh
@@ -191,7 +190,9 @@ def followed(made: Made, spark: Any, definition: Definition, key: tuple[str, ...
         assert (last.differing, last.judged_by, last.left) == ((), Judge.LAW, "")
 
 
-@pytest.mark.parametrize(("text", "by"), [(UPSERT, "shop"), (UPSERT, "kind, shop"), (UPDATES, "kind")])
+@pytest.mark.parametrize(
+    ("text", "by"), [(UPSERT, "shop"), *budget(ci=[], deep=[(UPSERT, "kind, shop"), (UPDATES, "kind")])]
+)
 def test_what_the_driver_computes_is_what_spark_computes_of_all(spark: Any, tmp_path: Path, text: str, by: str) -> None:
     made = Made(tmp_path, text)
     definition = Definition(f"SELECT {by}, {COLUMNS} FROM {made.name} GROUP BY {by}")
@@ -242,9 +243,18 @@ EXTREMES = (
     Aggregate("mean", Function.AVG, "ratio"),
     Aggregate("notes", Function.COUNT_DISTINCT, "note"),
 )
+ROWS = "(whole >= -3 OR whole IS NULL) AND note <> 'x'"
+
+
+def only(aggregates: tuple[Aggregate, ...]) -> tuple[Aggregate, ...]:
+    """The same, every second over some rows only."""
+    conditions = ("ratio > 0.5 OR ratio IS NULL", "note IN ('', 'ü') OR good", "since < '2024-01-01'")
+    return tuple(replace(one, where=conditions[at % 3]) if at % 2 == 0 else one for at, one in enumerate(aggregates))
+
+
 WINDOWS = {
     "counted": (UPDATES, Windows(("shop",), "sold", Tumbling(DAY // 4, 7), COUNTS, grace=5)),
-    "tumbling": (UPSERT, Windows(("shop",), "sold", Tumbling(DAY // 4, 7), EXTREMES, grace=5)),
+    "tumbling": (UPSERT, Windows(("shop",), "sold", Tumbling(DAY // 4, 7), only(EXTREMES), ROWS, grace=5)),
     "hopping": (UPDATES, Windows((), "sold", Hopping(DAY, DAY // 2), EXTREMES, early=True)),
     "cumulate": (UPSERT, Windows(("kind",), "id", Cumulate(40, 10), EXTREMES)),
     "calendar": (UPSERT, Windows(("shop",), "sold", Calendar(Unit.DAY, "America/Sao_Paulo"), EXTREMES, early=True)),
@@ -252,28 +262,12 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("name", budget(ci=["counted", "tumbling", "calendar"], deep=list(WINDOWS)))
 def test_aligned_windows_are_those_that_spark_computes_of_all(spark: Any, tmp_path: Path, name: str) -> None:
     """Those of rows that are stored ahead are there once they close, too."""
     text, windows = WINDOWS[name]
     made = Made(tmp_path, text)
     followed(made, spark, Definition(windows=windows), (*windows.by, WINDOW_START, WINDOW_END), 3)
-
-
-@pytest.mark.parametrize(("name", "at_once"), [("counted", 5), ("tumbling", 5), ("tumbling", 2**17)])
-def test_what_executors_write_of_many_rows_is_what_the_driver_does(
-    spark: Any, tmp_path: Path, name: str, at_once: int
-) -> None:
-    """Where the windows' key leads with the input's, however few rows are looked at together."""
-    text, windows = WINDOWS[name]
-    made, chance = Made(tmp_path, text), random.Random(name)
-    land(made, 1, [drawn(chance, 1, number) | ({"sold": None} if number % 9 == 0 else {}) for number in range(200)])
-    here, there = (unbuilt(made, spark, Definition(windows=windows), one) for one in ("here", "there"))
-    report = refreshed(here, here=True)
-    with by_executors(at_once):
-        again = refreshed(there, here=False)
-    assert [again.get(one) for one in SAME] == [report.get(one) for one in SAME]
-    assert at_rest(there) == at_rest(here) != []
 
 
 def test_what_executors_compare_with_stored_rows_is_what_the_driver_does(spark: Any, tmp_path: Path) -> None:
@@ -392,11 +386,6 @@ def unbuilt(made: Made, spark: Any, definition: Definition, name: str) -> Derivi
     return one
 
 
-def refused(one: Deriving) -> None:
-    with pytest.raises(NeedsSpark):
-        correct(replace(one.job(), runner=no_spark))
-
-
 HOPPING = Windows(("shop",), "sold", Hopping(DAY, DAY // 2), (Aggregate("most", Function.MAX, "whole"),), early=True)
 
 
@@ -411,78 +400,6 @@ def test_rows_in_no_window_are_counted_by_whoever_builds(spark: Any, tmp_path: P
     assert len(here.rows()) == 4, "two windows of each shop"
 
 
-def test_a_first_build_of_what_is_not_little_is_left_to_spark(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows count as often as they are there, once for each of their windows."""
-    made = Made(tmp_path, UPDATES)
-    land(made, 1, [row(1, whole=3, change=2), row(2, shop="b", whole=4)])
-    limits = {
-        "kinds.groups.MOST_BUILT": 5,
-        "here.rows.READ_BYTES": 0,
-        "here.rows.BUILT_BYTES": 0,
-    }
-    one = unbuilt(made, spark, Definition(windows=HOPPING), "one")
-    for limit, most in limits.items():
-        with monkeypatch.context() as little:
-            little.setattr(f"tidemark.spark.derive.{limit}", most)
-            refused(one)
-    with monkeypatch.context() as little:
-        little.setattr("tidemark.spark.derive.kinds.groups.MOST_BUILT", 5)
-        refreshed(one, here=False)
-    other = unbuilt(made, spark, Definition(windows=HOPPING), "other")
-    refreshed(other, here=True)
-    assert bits(one) == bits(other) != {}
-
-
-@pytest.mark.parametrize("columns", ["shop, max(whole) AS m", "shop, sum(whole) AS s"])
-def test_what_a_collection_holds_already_is_compared_by_spark(spark: Any, tmp_path: Path, columns: str) -> None:
-    made = Made(tmp_path, UPSERT)
-    land(made, 1, [row(1, whole=3)])
-    one = unbuilt(made, spark, Definition(f"SELECT {columns} FROM sales GROUP BY shop"), "one")
-    refreshed(one, here=True)
-    with pytest.raises(NeedsSpark):
-        correct(replace(one.job(), runner=no_spark), whole=True)
-
-
-LEFT = {
-    "condition": Definition("SELECT shop, max(whole) AS m FROM sales WHERE upper(note) > 'A' GROUP BY shop"),
-    "floats": Definition("SELECT CAST(ratio AS string) AS r, max(whole) AS m FROM sales GROUP BY ALL"),
-    "filtered": Definition(windows=Windows((), "sold", Tumbling(DAY), COUNTS, where="upper(note) > 'A'", early=True)),
-}
-
-
-def test_a_first_build_that_is_not_plain_is_left_to_spark(spark: Any, tmp_path: Path) -> None:
-    made = Made(tmp_path, UPSERT)
-    land(made, 1, [row(1, whole=3)])
-    for name, definition in LEFT.items():
-        refused(unbuilt(made, spark, definition, name))
-
-
-def test_what_a_first_build_cannot_add_up_is_for_spark_to_tell(spark: Any, tmp_path: Path) -> None:
-    most = Definition("SELECT shop, max(whole) AS m, sum(whole) AS s FROM moves GROUP BY shop")
-    for name, rows, says in (
-        ("sums", [row(1, whole=2**62), row(2, whole=2**62)], "overflow"),
-        ("times", [row(1, whole=5, change=-1)], "-1 times"),
-    ):
-        made = Made(tmp_path / name, UPDATES)
-        land(made, 1, rows)
-        one = unbuilt(made, spark, most, name)
-        refused(one)
-        with pytest.raises(InvalidUsage, match=says):
-            refreshed(one, here=False)
-
-
-def test_a_null_group_is_built_by_whoever_builds(spark: Any, tmp_path: Path) -> None:
-    made = Made(tmp_path, UPSERT)
-    land(made, 1, [row(1, whole=3)])
-    grouped = Definition("SELECT note, max(whole) AS m FROM sales GROUP BY note")
-    here, other = (unbuilt(made, spark, grouped, name) for name in ("here", "other"))
-    refreshed(here, here=True)
-    built_by_spark(other)
-    assert here.rows() == other.rows() == {(None, 3): 1}
-
-
 def next_rows(made: Made, *rows: Row) -> None:
     land(made, 2, [{**one, "at": day_of(2).lower} for one in rows])
 
@@ -495,21 +412,6 @@ def test_groups_that_go_are_retracted(spark: Any, tmp_path: Path) -> None:
     assert one.rows() == {("b", 2, 4): 1, ("c", 3, None): 1}
 
 
-@pytest.mark.parametrize(
-    "limit", ["kinds.groups.LOOKED_AT_ROWS", "kinds.groups.LOOKED_AT_BYTES", "here.rows.MOST_BYTES"]
-)
-def test_what_is_not_little_is_left_to_spark(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
-    made, one = sales_of(tmp_path, spark, [row(1, whole=3), row(2, whole=4)])
-    next_rows(made, row(1, whole=8))
-    monkeypatch.setattr(f"tidemark.spark.derive.{limit}", 0)
-    with pytest.raises(NeedsSpark):
-        correct(replace(one.job(), runner=no_spark))
-    assert refreshed(one, here=False)["mode"] == "by_key"
-    assert one.rows() == {("a", 2, 12): 1}
-
-
 def test_rows_that_will_be_too_many_are_known_from_an_eighth_of_what_is_looked_at() -> None:
     eighth = pa.record_batch({"whole": pa.array(range(read.LEAST_TASK_ROWS // 4))})
     looked_at = 8 * eighth.num_rows
@@ -519,16 +421,3 @@ def test_rows_that_will_be_too_many_are_known_from_an_eighth_of_what_is_looked_a
     all_of_them = rows_here.RowBudget(looked_at)
     assert not any(all_of_them.is_full(looked_at // 4, eighth) for _ in range(4)), "as many as may be kept"
     assert all_of_them.is_full(1, eighth.slice(0, 1))
-
-
-def test_a_sum_that_may_not_fit_and_a_row_there_fewer_times_than_none_are_for_spark_to_tell(
-    spark: Any, tmp_path: Path
-) -> None:
-    made, one = sales_of(tmp_path / "sum", spark, [row(1, whole=3)])
-    next_rows(made, row(1, whole=2**62), row(2, whole=2**62), row(3, whole=2**62))
-    with pytest.raises(NeedsSpark):
-        correct(replace(one.job(), runner=no_spark))
-    made, one = sales_of(tmp_path / "times", spark, [row(1, whole=3)], UPDATES)
-    next_rows(made, row(1, whole=5, change=-1))
-    with pytest.raises(InvalidUsage, match="-1 times"):
-        refreshed(one, here=False)

@@ -27,6 +27,7 @@ from tests.spark.test_grouped_here import (
     unbuilt,
 )
 from tests.spark.ways import by_executors, not_here, queried
+from tests.support.budget import budget
 from tests.support.reading import as_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Definition
@@ -77,7 +78,13 @@ BUILT = {
 }
 
 
-@pytest.mark.parametrize(("name", "at_once"), [*((name, 6) for name in BUILT), ("windows", 2**17), ("rows", 2**17)])
+@pytest.mark.parametrize(
+    ("name", "at_once"),
+    budget(
+        ci=[("windows", 6), ("select", 6)],
+        deep=[*((name, 6) for name in BUILT), ("windows", 2**17), ("rows", 2**17)],
+    ),
+)
 def test_they_are_those_that_the_driver_builds_and_queries(spark: Any, tmp_path: Path, name: str, at_once: int) -> None:
     text, definition = BUILT[name]
     made, chance = Made(tmp_path, text), random.Random(name)

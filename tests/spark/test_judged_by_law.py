@@ -3,21 +3,25 @@ what Spark and the kernels wrote is found as defined, and a row that they did no
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
-from tests.spark.support import Made
-from tests.spark.test_data_driven_windows import LASTING, READINGS, deriving, land
+from tests.spark.support import DAY, START, Made
 from tests.spark.test_derived import Deriving
+from tests.support.budget import budget
 from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.read import updates_of
 from tidemark.arrow.rows.order import sort
@@ -31,7 +35,7 @@ from tidemark.jobs.steps.ingest import unsealed_batch
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Corrected
 from tidemark.model.collection import Gate
-from tidemark.model.derived import Mode
+from tidemark.model.derived import Definition, Derived, Mode
 from tidemark.model.interval import Interval
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.calendar import Unit
@@ -43,6 +47,57 @@ from tidemark.storage.log.log import Committed
 from tidemark.storage.sidecars import parts_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+READINGS = """\
+name: readings
+key: [who, id]
+value: [t, moment, n, x, price, code]
+columns: {who: string, id: int, t: int, moment: timestamp, n: int, x: float, price: "decimal(12, 2)", code: string,
+          learned: timestamp}
+start: 2024-01-01
+live_batches: 2
+time: {column: learned}
+source: {path: "{{ landing }}/readings/{{ ds }}/*.parquet", format: parquet, envelope: updates, diff: change}
+"""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Reading = tuple[str, int, int | None, int | None, float | None, str | None]
+"""Whose, which, at what instant, and its values."""
+
+
+def reading(who: str, at: int | None, number: int = 0, **values: Any) -> Reading:
+    n = values.get("n", (at or 0) % 7)
+    x = values.get("x", [0.1, -0.0, 1e300, None, 0.3, math.nan, -math.inf, 1e-30][((at or 0) + number) % 8])
+    return who, number * 1000 + (at or 0), at, n, x, values.get("code", "abé"[(at or 0) % 3])
+
+
+DAYS: list[list[tuple[Reading, int]]] = [
+    [
+        *((reading("ann", at), 1) for at in (-25, -20, -11, 0, 10, 25, 40, 41, 60)),
+        *((reading("bob", at, 1), 1) for at in (0, 10, 10, 33)),
+        (reading("bob", 10, 2), 2),  # twice there
+        (reading("cid", None), 1),
+        (reading("late", 3), 1),
+        *((reading("hot", at, 3), 1) for at in range(0, 120, 3)),
+    ],
+    [
+        (reading("ann", 18), 1),  # a bridge
+        (reading("bob", 11), 1),  # late, and makes windows of its own
+        (reading("bob", 10, 2), -1),
+        (reading("ann", 60), -1),  # the last of its instant, and of all near
+        (reading("dan", -7), 1),
+        (reading("hot", 57, 3), -1),
+        (reading("hot", 60, 3), -1),
+        (reading("hot", 63, 3), -1),
+    ],
+    [
+        (reading("ann", 18), -1),  # which splits what it had brought together
+        (reading("bob", 0, 1), -1),
+        (reading("dan", -7), -1),
+        (reading("hot", 61, 3), 1),
+    ],
+]
+LASTING = START + DAY - 50
+"""So long after it closed a window takes rows, that on the second day those are frozen that end at 50 or before, and on
+the third all are."""
 WHERE = "code <> 'b' OR n > 3"
 AGGREGATES = (
     Aggregate("rows", Function.COUNT),
@@ -72,6 +127,7 @@ OF_KINDS = {
     "slid_for_a_while": Windows(("who",), "t", Sliding(10), LATER, WHERE, max_lateness=LASTING - 11, early=True),
     "met_for_a_while": Windows(("who",), "t", Session(10), LATER, WHERE, max_lateness=LASTING - 1, early=True),
 }
+JUDGED = budget(ci=("hopping", "sliding", "cut", "met_for_a_while"), deep=tuple(OF_KINDS))
 REFRESHED = {"tumbling", "hopping", "slid_for_a_while", "met_for_a_while"}
 """Those built on the first day and refreshed on the second; the others are built of both."""
 ROOTS = (
@@ -84,6 +140,38 @@ BY_SPARK = {"roots": Windows(("who",), "t", Session(10), ROOTS, "upper(code) <> 
 """Whose expressions Spark alone evaluates: of single rows, for the law."""
 ASKING = ("muted", "raised", "settings", "under_names", "analysis", "computer")
 READING = ("merge", "inspect", "registry")
+
+
+def land(events: Made, day: int, *more: Reading) -> None:
+    """The readings of a day as signed updates, and more that come on it."""
+    learned = datetime(2024, 1, day, 12, tzinfo=UTC)
+    rows = [
+        {
+            "who": who,
+            "id": id_,
+            "t": at,
+            "moment": None if at is None or at > 2**60 else EPOCH + timedelta(microseconds=at),
+            "n": n,
+            "x": x,
+            "price": None if n is None else Decimal(n) / 4,
+            "code": code,
+            "learned": learned,
+            "change": count,
+        }
+        for (who, id_, at, n, x, code), count in [*DAYS[day - 1], *((one, 1) for one in more)]
+    ]
+    instant = pa.timestamp("us", "UTC")
+    types = [pa.string(), pa.int64(), pa.int64(), instant, pa.int64(), pa.float64(), pa.decimal128(12, 2), pa.string()]
+    schema = pa.schema(list(zip(rows[0], [*types, instant, pa.int64()], strict=True)))
+    folder = events.landing / "readings" / f"2024-01-{day:02d}"
+    folder.mkdir(parents=True)
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows, schema), folder / "0.parquet")
+    events.moved(day)
+    events.step("trace", day)
+
+
+def deriving(events: Made, spark: Any, name: str, windows: Windows) -> Deriving:
+    return Deriving(events, spark, name, Derived(("readings",), Definition(windows=windows)))
 
 
 @pytest.fixture
@@ -159,7 +247,7 @@ def falsified(one: Deriving, row: dict[str, Any], **changed: Any) -> None:
 def test_all_kinds_of_windows_are_judged_without_what_computes_them(
     spark: Any, events: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = {name: deriving(events, spark, name, windows) for name, windows in OF_KINDS.items()}
+    made = {name: deriving(events, spark, name, OF_KINDS[name]) for name in JUDGED}
     for day in (1, 2):
         if day == 2:
             land(events, 2)

@@ -15,13 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.spark.support import DAY, HOUR, Made, day_of
+from tests.spark.support import DAY, HOUR, Made, day_of, into_the_trace
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import UPSERT, Row, land, row
-from tests.spark.test_growth import into_the_trace
 from tests.spark.test_sessions import deriving
 from tests.spark.ways import by_executors
-from tests.support.budget import budget
 from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.collect import AT_ONCE, collect
 from tidemark.jobs.steps.correct import correct
@@ -42,7 +40,7 @@ BUILDS = {
 """By who is killed: by the input's key, or through a shuffle."""
 ENDS = {"worker": 75, "jvm": 75, "driver": -9}
 """How the driver ends: with the exit code that says that it may be run again, or killed itself."""
-FIRST, REFRESHED = budget(ci=({"worker", "jvm"}, {"driver"}), deep=(set(BUILDS), {"worker", "driver"}))
+FIRST, REFRESHED = set(BUILDS), {"worker", "driver"}
 """Whose first builds are killed, and whose refreshes, where executors make these, too."""
 
 

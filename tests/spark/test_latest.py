@@ -13,6 +13,7 @@ import pytest
 import tidemark
 from tests.spark.support import DAY, HOUR, START, UPDATES, UPDATES_BY_TIME, UPSERT, Made, rows_of
 from tests.spark.test_read import rows_of_frame, rows_of_table
+from tests.support.budget import budget
 from tidemark.arrow.parts.writer import PartWriter
 
 pytestmark = pytest.mark.spark
@@ -21,7 +22,7 @@ TIMELINES = {UPDATES: "seen", UPDATES_BY_TIME: "seen", UPSERT: "since"}
 Pair = tuple[tidemark.OpenCollection, str]
 
 
-@pytest.fixture(params=list(TIMELINES), ids=["updates", "updates by time", "upsert"], scope="module")
+@pytest.fixture(params=budget(ci=[UPSERT], deep=list(TIMELINES)), ids=lambda text: text.split()[1], scope="module")
 def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """Two days, the second not drained, and the timeline."""
     made = Made(tmp_path_factory.mktemp("latest"), request.param)

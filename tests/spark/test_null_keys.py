@@ -134,61 +134,6 @@ def test_null_keys_are_found_through_every_door(spark: Any, events: Made) -> Non
     assert (shown["kind"], shown["n"]) == next((row[0], row[1]) for row in found if row[0] is None)
 
 
-CHAINED = {
-    "again": "SELECT kind, max(n) AS n FROM kinds GROUP BY kind",
-    "rows": "SELECT kind, n + 1 AS n FROM kinds",
-    "distinct": "SELECT DISTINCT kind FROM kinds",
-    "met": "SELECT events.kind, kinds.n AS n FROM events JOIN kinds ON events.kind <=> kinds.kind",
-    "equal": "SELECT events.kind, kinds.n AS n FROM events JOIN kinds ON events.kind = kinds.kind",
-    "outer_join": "SELECT events.kind, events.id, kinds.n AS n FROM events LEFT JOIN kinds ON events.kind = kinds.kind",
-    "ranked": "SELECT kind, rank() OVER (ORDER BY n, kind) AS place FROM kinds",
-}
-
-
-def chained(name: str, rows: list[Row]) -> Counter[Any]:
-    """By hand: null is a group, and no value that `=` finds a partner for."""
-    kinds = {kind: len(some) for (kind,), some in groups(rows, "kind").items()}
-    kind_of = [row["kind"] for row in rows]
-    match name:
-        case "again":
-            return Counter(kinds.items())
-        case "rows":
-            return Counter((kind, n + 1) for kind, n in kinds.items())
-        case "distinct":
-            return Counter((kind,) for kind in kinds)
-        case "met":
-            return Counter((kind, kinds[kind]) for kind in kind_of)
-        case "equal":
-            return Counter((kind, kinds[kind]) for kind in kind_of if kind is not None)
-        case "outer_join":
-            partner = kinds | {None: None}
-            return Counter((row["kind"], row["id"], partner[row["kind"]]) for row in rows)
-    places = sorted(kinds, key=lambda kind: (kinds[kind], kind is not None, kind))
-    return Counter((kind, 1 + place) for place, kind in enumerate(places))
-
-
-def test_collections_of_collections_with_null_keys(spark: Any, events: Made) -> None:
-    kinds = Deriving(events, spark, "kinds", select(BY_KIND), ("kind",))
-    kinds.declared()
-    kinds.corrected()
-    made = {}
-    for name, text in CHAINED.items():
-        inputs = ("events", "kinds") if "events" in text else ("kinds",)
-        made[name] = Deriving(events, spark, name, select(text, *inputs), ("kind",))
-        made[name].declared()
-    for day in (1, 2):
-        if day > 1:
-            next_day(events, day)
-            kinds.ungated()
-        for name, one in made.items():
-            one.ungated() if day == 1 else one.corrected()
-            assert one.rows() == chained(name, rows_of(events)), (name, day)
-    for name, one in made.items():
-        # Of one input and without a join verification is the same as of any collection with a null group.
-        assert "JOIN" not in CHAINED[name] or verify_definition(one.job()).sound
-        assert verify(one.job(), data=True).sound
-
-
 def test_a_null_group_of_fewer_rows_than_none_is_named(spark: Any) -> None:
     columns = (Column("id", ColumnType.INT), Column("kind", ColumnType.STRING))
     rule = analysed(BY_KIND, [InputShape("events", columns, ("id",))]).by_key

@@ -4,18 +4,17 @@ queries: a session of Spark's is refused where the driver is to do it, so nothin
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.spark.support import DAY, HOUR, Made, day_of
-from tests.spark.test_data_driven_windows import updates_of
+from tests.spark.support import DAY, HOUR, Made, day_of, into_the_trace, updates_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import (
     OF,
+    ROWS,
     UPDATES,
     UPSERT,
     Row,
@@ -24,23 +23,27 @@ from tests.spark.test_grouped_here import (
     drawn,
     land,
     next_rows,
+    only,
     refreshed,
     retracted,
     row,
 )
-from tests.spark.test_growth import into_the_trace, no_spark
 from tests.spark.ways import by_executors, not_here, queried
+from tests.support.budget import budget
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
-from tidemark.errors import TidemarkError
-from tidemark.jobs.app import NeedsSpark
+from tidemark.definition.windows.rows import AT, END
+from tidemark.definition.windows.rows import START as START_OF
 from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kinds import Session
+from tidemark.model.window.kinds import Session, Window
+from tidemark.model.window.sessions import session_of
+from tidemark.model.window.sessions import would_take as taken_by_law
 from tidemark.model.window.windows import Windows
 from tidemark.spark import read
 from tidemark.spark.derive.executors import key_ranges
+from tidemark.spark.derive.queries import late_sessions
 
 pytestmark = pytest.mark.spark
 
@@ -63,27 +66,12 @@ ALL = (
 SOME = (*ALL[:6], *(one for one in ALL[6:] if one.name in ("first_note", "last_ratio", "max_note", "different_note")))
 KINDS = {
     "by_key": (UPSERT, Windows(("shop",), "sold", Session(3 * HOUR), ALL, grace=5)),
-    "several": (UPDATES, Windows(("shop",), "sold", Session(3 * HOUR, exact_gap_merges=False), SOME)),
+    "several": (UPDATES, Windows(("shop",), "sold", Session(3 * HOUR, exact_gap_merges=False), only(SOME), ROWS)),
     "cut": (UPDATES, Windows(("kind", "shop"), "sold", Session(9 * HOUR, max_length=15 * HOUR), SOME, early=True)),
     "of_all": (UPSERT, Windows((), "sold", Session(HOUR // 2), ALL[:4])),
     "dates": (UPDATES, Windows(("good",), "seen", Session(HOUR), ALL[:6], early=True)),
     "numbers": (UPSERT, Windows(("note", "shop"), "id", Session(2), SOME, grace=DAY)),
 }
-LEFT = {
-    "other_rows": Windows((), "sold", Session(9), (COUNT,), where="upper(note) > 'A'"),
-    "other_values": Windows((), "sold", Session(9), (Aggregate("total", Function.SUM, "length(upper(note))"),)),
-    "conditions": Windows((), "sold", Session(9), (Aggregate("some", Function.COUNT, "whole", "upper(note) > 'A'"),)),
-    "lists": Windows((), "sold", Session(9), (Aggregate("all", Function.COLLECT, "sold"),)),
-}
-LIMITS = {
-    "touched.LEAST_TASK_ROWS": 0,
-    "kinds.sessions_near.LOOKED_AT_ROWS": 0,
-    "kinds.sessions_near.LOOKED_AT_BYTES": 0,
-    "here.rows.MOST_BYTES": 0,
-    "here.diff.LOOKED_AT_ROWS": -1,
-    "views.LITTLE_BYTES": 0,
-}
-FIRST_LIMITS = ("MOST_BUILT", "READ_BYTES", "BUILT_BYTES")
 SAME = ("added", "retracted", "unplaced", "late", "outcome")
 
 
@@ -106,7 +94,7 @@ def sold_on(made: Made, chance: random.Random, day: int, before: list[Row]) -> l
     return new
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", budget(ci=["several"], deep=list(KINDS)))
 def test_what_the_driver_computes_is_what_spark_does(spark: Any, tmp_path: Path, name: str) -> None:
     text, windows = KINDS[name]
     read = computed_both_ways(spark, Made(tmp_path, text), windows, asked=3 if name == "several" else 2)
@@ -140,27 +128,10 @@ def computed_both_ways(spark: Any, made: Made, windows: Windows, asked: int = 2)
     return read
 
 
-@pytest.mark.parametrize(("at_once", "names"), [(7, set(KINDS)), (2**17, {"cut"})], ids=["7", "131072"])
-def test_what_executors_write_of_many_rows_is_what_the_driver_does(
-    spark: Any, tmp_path: Path, at_once: int, names: set[str]
-) -> None:
-    """By the input's key where it leads with that of the windows (`by_key`, `several`), else after a shuffle; however
-    few rows are looked at together. All of them at once are, by the input's key, in the next test."""
-    for text in (UPSERT, UPDATES):
-        made, chance = Made(tmp_path / str(len(text)), text), random.Random(len(text))
-        land(made, 1, [sale(chance, 1, number) for number in range(300)])
-        for name, (of, windows) in KINDS.items():
-            if of != text or not windows.by or name not in names:
-                continue
-            here, there = (deriving(made, spark, f"{name}_{one}", windows) for one in ("here", "there"))
-            report = refreshed(here, here=True)
-            with by_executors(at_once):
-                again = refreshed(there, here=False)
-            assert [again[one] for one in SAME] == [report[one] for one in SAME], name
-            assert repr(updates_of(there.job())) == repr(updates_of(here.job())) != "[]", name
-
-
-@pytest.mark.parametrize(("name", "at_once"), [("by_key", 2**17), ("several", 7)])
+@pytest.mark.parametrize(
+    ("name", "at_once"),
+    [("several", 7), *budget(ci=[], deep=[("by_key", 2**17), ("cut", 2**17), ("dates", 7), ("numbers", 7)])],
+)
 def test_what_executors_compare_with_stored_rows_is_what_the_driver_does(
     spark: Any, tmp_path: Path, name: str, at_once: int
 ) -> None:
@@ -240,14 +211,6 @@ def test_executors_go_by_a_shuffle_where_a_key_has_many_rows_and_leave_all_as_on
     assert asked == ["of_all"]
 
 
-def test_what_is_not_plain_is_left_to_spark(spark: Any, tmp_path: Path) -> None:
-    made = Made(tmp_path, UPSERT)
-    land(made, 1, [row(1, sold=5)])
-    for name, windows in LEFT.items():
-        with pytest.raises(NeedsSpark):
-            refreshed(deriving(made, spark, name, windows), here=True)
-
-
 def sold(made: Made, spark: Any, rows: list[Row], *aggregates: Aggregate) -> Deriving:
     land(made, 1, rows)
     windows = Windows(("shop",), "sold", Session(10), (COUNT, *aggregates), early=True)
@@ -261,50 +224,6 @@ def sessions(one: Deriving) -> dict[tuple[Any, int], int]:
     return {(cells["shop"], int(cells["window_start"].timestamp() * 1e6)): cells["n"] for cells in found}
 
 
-def refused(one: Deriving) -> None:
-    with pytest.raises(NeedsSpark):
-        correct(replace(one.job(), runner=no_spark))
-
-
-def test_what_is_not_little_is_left_to_spark(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which does it under these limits, too."""
-    made = Made(tmp_path, UPSERT)
-    one = sold(made, spark, [row(1, sold=3), row(2, sold=14), row(3, sold=30)])
-    refreshed(one, here=True)
-    assert sessions(one) == {("a", 3): 1, ("a", 14): 1, ("a", 30): 1}
-    next_rows(made, row(4, sold=12), row(3, sold=None))
-    for limit, most in LIMITS.items():
-        with monkeypatch.context() as patch:
-            patch.setattr(f"tidemark.spark.derive.{limit}", most)
-            refused(one)
-    for limit, most in LIMITS.items():
-        monkeypatch.setattr(f"tidemark.spark.derive.{limit}", most)
-    assert refreshed(one, here=False)["mode"] == "by_key"
-    assert sessions(one) == {("a", 3): 3}
-
-
-def test_a_first_build_that_is_not_little_is_left_to_spark(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = sold(Made(tmp_path, UPDATES), spark, [row(1, sold=3, change=40), row(2, sold=14)])
-    limits = {f"tidemark.spark.derive.here.rows.{limit}": 40 * (limit == "MOST_BUILT") for limit in FIRST_LIMITS}
-    for limit, most in limits.items():
-        with monkeypatch.context() as patch:
-            patch.setattr(limit, most)
-            refused(one)
-    for limit, most in limits.items():
-        monkeypatch.setattr(limit, most)
-    assert refreshed(one, here=False)["mode"] == "whole"
-    assert sessions(one) == {("a", 3): 40, ("a", 14): 1}
-
-
-def test_queries_compare_with_stored_rows(spark: Any, tmp_path: Path) -> None:
-    one = sold(Made(tmp_path, UPSERT), spark, [row(1, sold=3)])
-    refreshed(one, here=True)
-    with pytest.raises(NeedsSpark):
-        correct(replace(one.job(), runner=no_spark), whole=True)
-
-
 def test_sessions_that_go_are_retracted_and_rows_in_none_change_nothing(spark: Any, tmp_path: Path) -> None:
     made = Made(tmp_path, UPSERT)
     one = sold(made, spark, [row(1, sold=3), row(2, shop="b", sold=4), row(3, sold=None)])
@@ -316,26 +235,11 @@ def test_sessions_that_go_are_retracted_and_rows_in_none_change_nothing(spark: A
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([row(1, sold=3, change=-1)], "holds a row of key"),
-        ([row(number, sold=3, whole=2**62) for number in (1, 2)], "beyond 64 bits"),
-        ([row(1, id=2**61 + 1)], "beyond 2\\^61"),
-    ],
+    "kind", [Session(4), Session(4, False), Session(4, True, 4), Session(4, True, 3), Session(4, True, 6)]
 )
-@pytest.mark.parametrize("first", [True, False])
-def test_what_is_wrong_is_said_by_the_queries(
-    spark: Any, tmp_path: Path, rows: list[Row], said: str, first: bool
-) -> None:
-    made = Made(tmp_path, UPDATES)
-    on = "id" if "2\\^61" in said else "sold"
-    land(made, 1, rows if first else [row(7, sold=3)])
-    windows = Windows(("shop",), on, Session(10), (COUNT, Aggregate("total", Function.SUM, "whole")), early=True)
-    one = deriving(made, spark, "few", windows)
-    if not first:
-        refreshed(one, here=True)
-        next_rows(made, *rows)
-    refused(one)
-    call: Callable[[], Any] = lambda: refreshed(one, here=False)  # noqa: E731
-    with pytest.raises(TidemarkError, match=said):
-        call()
+def test_a_session_would_take_in_sql_what_the_law_says(spark: Any, kind: Session) -> None:
+    cases = [(at, *session_of(kind, (0, last))) for at in range(-6, 14) for last in range(min(7, kind.max_length or 7))]
+    frame = spark.createDataFrame(cases, f"{AT} long, {START_OF} long, {END} long")
+    taken = {tuple(row) for row in frame.where(late_sessions.would_take(kind)).collect()}
+    assert taken == {case for case in cases if taken_by_law(kind, Window(*case[1:]), case[0])}
+    assert 0 < len(taken) < len(cases)

@@ -13,16 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.spark.support import DAY, HOUR, Made, day_of
-from tests.spark.test_data_driven_windows import updates_of
+from tests.spark.support import DAY, HOUR, Made, day_of, into_the_trace, updates_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import UPDATES, UPSERT, Row, bits, land, next_rows, refreshed, row
-from tests.spark.test_growth import into_the_trace
 from tests.spark.test_sessions import ALL, COUNT, SAME, SOME, deriving, sale, sold_on
 from tests.spark.ways import refused
 from tests.support.budget import budget
 from tidemark.definition.ways import Place
-from tidemark.errors import TidemarkError
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.window.aggregate import Aggregate, Function
 from tidemark.model.window.kinds import Session
@@ -75,7 +72,7 @@ def many(**limits: int) -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.mark.parametrize("seed", budget(ci=[7], deep=[7, 2**17]))
-@pytest.mark.parametrize("name", [*PARTS, *SHUFFLED])
+@pytest.mark.parametrize("name", budget(ci=["of_goods", "cut"], deep=[*PARTS, *SHUFFLED]))
 def test_what_executors_tell_is_what_the_driver_does(spark: Any, tmp_path: Path, name: str, seed: int) -> None:
     """Of four days, each by what it changes: rows that come, go, and move to other sessions."""
     text, windows = (PARTS | SHUFFLED)[name]
@@ -142,27 +139,6 @@ def test_what_needs_more_room_than_there_is_is_left_to_the_queries(spark: Any, t
     assert (report["mode"], report["way"]["place"]) == ("by_key", Place.QUERIES), "wherever it was begun"
     assert asked == [name]
     assert repr(updates_of(each["there"].job())) == repr(updates_of(each["here"].job())) != "[]"
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([row(7, good=True, sold=3, change=-1)], "holds a row of key"),
-        ([row(number, good=True, sold=3, whole=2**62) for number in (1, 2)], "beyond 64 bits"),
-    ],
-)
-@pytest.mark.parametrize("more", [(), (FIRST,)], ids=["by parts", "by a shuffle"])
-def test_what_is_wrong_is_said_by_the_queries(
-    spark: Any, tmp_path: Path, rows: list[Row], said: str, more: tuple[Aggregate, ...]
-) -> None:
-    made = Made(tmp_path, UPDATES)
-    land(made, 1, [row(9, good=True, sold=3)])
-    windows = Windows(("good",), "sold", Session(10), (TOTAL, *more), early=True)
-    one = deriving(made, spark, "few", windows)
-    refreshed(one, here=True)
-    next_rows(made, *rows)
-    with many(), pytest.raises(TidemarkError, match=said):
-        correct(one.job())
 
 
 def test_where_by_leads_the_key_no_rows_are_brought_together(spark: Any, tmp_path: Path) -> None:

@@ -1,286 +1,126 @@
-"""Sliding windows built without a query: what the law says, and update for update what the queries give, whether the
-driver builds them or executors do.
-
-Where a session is refused, nothing but the driver can have computed what comes out; what is left to Spark asks for one.
-"""
+"""Sliding windows that the driver builds and refreshes by itself, or executors do: what the law says, and
+update for update and bit by bit what Spark's queries give. A session of Spark's is refused where the driver is to do
+it, so nothing else can have."""
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-from contextlib import nullcontext
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
-from tests.spark.support import HOUR, Made
-from tests.spark.test_data_driven_windows import updates_of
+from tests.spark.support import DAY, HOUR, Made
 from tests.spark.test_derived import Deriving
-from tests.spark.test_windows import REPROCESSED, event_rows
-from tests.spark.ways import by_executors, by_queries
-from tests.support.reading import as_of
-from tidemark.definition.ways import Place
-from tidemark.errors import TidemarkError
-from tidemark.jobs.app import NeedsSpark
-from tidemark.jobs.job import Job, fresh_id
-from tidemark.jobs.queries.definition import verify_definition
-from tidemark.jobs.steps.correct import correct
-from tidemark.model.derived import Definition, Derived
-from tidemark.model.instant import from_datetime
+from tests.spark.test_grouped_here import ROWS, UPDATES, UPSERT, Row, land, next_rows, only, refreshed, row
+from tests.spark.test_sessions import compared_by_executors, computed_both_ways, deriving, sessions
+from tests.support.budget import budget
+from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.evaluate import window_rows
-from tidemark.model.window.happened import Happened
 from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.windows import Windows
 
 pytestmark = pytest.mark.spark
-READINGS = """\
-name: readings
-key: [who, id]
-value: [t, moment, day, n, price, ok, note]
-columns: {who: string, id: int, t: int, moment: timestamp, day: date, n: int, price: "decimal(12, 2)", ok: bool,
-          note: string, learned: timestamp}
-start: 2024-01-01
-time: {column: learned}
-source: {path: "{{ landing }}/readings/{{ ds }}/*.parquet", format: parquet, envelope: updates, diff: change}
-"""
-INSTANT = pa.timestamp("us", "UTC")
-TYPES = {
-    "who": pa.string(), "id": pa.int64(), "t": pa.int64(), "moment": INSTANT, "day": pa.date32(), "n": pa.int64(),
-    "price": pa.decimal128(12, 2), "ok": pa.bool_(), "note": pa.string(), "learned": INSTANT, "change": pa.int64(),
-}  # fmt: skip
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-DAYS = 86_400_000_000
+
+COUNT = Aggregate("n", Function.COUNT)
 ALL = (
-    Aggregate("rows", Function.COUNT),
-    Aggregate("noted", Function.COUNT, "note"),
-    Aggregate("total", Function.SUM, "n"),
-    Aggregate("prices", Function.SUM, "price"),
-    Aggregate("least", Function.MIN, "n"),
-    Aggregate("dearest", Function.MAX, "price"),
-    Aggregate("yes", Function.MAX, "ok"),
-    Aggregate("newest", Function.MAX, "moment"),
-    Aggregate("earliest", Function.FIRST, "n"),
-    Aggregate("latest", Function.LAST, "day"),
-    Aggregate("mean", Function.AVG, "n"),
+    COUNT,
+    *(Aggregate(f"sum_{of}", Function.SUM, of) for of in ("whole", "price")),
+    Aggregate("mean", Function.AVG, "whole"),
+    Aggregate("notes", Function.COUNT, "note"),
+    *(
+        Aggregate(f"{function}_{of}", function, of)
+        for function in (Function.MIN, Function.MAX, Function.FIRST, Function.LAST)
+        for of in ("whole", "price", "seen", "since", "good")
+    ),
 )
-WINDOWS = {
-    "by_who": Windows(("who",), "t", Sliding(9), ALL, early=True),
-    "of_all": Windows((), "moment", Sliding(4, clamp_start_at_zero=True), ALL[:5], early=True),
-    "by_day": Windows(("ok", "who"), "day", Sliding(2 * DAYS), ALL, early=True),
-    "closing": Windows(("day",), "moment", Sliding(54 * 365 * DAYS + 14 * DAYS), ALL[2:4], grace=60_000_000),
+KINDS = {
+    "by_key": (UPSERT, Windows(("shop",), "sold", Sliding(3 * HOUR), ALL, grace=5)),
+    "several": (UPDATES, Windows(("kind", "shop"), "sold", Sliding(9 * HOUR), only(ALL), ROWS, early=True)),
+    "of_all": (UPSERT, Windows((), "sold", Sliding(HOUR // 2), ALL[:4])),
+    "dates": (UPDATES, Windows(("good",), "seen", Sliding(HOUR, clamp_start_at_zero=True), ALL[:6], early=True)),
+    "numbers": (UPSERT, Windows(("note", "shop"), "id", Sliding(9, clamp_start_at_zero=True), ALL[:8], grace=DAY)),
 }
-LEFT = {
-    "other_rows": Windows((), "t", Sliding(9), ALL[:1], where="upper(note) > 'A'", early=True),
-    "other_values": Windows((), "t", Sliding(9), (Aggregate("total", Function.SUM, "ascii(note)"),), early=True),
-    "conditions": Windows((), "t", Sliding(9), (Aggregate("some", Function.COUNT, "n", "ln(n) > 2"),), early=True),
-    "bounded_lateness": Windows((), "t", Sliding(9), ALL[:1], max_lateness=5),
-}
+NEAR = "kinds.sliding_near"
 
 
-def no_spark() -> NoReturn:
-    """Where a session is asked for."""
-    raise NeedsSpark
+@pytest.mark.parametrize("name", budget(ci=["several"], deep=list(KINDS)))
+def test_what_the_driver_computes_is_what_spark_does(spark: Any, tmp_path: Path, name: str) -> None:
+    text, windows = KINDS[name]
+    read = computed_both_ways(spark, Made(tmp_path, text), windows, asked=3 if name == "several" else 2)
+    assert all(here <= by_query for here, by_query in read)
 
 
-def refused(*_: Any) -> NoReturn:
-    """In place of a way to compute that is not to be gone."""
-    raise AssertionError("computed another way")
+@pytest.mark.parametrize(("name", "at_once"), [("several", 9), *budget(ci=[], deep=[("by_key", 2**17), ("by_key", 7)])])
+def test_what_executors_compare_with_stored_rows_is_what_the_driver_does(
+    spark: Any, tmp_path: Path, name: str, at_once: int
+) -> None:
+    """All rows together, or a few; `several` through a shuffle."""
+    text, windows = KINDS[name]
+    compared_by_executors(spark, Made(tmp_path, text), windows, at_once)
 
 
-def readings(chance: random.Random, count: int) -> list[dict[str, Any]]:
-    """Rows, some of them several times there, many at one instant, some at none."""
-    made: list[dict[str, Any]] = []
-    for number in range(count):
-        at = chance.choice([None, *range(-30, 60)])
-        made.append(
-            {
-                "who": chance.choice(["ann", "bob", "", "ü"]),
-                "id": number,
-                "t": at,
-                "moment": EPOCH + timedelta(microseconds=chance.randrange(-9, 40)),
-                "day": None if chance.random() < 0.1 else date(1969, 12, 25) + timedelta(days=chance.randrange(20)),
-                "n": chance.choice([None, 0, 7, -3, 2**40]),
-                "price": chance.choice([None, Decimal("0.25"), Decimal("-1234567890.12")]),
-                "ok": chance.choice([True, False, None]),
-                "note": chance.choice([None, "x", ""]),
-                "learned": datetime(2024, 1, 1, 12, tzinfo=UTC),
-                "change": chance.choice([1, 1, 1, 2]),
-            }
-        )
-    return made
+def sold(made: Made, spark: Any, rows: list[Row], *aggregates: Aggregate, on: str = "sold", size: int = 10) -> Deriving:
+    land(made, 1, rows)
+    windows = Windows(("shop",), on, Sliding(size), (COUNT, *aggregates), early=True)
+    return deriving(made, spark, "few", windows)
 
 
-def landed(folder: Path, rows: list[dict[str, Any]]) -> Made:
-    made = Made(folder, READINGS)
-    day = made.landing / "readings" / "2024-01-01"
-    day.mkdir(parents=True)
-    pyarrow.parquet.write_table(pa.Table.from_pylist(rows, pa.schema(list(TYPES.items()))), day / "0.parquet")
-    made.moved(1)
-    made.step("trace", 1)
-    return made
+def test_what_is_no_more_than_a_limit_is_not_left_to_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path, UPDATES)
+    one = sold(made, spark, [row(1, sold=3, change=40)])
+    refreshed(one, here=True)
+    next_rows(made, row(2, sold=4))
+    for limit, most in (("touched.LEAST_TASK_ROWS", 1), (f"{NEAR}.MOST_ROWS", 41), (f"{NEAR}.LOOKED_AT_ROWS", 8)):
+        monkeypatch.setattr(f"tidemark.spark.derive.{limit}", most)
+    refreshed(one, here=True)
+    assert sessions(one) == {("a", -7): 40, ("a", -6): 41, ("a", 4): 1}
 
 
-def declared(events: Made, spark: Any, name: str, windows: Windows) -> Deriving:
-    one = Deriving(events, spark, name, Derived((events.name,), Definition(windows=windows)))
-    one.declared()
-    return one
+def test_windows_that_go_are_retracted_and_rows_in_none_change_nothing(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPSERT)
+    one = sold(made, spark, [row(1, sold=3), row(2, shop="b", sold=4), row(3, sold=None)])
+    assert refreshed(one, here=True)["unplaced"] == 1
+    next_rows(made, row(2, shop="b", gone=True), row(3, sold=None, note="x"), row(4, sold=None))
+    report = refreshed(one, here=True)
+    assert (report["added"], report["retracted"], report["unplaced"]) == (0, 1, 1)
+    assert sessions(one) == {("a", -7): 1}
 
 
-def here(one: Deriving) -> Job:
-    """A job that is refused a session."""
-    job = one.job()
-    return Job(job.store, job.log, no_spark, fresh_id())
+def test_rows_in_no_window_alone_are_counted(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPSERT)
+    one = sold(made, spark, [row(1, sold=3), row(2, sold=None)])
+    refreshed(one, here=True)
+    next_rows(made, row(3, sold=None), row(4, sold=None))
+    report = refreshed(one, here=True)
+    assert (report["added"], report["retracted"], report["unplaced"]) == (0, 0, 2)
 
 
-def law(windows: Windows, events: Made) -> Counter[tuple[Any, ...]]:
-    rows = as_of(events.store, events.log.load().state).to_pylist()
-    happened = [
-        Happened(
-            tuple(row[name] for name in windows.by),
-            tuple(row.items()),
-            micros(row[windows.on]),
-            0,
-            row["_multiplicity"],
-        )
-        for row in rows
-        if row[windows.on] is not None
-    ]
-    found = window_rows(windows, happened, lambda one, row: dict(row)[one.of])
-    return Counter((*key, *window, *map(micros_of_moment, values)) for key, window, values in found)
+def test_the_first_and_the_last_instant_are_counted_from(spark: Any, tmp_path: Path) -> None:
+    made, far = Made(tmp_path, UPDATES), 2**61
+    one = sold(made, spark, [row(-far + 5), row(far - 5), row(0)], on="id")
+    refreshed(one, here=True)
+    next_rows(made, row(-far), row(far))
+    assert refreshed(one, here=True)["mode"] == "by_key"
+    found = {names["window_start"]: names["n"] for names in rows_by_name(one)}
+    assert found == {
+        -far - 10: 1, -far + 1: 1, -far - 5: 2, -10: 1, far - 15: 1, far - 4: 1, far - 10: 2,
+    }  # fmt: skip
 
 
-def micros(at: Any) -> Any:
-    """An instant, or the midnight of a day, in microseconds."""
-    if isinstance(at, datetime):
-        return from_datetime(at)
-    return (at - EPOCH.date()).days * DAYS if isinstance(at, date) else at
-
-
-def micros_of_moment(value: Any) -> Any:
-    return from_datetime(value) if isinstance(value, datetime) else value
-
-
-def net_rows(one: Deriving) -> Counter[tuple[Any, ...]]:
+def rows_by_name(one: Deriving) -> list[dict[str, Any]]:
     names = [column.name for column in one.job().log.load().state.collection.columns]
-    found: Counter[tuple[Any, ...]] = Counter()
-    for row in updates_of(one.job()):
-        found[tuple(micros_of_moment(row[name]) for name in names)] += row["diff"]
-    return found
+    return [dict(zip(names, values, strict=True)) for values in one.rows()]
 
 
-def test_windows_are_what_the_law_says_and_the_queries_give(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events = landed(tmp_path, readings(random.Random(7), 300))
-    made = {name: declared(events, spark, name, windows) for name, windows in WINDOWS.items()}
-    reports = {name: correct(here(one)) for name, one in made.items()}
-    for name, windows in WINDOWS.items():
-        assert reports[name]["mode"] == "whole"
-        if windows.early:
-            assert net_rows(made[name]) == law(windows, events), name
-    for way in ("executors", "shuffle", "queries"):
-        executors = nullcontext() if way == "queries" else by_executors(ranges=way == "executors")
-        with executors, pytest.MonkeyPatch.context() as patch:
-            if way == "queries":
-                by_queries(patch)
-            for name, windows in WINDOWS.items():
-                if way == "shuffle" and name != "by_who":
-                    continue  # so they went before, as their key does not lead that of the rows
-                other = declared(events, spark, f"{name}_by_{way}", windows)
-                again = correct(other.job())
-                assert updates_of(made[name].job()) == updates_of(other.job()), (name, way)
-                if way == "executors":
-                    assert again["way"]["place"] == (Place.KEY_RANGES if name == "by_who" else Place.SHUFFLE), name
-                same = ("added", "retracted", "unplaced", "rows", "rows_read", "late")
-                assert [again[one] for one in same] == [reports[name][one] for one in same], (name, way)
-    assert reports["by_who"]["unplaced"] > 0
-    assert len({row["_event_time"] for row in updates_of(made["closing"].job())}) > 1, "some close later than others"
-    assert verify_definition(made["by_day"].job(), every=True).sound
-
-
-def test_what_is_not_plain_is_left_to_spark(spark: Any, tmp_path: Path) -> None:
-    events = landed(tmp_path, readings(random.Random(8), 20))
-    for name, windows in LEFT.items():
-        with pytest.raises(NeedsSpark):
-            correct(here(declared(events, spark, name, windows)))
-    wide = declared(events, spark, "of_all", WINDOWS["of_all"])
-    correct(here(wide))
-    with pytest.raises(NeedsSpark):  # what it holds is to be compared with
-        correct(here(wide), whole=True)
-
-
-def test_windows_on_event_times_are_left_to_the_queries(spark: Any, tmp_path: Path) -> None:
-    events = Made(tmp_path, REPROCESSED)
-    file = events.landing / "events/2024-01-01/0.parquet"
-    file.parent.mkdir(parents=True)
-    pyarrow.parquet.write_table(event_rows(1, 60), file)
-    events.moved(1)
-    events.step("trace", 1)
-    plain = Windows(("kind",), "event_time", Sliding(2 * HOUR), (ALL[0],), early=True)
-    slid, other = (
-        declared(events, spark, name, windows)
-        for name, windows in (("slid", plain), ("other", replace(plain, where="id > -1")))
-    )
-    with pytest.raises(NeedsSpark):
-        correct(here(slid))
-    for one in (slid, other):
-        correct(one.job())
-    assert net_rows(slid) == net_rows(other) != Counter()
-
-
-def test_rows_that_are_not_little_are_left_to_spark(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events = landed(tmp_path, [one | {"change": 40} for one in readings(random.Random(9), 20)])
-    one = declared(events, spark, "by_who", WINDOWS["by_who"])
-    with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.here.rows.MOST_BUILT", 400)  # as many as there are, being repeated
-        with pytest.raises(NeedsSpark):
-            correct(here(one))
-    with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.here.rows.BUILT_BYTES", 100)
-        with pytest.raises(NeedsSpark):
-            correct(here(one))
-    with monkeypatch.context() as few:
-        few.setattr("tidemark.spark.derive.here.rows.ONE_KEY", 39)
-        with pytest.raises(NeedsSpark):
-            correct(here(one))
-    monkeypatch.setattr("tidemark.spark.derive.here.rows.AT_A_TIME", 41)
-    assert correct(here(one))["added"] == sum(net_rows(one).values())
-    assert net_rows(one) == law(WINDOWS["by_who"], events)
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"change": -1}, "holds a row of key"),
-        ({"n": 2**62}, "a sum of whole numbers is beyond 64 bits"),
-        ({"t": 2**62}, "beyond 2\\^61"),
-    ],
-)
-def test_what_is_wrong_is_said_by_the_queries(spark: Any, tmp_path: Path, changed: dict[str, int], said: str) -> None:
-    rows = [
-        one | {"who": "ann", "t": at, "change": 1} | changed for at, one in enumerate(readings(random.Random(4), 9))
-    ]
-    one = declared(landed(tmp_path, rows), spark, "by_who", WINDOWS["by_who"])
-    with pytest.raises(NeedsSpark):
-        correct(here(one))
-    with pytest.raises(TidemarkError, match=said):
-        correct(one.job())
-
-
-def test_no_rows_are_no_windows(spark: Any, tmp_path: Path) -> None:
-    events = landed(tmp_path, [one | {"t": None} for one in readings(random.Random(3), 5)])
-    one = declared(events, spark, "by_who", WINDOWS["by_who"])
-    report = correct(here(one))
-    assert net_rows(one) == Counter()
-    assert report["unplaced"] == sum(
-        row["_multiplicity"] for row in as_of(events.store, events.log.load().state).to_pylist()
-    )
+def test_only_row_groups_that_can_hold_what_changes_reach_are_read(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path, UPDATES.replace("key: [shop]", "key: [shop, id]").replace("value: [id, ", "value: ["))
+    land(made, 1, [row(number) for number in range(4 * ROW_GROUP_ROWS)])
+    one = deriving(made, spark, "few", Windows((), "id", Sliding(10), (COUNT,), early=True))
+    refreshed(one, here=True)
+    next_rows(made, row(-5))
+    report = refreshed(one, here=True)
+    assert (report["added"], report["retracted"]) == (7, 6)  # [-15, -5], and what begins from -10 to -5
+    # What changed; of stored windows one row group; of the input one and the next, which may begin with the same key.
+    assert report["rows_read"] == 1 + 3 * ROW_GROUP_ROWS

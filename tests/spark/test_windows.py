@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
 import tidemark
-from tests.spark.support import APPEND, DAY, HOUR, INSTANT, START, Made, day_of
+from tests.spark.support import APPEND, DAY, HOUR, START, Made, day_of
 from tests.spark.test_derived import Deriving, rows_of
 from tests.spark.ways import by_queries
 from tests.spark.window_statistics import check_statistics
@@ -59,6 +57,7 @@ DECLARED = {
     "overnight": OVERNIGHT,
     "hopping": Windows((), "at", Hopping(8 * HOUR, 3 * HOUR), EXTREMES, where="id > 2", grace=5 * HOUR),
     "days": Windows((), "at", Calendar(Unit.DAY, "America/New_York"), COUNTS, where="id > 2", early=True),
+    "happened": Windows(("kind",), "event_time", Session(2 * HOUR), COUNTS[:2], where="id > 2"),
 }
 FOR_A_WHILE = {
     "discarding": Windows(
@@ -155,10 +154,13 @@ def test_closed_windows_are_there_and_right_after_each_day(spark: Any, events: M
             if name == "overnight":
                 # Its windows end at half past each hour: one is open at midnight, and is there once when it has closed.
                 assert all(row[2] <= close for row in rows_before(one, close))
-    assert modes == ["whole"] * 3 + ["by_key"] * 3
+    assert modes == ["whole"] * 4 + ["by_key"] * 4
     assert verify_definition(made["hopping"].job()).sound
     for name, one in made.items():
         assert check_statistics(one, DECLARED[name], fits).reported > 0
+    answer = tidemark.open(str(events.root), "happened").windows()
+    answer.with_statistics(spark).to_spark(spark).createOrReplaceGlobalTempView("of_met")  # of a session of its own
+    assert spark.sql("SELECT count(*) FROM global_temp.of_met").collect()[0][0] == answer.count() > 0
     seen = {"time": START + DAY - 1, "where": "kind <> 'a'"}
     assert check_statistics(made["overnight"], OVERNIGHT, fits, **seen).reported > 0
 
@@ -166,81 +168,6 @@ def test_closed_windows_are_there_and_right_after_each_day(spark: Any, events: M
 def fits(row: dict[str, Any]) -> bool:
     """What all windows here ask of a row."""
     return bool(row["id"] > 2)
-
-
-ON_EVENT_TIME = {
-    "adding": Windows(("kind",), "event_time", Tumbling(5 * HOUR), COUNTS, where="id > 2"),
-    "hopping": Windows((), "event_time", Hopping(8 * HOUR, 3 * HOUR), (COUNTS[0], EXTREMES[1]), where="id > 2"),
-    "met": Windows(("kind",), "event_time", Session(2 * HOUR), COUNTS[:2], where="id > 2"),
-}
-LATE_ON_EVENT_TIME = {
-    "slid_for_a_while": replace(ON_EVENT_TIME["hopping"], kind=Sliding(5 * HOUR), late=Late.DISCARD),
-    "met_for_a_while": replace(ON_EVENT_TIME["met"], max_lateness=3 * HOUR),
-}
-REPROCESSED = APPEND.replace("at: timestamp}", "at: timestamp, happened: timestamp}").replace(
-    "time: {column: at}\n", "time: {column: at}\nevent_time: {column: happened}\nreprocess_for: 5d\n"
-)
-
-
-def test_windows_on_event_times_are_of_when_rows_happened(spark: Any, tmp_path: Path) -> None:
-    """Rows that are equal but for that, in as few groups as there are; a day's file says otherwise afterwards."""
-    events = Made(tmp_path, REPROCESSED)
-    files = {day: events.landing / f"events/2024-01-{day:02d}/0.parquet" for day in (1, 2)}
-    made = {
-        name: Deriving(events, spark, name, Derived(("events",), Definition(windows=windows)))
-        for name, windows in ON_EVENT_TIME.items()
-    }
-    modes = []
-    for day, rows in ((1, 60), (2, 30), (1, 50)):
-        again = files[day].exists()
-        table = pyarrow.parquet.read_table(files[day]).slice(0, rows) if again else event_rows(day, rows)
-        files[day].parent.mkdir(parents=True, exist_ok=True)
-        pyarrow.parquet.write_table(table, files[day])
-        events.moved(day)
-        events.step("trace", day)
-        landed = [
-            row for file in files.values() if file.exists() for row in pyarrow.parquet.read_table(file).to_pylist()
-        ]
-        happened = [{**row, "at": row["happened"]} for row in landed]
-        close = events.log.load().state.complete_below
-        for name, one in made.items():
-            if len(modes) < len(made):
-                one.declared()
-            # What its gate recomputes is compared here; it is passed once.
-            modes.append((one.corrected() if again else one.ungated())["mode"])
-            assert rows_before(one, one.job().log.load().state.complete) == law(ON_EVENT_TIME[name], happened, close), (
-                name,
-                day,
-            )
-    assert modes == ["whole"] * 3 + ["by_key"] * 6
-    assert verify_definition(made["hopping"].job()).sound
-    for name in ("hopping", "met"):
-        assert check_statistics(made[name], ON_EVENT_TIME[name], fits).reported > 0
-    answer = tidemark.open(str(events.root), "met").windows()
-    answer.with_statistics(spark).to_spark(spark).createOrReplaceGlobalTempView("of_met")  # of a session of its own
-    assert spark.sql("SELECT count(*) FROM global_temp.of_met").collect()[0][0] == answer.count() > 0
-    for name, windows in LATE_ON_EVENT_TIME.items():
-        one = Deriving(events, spark, name, Derived(("events",), Definition(windows=windows)))
-        one.declared()
-        one.corrected()
-        checked = check_statistics(one, windows, fits)
-        assert (checked.reported > 0, checked.missing, checked.late > 0) == (True, 0, True), name
-
-
-def event_rows(day: int, rows: int) -> pa.Table:
-    """Few different rows, each at many event times: up to three days before they were learned, or some hours after."""
-    chance = random.Random(day)
-    learned = [START + (day - 1) * DAY + chance.randrange(24) * HOUR for _ in range(rows)]
-    reach = (-2 * DAY, 0) if day > 1 else (0, DAY // 2)
-    happened = [time + chance.randrange(reach[0] // HOUR, reach[1] // HOUR + 3) * HOUR for time in learned]
-    columns = {
-        "id": pa.array([chance.randrange(6) for _ in range(rows)], pa.int64()),
-        "kind": pa.array([chance.choice(["a", "b", None]) for _ in range(rows)], pa.string()),
-        "amount": pa.nulls(rows, pa.float64()),
-        "happened": pa.array(happened, pa.int64()).cast(INSTANT),
-        "at": pa.array(learned, pa.int64()).cast(INSTANT),
-    }
-    return pa.table(columns)
 
 
 def followed(spark: Any, events: Made, declared: dict[str, Windows], *, here: bool = True) -> dict[str, Deriving]:

@@ -1,8 +1,5 @@
 """Windows that an older version wrote are gone on with: recomputed they change no row, and where one row of their
 input changes only those rows are written that the SQL oracle says differ.
-
-The oracle is asked at most once about each: after the change about those that follow it. What is wrong in them before
-it is still wrong afterwards, or it is of a window that the change reaches, and then they are not what is recomputed.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ from tests.oracles.followed_windows import Followed, Multiset, differences, emit
 from tests.oracles.random_windows import DAY, START
 from tests.oracles.written_windows import DEFINITIONS, WINDOWS, Written
 from tests.spark.test_derived import Deriving
-from tests.support.budget import budget
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.collection import Envelope
 from tidemark.model.window.aggregate import Function
@@ -27,17 +23,6 @@ from tidemark.model.window.windows import Windows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 Given = tuple[Followed, dict[str, Deriving]]
-REFRESHED = budget(
-    ci={"hours", "hops", "months", "slides", "slides_lasting", "visits", "visits_lasting", "moved_on", "kept_hours"},
-    deep={name for each in DEFINITIONS.values() for name in each},
-)
-"""Those that follow a change."""
-ASKED_BEFORE = budget(
-    ci={"adding_up", "slides_clamped", "visits_cut", "happened", "moved_days", "kept_visits"},
-    deep={name for each in DEFINITIONS.values() for name in each},
-)
-"""Those of which the oracle is asked before there is a change: what it says of these files is always the same, so in CI
-of those that are otherwise than all that follow one."""
 EACH = pytest.mark.parametrize("envelope", DEFINITIONS, ids=str)
 
 
@@ -76,10 +61,9 @@ def test_recomputed_they_change_no_row_and_are_what_sql_says(copied: dict[Envelo
         assert files(one) == before, name
         ours = emitted_rows(one, windows, oracle.close)
         assert ours[0] != Counter(), name
-        if name in ASKED_BEFORE:
-            columns = one.job().log.load().state.collection.columns
-            theirs = oracle.rows(windows, columns)
-            assert ours == theirs, f"{name}\n{differences(ours[0], theirs[0], columns)}"
+        columns = one.job().log.load().state.collection.columns
+        theirs = oracle.rows(windows, columns)
+        assert ours == theirs, f"{name}\n{differences(ours[0], theirs[0], columns)}"
     oracle.done()
 
 
@@ -88,11 +72,10 @@ def test_one_changed_row_writes_what_differs_and_nothing_else(
     copied: dict[Envelope, Given], envelope: Envelope
 ) -> None:
     followed, each = copied[envelope]
-    refreshed = {name: one for name, one in each.items() if name in REFRESHED}
-    before = {name: emitted_rows(one, DEFINITIONS[envelope][name], 0)[0] for name, one in refreshed.items()}
+    before = {name: emitted_rows(one, DEFINITIONS[envelope][name], 0)[0] for name, one in each.items()}
     changed(followed)
     oracle, written = followed.oracle(), 0
-    for name, one in refreshed.items():
+    for name, one in each.items():
         windows: Windows = DEFINITIONS[envelope][name]
         columns = one.job().log.load().state.collection.columns
         report, after = correct(one.job()), oracle.rows(windows, columns)
