@@ -48,3 +48,9 @@ def run_steps_here(monkeypatch: pytest.MonkeyPatch, *by_spark: str) -> None:
 
     monkeypatch.setenv("TIDEMARK_SPARK_WHEN", "always")  # no connection is asked for
     monkeypatch.setattr(SmallWork, "run", here)
+
+
+def token(manager: Any, role: str = "user") -> str:
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    return str(manager.generate_jwt(SimpleAuthManagerUser(username="vera", role=role)))

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.dags.test_calendar import orders, read  # noqa: F401 a fixture
+from tests.dags.support import token
+from tests.dags.test_calendar import read
 from tests.dags.test_rows_pages import text_of
-from tests.dags.test_web import STRICT, anonymous, client, manager, policy, token  # noqa: F401 fixtures
-from tests.dags.test_windows_page import hours  # noqa: F401 a fixture
+from tests.dags.test_web import STRICT, policy
 from tests.support.graph import START
 from tests.support.windowed import Windowed
 from tidemark.airflow.web import subject
@@ -45,7 +45,7 @@ def request_of(page: str) -> dict[str, Any]:
     return request
 
 
-def test_it_shows_what_would_be_read_before_anything_is(client: Any, orders: Path) -> None:  # noqa: F811
+def test_it_shows_what_would_be_read_before_anything_is(client: Any, orders: Path) -> None:
     asked = client.get(PAGE)
     assert asked.status_code == 200
     assert "Start the backfill" not in asked.text, "of which days?"
@@ -62,11 +62,7 @@ def test_it_shows_what_would_be_read_before_anything_is(client: Any, orders: Pat
     assert "1 was ingested before" in said_of(client.get(PAGE + DAYS).text).replace("were", "was")
 
 
-def test_the_button_asks_airflow_for_what_is_shown(
-    client: Any,  # noqa: F811
-    orders: Path,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_button_asks_airflow_for_what_is_shown(client: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "runs_of", lambda _: Runs(31, 1))
     assert request_of(client.get(PAGE + DAYS).text) == {
         **{"dag_id": "orders", "max_active_runs": 1, "reprocess_behavior": "none", "run_backwards": False},
@@ -74,7 +70,7 @@ def test_the_button_asks_airflow_for_what_is_shown(
     }
 
 
-def test_a_request_of_the_button_is_one_that_airflow_takes(client: Any, orders: Path) -> None:  # noqa: F811
+def test_a_request_of_the_button_is_one_that_airflow_takes(client: Any, orders: Path) -> None:
     from airflow.api_fastapi.core_api.datamodels.backfills import BackfillPostBody
 
     body = BackfillPostBody.model_validate(request_of(client.get(PAGE + DAYS).text))
@@ -82,9 +78,7 @@ def test_a_request_of_the_button_is_one_that_airflow_takes(client: Any, orders: 
 
 
 def test_a_paused_dag_is_unpaused_too_unless_one_says_no(
-    client: Any,  # noqa: F811
-    orders: Path,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    client: Any, orders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subject, "runs_of", lambda _: Runs(31, 4))
     assert "is paused" not in client.get(PAGE + DAYS).text
@@ -94,11 +88,7 @@ def test_a_paused_dag_is_unpaused_too_unless_one_says_no(
     assert request_of(page)["max_active_runs"] == 4
 
 
-def test_who_may_not_run_the_dag_has_neither_button_nor_script(
-    client: Any,  # noqa: F811
-    manager: Any,  # noqa: F811
-    orders: Path,  # noqa: F811
-) -> None:
+def test_who_may_not_run_the_dag_has_neither_button_nor_script(client: Any, manager: Any, orders: Path) -> None:
     client.headers["Authorization"] = f"Bearer {token(manager, 'viewer')}"
     answer = client.get(PAGE + DAYS)
     assert answer.status_code == 200
@@ -109,7 +99,7 @@ def test_who_may_not_run_the_dag_has_neither_button_nor_script(
     assert "You may look at it" in answer.text
 
 
-def test_its_policy_names_the_one_script_and_nothing_else_may_run_or_be_spoken_to(client: Any, orders: Path) -> None:  # noqa: F811
+def test_its_policy_names_the_one_script_and_nothing_else_may_run_or_be_spoken_to(client: Any, orders: Path) -> None:
     answer = client.get(PAGE + DAYS)
     (inline,) = re.findall(r"<script[^>]*>(.*?)</script>", answer.text, re.S)
     digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
@@ -134,7 +124,7 @@ def test_the_script_shows_answers_as_text_and_speaks_to_airflow_alone() -> None:
     ]
 
 
-def test_a_collection_that_no_run_has_begun_is_shown_by_its_file(client: Any, collections: Path) -> None:  # noqa: F811
+def test_a_collection_that_no_run_has_begun_is_shown_by_its_file(client: Any, collections: Path) -> None:
     assert f'href="{PAGE.removeprefix("/collections/")}"' in client.get("/collections/orders").text
     assert "Start the backfill" in client.get(PAGE + DAYS).text
     report = client.get(f"/collections/orders/report{DAYS}")
@@ -144,7 +134,7 @@ def test_a_collection_that_no_run_has_begun_is_shown_by_its_file(client: Any, co
     assert "/backfill" not in client.get("/collections/nobody").text
 
 
-def test_a_derived_collection_has_days_and_no_files(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_a_derived_collection_has_days_and_no_files(client: Any, hours: Windowed) -> None:
     page = client.get(f"/collections/hours/backfill{DAYS}").text
     assert "5 intervals in about 1 run" in page
     assert "have landed" not in page
@@ -160,7 +150,7 @@ def test_a_derived_collection_has_days_and_no_files(client: Any, hours: Windowed
         ("?from=%3Cscript%3E&to=2024-01-01", "&lt;script&gt;&#x27; is no day"),
     ],
 )
-def test_what_is_no_range_is_refused(client: Any, orders: Path, asked: str, said: str) -> None:  # noqa: F811
+def test_what_is_no_range_is_refused(client: Any, orders: Path, asked: str, said: str) -> None:
     answer = client.get(PAGE + asked)
     assert answer.status_code == 422
     assert said in answer.text
@@ -168,7 +158,7 @@ def test_what_is_no_range_is_refused(client: Any, orders: Path, asked: str, said
     assert "<script" not in answer.text
 
 
-def test_five_thousand_days_are_looked_at_in_parts(client: Any, collections: Path) -> None:  # noqa: F811
+def test_five_thousand_days_are_looked_at_in_parts(client: Any, collections: Path) -> None:
     file = collections / "orders.yaml"
     file.write_text(re.sub(r"end: .*\n", "", file.read_text().replace("start: 2024-01-01", "start: 2010-01-01")))
     answer = client.get(f"{PAGE}?from=2010-01-01&to=2023-12-31")
@@ -176,7 +166,7 @@ def test_five_thousand_days_are_looked_at_in_parts(client: Any, collections: Pat
     assert "a page looks at 400 intervals at most" in answer.text
 
 
-def test_days_outside_the_collection_and_days_to_come_are_none(client: Any, orders: Path) -> None:  # noqa: F811
+def test_days_outside_the_collection_and_days_to_come_are_none(client: Any, orders: Path) -> None:
     for asked in ("?from=2019-01-01&to=2019-01-05", "?from=2124-01-01&to=2124-01-05"):
         page = client.get(PAGE + asked).text
         assert "No interval of orders that is over begins" in page
@@ -191,7 +181,7 @@ def test_a_day_alone_is_a_range() -> None:
         range_of("2024-01-02", "2024-01-01")
 
 
-def test_the_report_counts_each_day_and_is_a_file_too(client: Any, orders: Path) -> None:  # noqa: F811
+def test_the_report_counts_each_day_and_is_a_file_too(client: Any, orders: Path) -> None:
     with pytest.raises(GateFailed):
         read(orders, 1, 3)
     answer = client.get(f"/collections/orders/report{DAYS}")
@@ -211,7 +201,7 @@ def test_the_report_counts_each_day_and_is_a_file_too(client: Any, orders: Path)
     assert 'href="../backfill?from=2024-01-03&amp;to=2024-01-03"' in day
 
 
-def test_the_report_says_how_far_what_is_computed_has_followed(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_the_report_says_how_far_what_is_computed_has_followed(client: Any, hours: Windowed) -> None:
     log = hours.job("rows").log
     log.commit(log.load(), HoldPlaced(Hold("derived.hours", START)))
     said = text_of(client.get(f"/collections/rows/report{DAYS}"))

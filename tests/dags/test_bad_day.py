@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +12,6 @@ import pytest
 from airflow.sdk import DAG, TaskGroup, get_current_context, task
 
 import tidemark
-from tests.dags.support import ORDERS, run_steps_here
 from tests.dags.test_run import events
 from tidemark.airflow import sealed_by, tidemark_dag
 from tidemark.airflow.location import location_of
@@ -90,25 +88,6 @@ class Days:
         assert results is not None
         kept = [name.outcome for name in results.names(self.name, Gate.UNSEALED)]
         return [outcome for outcome in reversed(kept) if outcome != "nothing"]
-
-
-@pytest.fixture
-def days(
-    collections: Path,
-    locations: Path,
-    database: None,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
-) -> Days:
-    """The collection; its apps run in the tasks themselves, so that no Spark is started."""
-
-    run_steps_here(monkeypatch)
-    name = f"days_{uuid.uuid4().hex[:8]}"
-    file = collections / f"{name}.yaml"
-    text = ORDERS.replace("/orders/", f"/{name}/").replace("name: orders", f"name: {name}").replace("01-04", "01-05")
-    file.write_text(text + "reprocess_for: 30d\n")
-    return Days(file, locations / "landing", lambda: caplog.text + "".join(capfd.readouterr()))
 
 
 def test_later_runs_are_green_and_wait_and_the_run_that_mends_it_seals_them_all(days: Days) -> None:
@@ -210,33 +189,6 @@ def skipped_by(dag_id: str, task_id: str) -> set[str]:
     with create_session() as session:
         newest = session.scalars(select(XComModel).where(*wanted).order_by(XComModel.timestamp.desc())).first()
         return set(XComModel.deserialize_value(newest)["skipped"])
-
-
-@pytest.mark.parametrize("first", [1, 3])
-def test_two_bad_days_are_mended_in_either_order(days: Days, first: int) -> None:
-    for day, status in ((1, "lost"), (2, "open"), (3, "lost"), (4, "open")):
-        days.land(day, status)
-    assert [days.run(day)[1] for day in (1, 2, 3, 4)] == [FAILED, WAITS, FAILED, WAITS]
-    before = len(events())
-    days.mend(first)
-    assert days.run(first) == ("success", GREEN if first == 1 else WAITS)
-    assert days.complete == ("2024-01-03" if first == 1 else "1970-01-01")
-    last = 4 - first
-    days.mend(last)
-    assert days.run(last) == ("success", GREEN)
-    assert (days.complete, days.ids()) == ("2024-01-05", [1, 2, 3, 4])
-    bounds = [(event["lower"][:10], event["upper"][:10]) for event in events()[before:]]
-    both = [("1970-01-01", "2024-01-03"), ("2024-01-03", "2024-01-05")]
-    assert bounds == (both if first == 1 else [("1970-01-01", "2024-01-05")])
-
-
-def test_a_bad_day_that_is_taken_out_and_stays_empty_is_passed_by_the_next_run(days: Days) -> None:
-    for day, status in ((1, "lost"), (2, "open"), (3, "open")):
-        days.land(day, status)
-    assert [days.run(day)[1] for day in (1, 2)] == [FAILED, WAITS]
-    days.take_out(1)
-    assert days.run(3) == ("success", GREEN)
-    assert (days.complete, days.ids()) == ("2024-01-04", [2, 3])
 
 
 def test_a_day_of_a_run_over_several_is_known_by_what_its_gate_kept(days: Days) -> None:

@@ -16,7 +16,6 @@ import pytest
 from airflow.sdk.module_loading import import_string
 
 from tests.dags.support import ORDERS
-from tests.dags.test_manual_runs import said
 from tidemark.airflow import arrivals, batches_dag, collection_dags, tidemark_dag
 from tidemark.airflow.location import location_of
 from tidemark.errors import InvalidUsage
@@ -24,8 +23,6 @@ from tidemark.jobs import app
 from tidemark.jobs.in_process_runner import InProcess
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.instant import parse_instant
-
-__all__ = ["said"]
 
 pytestmark = pytest.mark.timeout(300)
 TODAY = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=12)

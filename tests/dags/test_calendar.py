@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.dags.support import ORDERS
-from tests.dags.test_web import anonymous, check_strict, client, manager  # noqa: F401 fixtures
+from tests.dags.test_web import check_strict
 from tidemark.airflow.location import location_of
 from tidemark.airflow.web.calendar import MOST_CELLS, shown
 from tidemark.config.collection_file import load
@@ -26,26 +26,6 @@ CELL = re.compile(r'<a href="intervals/(\d+)" class="cell ([^"]+)" title="([^"]+
 HOSTILE = "<script>alert(1)</script>"
 
 
-@pytest.fixture
-def orders(locations: Path, collections: Path) -> Path:
-    """Three days: a good one, one with a refused file, one with a row that came late. The first two are read."""
-    text = ORDERS.replace("time: arrival\n", "time: {column: happened_at}\n").replace(
-        "event_time: {column: happened_at}\n", ""
-    )
-    (collections / "orders.yaml").write_text(text.replace("2024-01-04", "2024-01-06") + "reprocess_for: 30d\n")
-    for day, rows in (
-        (1, "1,open,10,2024-01-01T09:00:00Z"),
-        (2, f"2,{HOSTILE},many,2024-01-02T09:00:00Z"),
-        (3, "3,paid,30,2024-01-03T09:00:00Z\n4,paid,40,2024-01-01T09:00:00Z"),
-    ):
-        folder = locations / "landing" / "orders" / f"2024-01-0{day}"
-        folder.mkdir(parents=True)
-        (folder / "a.csv").write_text(f"id,status,amount,happened_at\n{rows}\n")
-    location = location_of(collections / "orders.yaml")
-    location.declare()
-    return locations / "landing"
-
-
 def read(landing: Path, first: int, last: int) -> None:
     """Bring some days through all steps."""
     location = location_of(Path(landing.parent / "collections" / "orders.yaml"))
@@ -57,7 +37,7 @@ def read(landing: Path, first: int, last: int) -> None:
     backfill(job, days, str(landing))
 
 
-def cells(client: Any) -> dict[str, tuple[list[str], str]]:  # noqa: F811
+def cells(client: Any) -> dict[str, tuple[list[str], str]]:
     """What the calendar shows, by day: classes and words."""
     answer = client.get("/collections/orders/calendar")
     assert answer.status_code == 200
@@ -65,7 +45,7 @@ def cells(client: Any) -> dict[str, tuple[list[str], str]]:  # noqa: F811
     return {label: (marks.split(), said) for _, marks, said, label in CELL.findall(answer.text)}
 
 
-def test_each_interval_is_a_cell_that_says_how_it_stands(client: Any, orders: Path) -> None:  # noqa: F811
+def test_each_interval_is_a_cell_that_says_how_it_stands(client: Any, orders: Path) -> None:
     assert [marks for marks, _ in cells(client).values()] == [["missing"]] * 5
     with pytest.raises(GateFailed, match="1 of 3 intervals failed"):
         read(orders, 1, 3)
@@ -93,7 +73,7 @@ def test_each_interval_is_a_cell_that_says_how_it_stands(client: Any, orders: Pa
     assert found["03"][1] == "2024-01-03: complete, 2 rows of 1 file, 1 late, kept as dead letters"
 
 
-def test_a_day_that_a_gate_found_wrong_is_marked_until_it_is_mended(client: Any, orders: Path) -> None:  # noqa: F811
+def test_a_day_that_a_gate_found_wrong_is_marked_until_it_is_mended(client: Any, orders: Path) -> None:
     day = orders / "orders" / "2024-01-02" / "a.csv"
     day.write_text("id,status,amount,happened_at\n2,lost,20,2024-01-02T09:00:00Z\n")
     with pytest.raises(GateFailed, match="lost"):
@@ -113,7 +93,7 @@ def test_a_day_that_a_gate_found_wrong_is_marked_until_it_is_mended(client: Any,
     assert "1 batch in quarantine" in cells(client)["02"][1]
 
 
-def test_a_correction_marks_its_day(client: Any, orders: Path) -> None:  # noqa: F811
+def test_a_correction_marks_its_day(client: Any, orders: Path) -> None:
     read(orders, 1, 1)
     (orders / "orders" / "2024-01-01" / "a.csv").write_text(
         "id,status,amount,happened_at\n1,open,10,2024-01-01T09:00:00Z\n9,open,90,2024-01-01T10:00:00Z\n"
@@ -124,7 +104,7 @@ def test_a_correction_marks_its_day(client: Any, orders: Path) -> None:  # noqa:
     assert said == "2024-01-01: complete, 1 row of 1 file, 1 file corrected by 1 row"
 
 
-def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Path) -> None:  # noqa: F811
+def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Path) -> None:
     with pytest.raises(GateFailed):
         read(orders, 1, 3)
     second = parse_instant("2024-01-02")
@@ -146,7 +126,7 @@ def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Pa
     assert "No run of Airflow is about it" in third
 
 
-def test_files_are_for_who_may_read_logs_and_late_rows_for_who_may_see_rows(client: Any, orders: Path) -> None:  # noqa: F811
+def test_files_are_for_who_may_read_logs_and_late_rows_for_who_may_see_rows(client: Any, orders: Path) -> None:
     from tidemark.airflow.web.permissions import reader_of_logs, reader_of_rows
 
     with pytest.raises(GateFailed):
@@ -160,11 +140,7 @@ def test_files_are_for_who_may_read_logs_and_late_rows_for_who_may_see_rows(clie
     assert "are shown to who may read the logs" in text
 
 
-def test_late_rows_that_are_too_many_are_not_read(
-    client: Any,  # noqa: F811
-    orders: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_late_rows_that_are_too_many_are_not_read(client: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(GateFailed):
         read(orders, 1, 3)
     monkeypatch.setattr("tidemark.airflow.web.late.MOST_BYTES", 1)
@@ -184,21 +160,17 @@ def test_late_rows_that_are_too_many_are_not_read(
         "/collections/..%2f..%2fetc/calendar",
     ],
 )
-def test_what_is_not_there_is_not_found(client: Any, orders: Path, path: str) -> None:  # noqa: F811
+def test_what_is_not_there_is_not_found(client: Any, orders: Path, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
     check_strict(answer)
 
 
 @pytest.mark.parametrize("path", ["/collections/orders/intervals/-1", "/collections/orders/calendar?upto=x"])
-def test_what_is_no_number_is_refused(client: Any, orders: Path, path: str) -> None:  # noqa: F811
+def test_what_is_no_number_is_refused(client: Any, orders: Path, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 422
     check_strict(answer)
-
-
-def test_nobody_sees_it_without_a_login(anonymous: Any, orders: Path) -> None:  # noqa: F811
-    assert anonymous.get("/collections/orders/calendar").status_code == 401
 
 
 def test_a_page_has_two_years_of_days_and_leads_to_the_ones_before(tmp_path: Path) -> None:
@@ -216,7 +188,7 @@ def test_a_page_has_two_years_of_days_and_leads_to_the_ones_before(tmp_path: Pat
     assert len(shown(landed, parse_instant("2000-01-03")).intervals) == 2
 
 
-def test_ten_thousand_files_are_read_once(client: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_ten_thousand_files_are_read_once(client: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tidemark.storage.sidecars import ledger
 
     intervals._READ.clear()

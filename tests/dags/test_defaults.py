@@ -114,6 +114,18 @@ def test_a_file_says_how_wide_the_runs_of_a_backfill_are(file: Path) -> None:
         ("{retry_delay: soon}", "not a duration: 'soon'"),
         ("{max_active_runs: 0}", "it must be 1 or more, found 0"),
         ("5", "airflow"),
+        ("{after: {seal: a:published}}", "a task published is there already"),
+        ("{after: {seal: [a:b, c:b]}}", "two tasks are called b; give one a name: {name: b_2}"),
+        ("{after: {seal: {call: a:b, form: csv}}}", "'csv' is not valid"),
+        ("{after: {seal: {call: a:b, name: b c}}}", "airflow.after.seal"),
+        ("{after: {drain: a:b}}", "unknown field 'airflow.after.drain'"),
+        ("{notify: {failure: os.system}}", "'os.system' names no function; write module:function, as my_alerts:page"),
+        ("{notify: {failed: a:b}}", "did you mean 'failure'?"),
+        ("{notify: {failure: []}}", "name 1 to 20 functions"),
+        ("{notify: {failure: {cal: a:b}}}", "did you mean 'call'?"),
+        ("{notify: {failure: {call: a:b, with: {x: [1]}}}}", "argument x is [1]; write a text, a number"),
+        ("{notify: {failure: {call: a:b, with: {x y: 1}}}}", "'x y' is no name of an argument"),
+        ("{overdue: soon}", "not a duration: 'soon'"),
     ],
 )
 def test_a_section_that_makes_no_sense_is_one_line(file: Path, text: str, message: str) -> None:

@@ -97,20 +97,6 @@ class Asks:
         return self.parked(parked.value)
 
 
-@pytest.fixture
-def asks(collections: Path, locations: Path, monkeypatch: pytest.MonkeyPatch) -> Asks:
-    """A day with a wrong row, ingested; its apps run in the tasks themselves, so that no Spark is started."""
-    from airflow.sdk.execution_time import task_runner
-
-    run_steps_here(monkeypatch, "correct")
-    made = Asks(collections / "orders.yaml", locations / "landing")
-    made.file.write_text(ORDERS)
-    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", made, raising=False)
-    made.land()
-    made.run("ingest")
-    return made
-
-
 def test_it_says_what_failed_and_what_each_answer_does(asks: Asks) -> None:
     asks.ask()
     (question,) = asks.sent
@@ -462,8 +448,3 @@ def latest(asks: Asks, file: Path) -> dict[str, Any]:
     state = location_of(file).job().log.load().state
     details = {"suite": state.collection.suite(Gate.UNSEALED), "batches": [state.pending[0].id], "acceptable": True}
     return Question.of("totals", None, "why", {**details, "failed": []}).as_dict()
-
-
-def test_days_go_on_side_by_side(asks: Asks) -> None:
-    assert tidemark_dag(asks.file).max_active_runs == 4
-    assert tidemark_dag(asks.file, max_active_runs=1).max_active_runs == 1

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.dags.support import ORDERS
-from tests.dags.test_web import root  # noqa: F401 a fixture
 from tidemark.airflow import MaintenanceOperator
 from tidemark.airflow.gauges import gauges_of, send_gauges
 from tidemark.airflow.location import location_of
@@ -30,7 +29,7 @@ def state_of(collections: Path) -> Any:
     return location_of(collections / "orders.yaml").job().log.load().state
 
 
-def test_they_say_how_a_collection_stands(root: Path, collections: Path, sent: dict[str, float]) -> None:  # noqa: F811
+def test_they_say_how_a_collection_stands(root: Path, collections: Path, sent: dict[str, float]) -> None:
     state = state_of(collections)
     assert gauges_of(state, state.complete_below + 90_000_000) == {
         **{"behind_seconds": 90, "late_rows": 2, "unsealed_rows": 7, "quarantined": 0, "merges_due": 0},
@@ -40,7 +39,7 @@ def test_they_say_how_a_collection_stands(root: Path, collections: Path, sent: d
     assert set(sent) == {f"tidemark.{name}.orders" for name in gauges_of(state, NOW)}
 
 
-def test_what_has_ended_is_not_behind(root: Path, collections: Path) -> None:  # noqa: F811
+def test_what_has_ended_is_not_behind(root: Path, collections: Path) -> None:
     from dataclasses import replace
 
     state = state_of(collections)
@@ -51,10 +50,7 @@ def test_what_has_ended_is_not_behind(root: Path, collections: Path) -> None:  #
 
 
 def test_a_backend_that_fails_fails_no_task(
-    root: Path,  # noqa: F811
-    collections: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    root: Path, collections: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from airflow.sdk.observability import stats
 
@@ -67,10 +63,7 @@ def test_a_backend_that_fails_fails_no_task(
 
 
 def test_maintenance_sends_them_too(
-    root: Path,  # noqa: F811
-    collections: Path,
-    sent: dict[str, float],
-    monkeypatch: pytest.MonkeyPatch,
+    root: Path, collections: Path, sent: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "name: orders" in ORDERS
     task = MaintenanceOperator(task_id="audit", collection=collections / "orders.yaml", app="audit")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.dags.test_web import HOSTILE, anonymous, client, manager, token  # noqa: F401 - fixtures
+from tests.dags.test_web import HOSTILE
 from tests.support.graph import START, Graph
 from tidemark.airflow.web.drawing import graph as drawing
 from tidemark.airflow.web.drawing import short
@@ -115,7 +115,7 @@ def test_a_box_says_that_what_it_holds_has_ended(graph: Graph) -> None:
     assert texts.count("ended, complete below") == 1
 
 
-def test_the_page_of_the_graph_keeps_to_its_policy(graph: Graph, client: Any) -> None:  # noqa: F811
+def test_the_page_of_the_graph_keeps_to_its_policy(graph: Graph, client: Any) -> None:
     answer = client.get("/")
     assert answer.status_code == 200
     assert "<svg" in answer.text

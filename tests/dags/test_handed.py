@@ -192,15 +192,3 @@ def test_installed_as_a_package_it_is_a_decorator_of_airflows(tmp_path: Path) ->
         True,
         True,
     ]
-
-
-def test_a_collection_that_is_not_there_fails_in_one_line(orders: Path) -> None:
-    def add(dag: DAG) -> None:
-        with dag:
-
-            @with_changes("nobody")
-            def ids(changes: pa.Table) -> None: ...
-
-            dag.get_task("published") >> ids()
-
-    assert run(orders, add, 1, 1)["ids"] == "failed"

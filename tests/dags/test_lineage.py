@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.dags.support import ORDERS
-from tests.dags.test_bad_day import Days, days  # noqa: F401
-from tidemark.airflow import app_operator, lineage, publish, steps, tidemark_dag
+from tests.dags.test_bad_day import Days
+from tidemark.airflow import app_operator, lineage, publish, steps
 from tidemark.airflow.lineage import Check, Dataset, Lineage, lineage_of_step, operator_lineage
 from tidemark.airflow.location import location_of
 
@@ -46,9 +45,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Lineage]]:
 
 
 def test_each_task_of_a_run_tells_what_it_read_wrote_and_checked(
-    days: Days,  # noqa: F811
-    locations: Path,
-    reported: list[tuple[str, Lineage]],
+    days: Days, locations: Path, reported: list[tuple[str, Lineage]]
 ) -> None:
     days.land(1)
     assert days.run(1)[0] == "success"
@@ -66,7 +63,7 @@ def test_each_task_of_a_run_tells_what_it_read_wrote_and_checked(
     assert found["published"].run["upper"] == "2024-01-02T00:00:00Z"
 
 
-def test_a_gate_that_fails_tells_which_checks_did(days: Days, reported: list[tuple[str, Lineage]]) -> None:  # noqa: F811
+def test_a_gate_that_fails_tells_which_checks_did(days: Days, reported: list[tuple[str, Lineage]]) -> None:
     days.land(1, "lost")
     assert days.run(1)[0] == "failed"
     (checked,) = dict(reported)["gate_unsealed"].inputs
@@ -87,25 +84,3 @@ def test_names_are_those_of_openlineage(collections: Path) -> None:
         (Dataset("s3://lake", "orders"),),
         (Dataset("s3://lake", "totals", rows=3),),
     )
-
-
-def test_it_costs_nothing_at_parse(collections: Path) -> None:
-    assert ORDERS
-    task = tidemark_dag(collections / "orders.yaml").get_task("ingest")
-    assert (task.result, task.failure_details) == ({}, {})
-
-
-def test_what_the_provider_takes() -> None:
-    pytest.importorskip("airflow.providers.openlineage", reason="its provider is not installed")
-    made = operator_lineage(
-        Lineage(
-            (Dataset("file", "/landing", {"id": "int"}, None, (Check("a", False, "no"),)),),
-            (Dataset("s3://lake", "orders", {}, 7),),
-            {"step": "ingest", "version": 3},
-        )
-    )
-    (read,), (written,) = made.inputs, made.outputs
-    assert (read.namespace, read.name, read.facets["schema"].fields[0].name) == ("file", "/landing", "id")
-    assert [one.success for one in read.inputFacets["dataQualityAssertions"].assertions] == [False]
-    assert written.outputFacets["outputStatistics"].rowCount == 7
-    assert made.run_facets["tidemark"].version == 3

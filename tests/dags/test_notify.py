@@ -12,8 +12,8 @@ import pytest
 from airflow.sdk.exceptions import TaskAwaitingInput
 
 from tests.dags.support import ORDERS, parsed
-from tests.dags.test_bad_day import Days, days  # noqa: F401
-from tests.dags.test_gate_asks import Asks, asks  # noqa: F401
+from tests.dags.test_bad_day import Days
+from tests.dags.test_gate_asks import Asks
 from tests.dags.test_on_time import NOON, ingest, states
 from tidemark.airflow import check_collection_files, maintenance_dag, on_time, tidemark_dag
 from tidemark.errors import InvalidUsage
@@ -76,7 +76,7 @@ def says(file: Path, text: str) -> None:
     file.write_text(file.read_text() + f"airflow:\n  notify:\n{text}\n")
 
 
-def test_a_failure_is_reported_with_its_day_and_what_to_do(days: Days, alerts: Any) -> None:  # noqa: F811
+def test_a_failure_is_reported_with_its_day_and_what_to_do(days: Days, alerts: Any) -> None:
     named = name_of(alerts)
     says(days.file, f"    failure: [{named}:broken, {{call: {named}:page, with: {{channel: data}}}}]")
     days.land(1)
@@ -99,7 +99,7 @@ def test_a_failure_is_reported_with_its_day_and_what_to_do(days: Days, alerts: A
     assert notice.run_id
 
 
-def test_a_correction_of_what_was_published_is_reported(days: Days, alerts: Any) -> None:  # noqa: F811
+def test_a_correction_of_what_was_published_is_reported(days: Days, alerts: Any) -> None:
     named = name_of(alerts)
     chat = f'{{call: {named}:Chat, with: {{text: "{{{{ tidemark.subject }}}} {{{{ conn is defined }}}}"}}}}'
     says(days.file, f"    correction: [{chat}, {named}:broken, {named}:READY, {named}:page]")
@@ -118,7 +118,7 @@ def test_a_correction_of_what_was_published_is_reported(days: Days, alerts: Any)
     assert f"tidemark changes {days.name} --after" in notice.text
 
 
-def test_a_question_is_reported_once_it_is_asked(asks: Asks, alerts: Any) -> None:  # noqa: F811
+def test_a_question_is_reported_once_it_is_asked(asks: Asks, alerts: Any) -> None:
     named = name_of(alerts)
     says(asks.file, f"    question: [{named}:broken, {named}:page]")
     with pytest.raises(TaskAwaitingInput):
@@ -191,26 +191,3 @@ def test_a_wrong_name_is_one_line_and_the_dag_stays(collections: Path, alerts: A
     bag = parsed()
     assert "orders" in bag.dags
     assert len(bag.import_errors) == 1
-
-
-@pytest.mark.parametrize(
-    ("section", "message"),
-    [
-        ("{notify: {failure: os.system}}", "'os.system' names no function; write module:function, as my_alerts:page"),
-        ("{notify: {failed: a:b}}", "did you mean 'failure'?"),
-        ("{notify: {failure: []}}", "name 1 to 20 functions"),
-        ("{notify: {failure: {cal: a:b}}}", "did you mean 'call'?"),
-        ("{notify: {failure: {call: a:b, with: {x: [1]}}}}", "argument x is [1]; write a text, a number"),
-        ("{notify: {failure: {call: a:b, with: {x y: 1}}}}", "'x y' is no name of an argument"),
-        ("{overdue: soon}", "not a duration: 'soon'"),
-    ],
-)
-def test_a_section_that_makes_no_sense_is_refused_when_it_is_read(
-    collections: Path, section: str, message: str
-) -> None:
-    file = collections / "orders.yaml"
-    file.write_text(f"{ORDERS}airflow: {section}\n")
-    with pytest.raises(InvalidUsage) as caught:
-        tidemark_dag(file)
-    assert message in str(caught.value)
-    assert f"{file}:{len(ORDERS.splitlines()) + 1}: " in str(caught.value)

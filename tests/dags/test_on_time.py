@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
-from tests.dags.support import ORDERS, parsed
+from tests.dags.support import parsed
 from tidemark.airflow import maintenance_dag, on_time
 from tidemark.airflow.location import location_of
 from tidemark.airflow.on_time import OnTimeOperator, overdue_seals, without_runs
@@ -19,16 +18,6 @@ from tidemark.jobs import app
 from tidemark.model.instant import format_instant, parse_instant
 
 NOON = parse_instant("2024-01-03T12:00:00Z")
-
-
-@pytest.fixture
-def declared(collections: Path) -> Path:
-    """A collection of its own name, daily from 2024 on without an end, that may be three hours late."""
-    name = f"late_{uuid.uuid4().hex[:8]}"
-    file = collections / f"{name}.yaml"
-    text = ORDERS.replace("name: orders", f"name: {name}").replace("end: 2024-01-04\n", "")
-    file.write_text(text + "airflow: {overdue: 3h}\n")
-    return file
 
 
 def ingest(file: Path, day: int) -> None:

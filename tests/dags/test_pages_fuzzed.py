@@ -14,14 +14,14 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from tests.dags.test_calendar import orders, read  # noqa: F401 a fixture
-from tests.dags.test_web import STRICT, anonymous, client, manager  # noqa: F401 fixtures
-from tests.dags.test_windows_page import hours  # noqa: F401 a fixture
+from tests.dags.test_calendar import read
+from tests.dags.test_web import STRICT
+from tests.support.budget import budget
 
 NAMES = st.sampled_from(["orders", "rows", "hours", "nobody"]) | st.text(max_size=40)
 """Of collections: some there are, so that more than the first check is reached."""
 FEW = settings(
-    max_examples=25,
+    max_examples=budget(ci=6, deep=25),
     deadline=None,
     derandomize=True,
     database=None,
@@ -30,7 +30,7 @@ FEW = settings(
 )
 
 
-def test_whatever_stands_in_an_address_is_answered(client: Any, orders: Any, hours: Any) -> None:  # noqa: F811
+def test_whatever_stands_in_an_address_is_answered(client: Any, orders: Any, hours: Any) -> None:
     read(orders, 1, 1)
     schema = schemathesis.openapi.from_dict(client.app.openapi())
     asked: dict[str, set[int]] = {}

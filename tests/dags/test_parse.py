@@ -58,7 +58,11 @@ def test_a_collections_dag_is_the_chain_of_steps_and_gates(project_dags: Any) ->
 
 
 def test_parsing_is_light_and_keeps_to_itself(collections: Path) -> None:
+    """Of definitions, too."""
     root = collections.parent / "root"
+    (collections / "totals.yaml").write_text(
+        "name: totals\nfrom: orders\nselect: SELECT status, sum(amount) AS amount FROM orders GROUP BY ALL\n"
+    )
     done = subprocess.run(
         [sys.executable, "-c", PARSE_ONLY, str(PROJECT / "dags")],
         env=os.environ | {"PYTHONPATH": str(PROJECT / "include")},
@@ -68,7 +72,7 @@ def test_parsing_is_light_and_keeps_to_itself(collections: Path) -> None:
     )
     found = json.loads(done.stdout.splitlines()[-1])
     print(f"parsed in {found['seconds']:.2f} s, with what it imports")
-    assert (found["dags"], found["errors"], found["heavy"]) == (["orders", "tidemark_maintenance"], {}, [])
+    assert (found["dags"], found["errors"], found["heavy"]) == (["orders", "tidemark_maintenance", "totals"], {}, [])
     assert not root.exists()  # nor does it touch the store
 
 

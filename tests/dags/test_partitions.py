@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.dags.test_bad_day import GREEN, Days, days  # noqa: F401
+from tests.dags.test_bad_day import GREEN, Days
 from tidemark.airflow import intervals_asset_of, tidemark_dag, window_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import parse_instant
@@ -32,7 +32,7 @@ def events_of(name: str) -> list[tuple[str | None, str]]:
         return sorted((event.partition_key, event.extra["complete_below"][:10]) for event in session.scalars(asked))
 
 
-def test_an_event_for_each_interval_that_became_complete(days: Days) -> None:  # noqa: F811
+def test_an_event_for_each_interval_that_became_complete(days: Days) -> None:
     days.file.write_text(days.file.read_text() + 'airflow: {partitions: "@daily"}\n')
     for day in (1, 2, 3):
         days.land(day)
@@ -48,7 +48,7 @@ def test_an_event_for_each_interval_that_became_complete(days: Days) -> None:  #
     assert events_of(days.name) == [*both, ("2024-01-03T00:00:00", "2024-01-04")]
 
 
-def test_without_the_field_there_is_no_such_asset(days: Days) -> None:  # noqa: F811
+def test_without_the_field_there_is_no_such_asset(days: Days) -> None:
     (own,) = tidemark_dag(days.file).get_task("published").outlets
     assert own.name == days.name
     days.file.write_text(days.file.read_text() + 'airflow: {partitions: "every day"}\n')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from deltalake import DeltaTable
 
-from tests.dags.test_bad_day import GREEN, Days, days  # noqa: F401
+from tests.dags.test_bad_day import GREEN, Days
 from tests.dags.test_parse import CHAIN, shape
 from tidemark.airflow import tidemark_dag
 from tidemark.airflow.location import location_of
@@ -13,7 +13,7 @@ from tidemark.airflow.location import location_of
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_only_where_tables_are_declared(days: Days) -> None:  # noqa: F811
+def test_only_where_tables_are_declared(days: Days) -> None:
     assert "publish_tables" not in tidemark_dag(days.file).task_ids
     days.file.write_text(days.file.read_text() + "publish: {delta: {}}\nairflow: {after: {seal: m:refresh}}\n")
     dag = tidemark_dag(days.file)
@@ -23,7 +23,7 @@ def test_only_where_tables_are_declared(days: Days) -> None:  # noqa: F811
     assert task.retries == 5
 
 
-def test_a_run_publishes_what_it_sealed(days: Days) -> None:  # noqa: F811
+def test_a_run_publishes_what_it_sealed(days: Days) -> None:
     days.file.write_text(days.file.read_text() + "publish: {delta: {}, iceberg: {table: db.orders}}\n")
     for day in (1, 2):
         days.land(day)
@@ -33,7 +33,7 @@ def test_a_run_publishes_what_it_sealed(days: Days) -> None:  # noqa: F811
     assert {one.format for one in days.state.publications} == {"delta", "iceberg"}
 
 
-def test_a_catalog_that_is_down_fails_its_task_alone(days: Days) -> None:  # noqa: F811
+def test_a_catalog_that_is_down_fails_its_task_alone(days: Days) -> None:
     down = "{type: rest, uri: 'http://127.0.0.1:9'}"
     days.file.write_text(days.file.read_text() + f"publish: {{iceberg: {{table: db.orders, catalog: {down}}}}}\n")
     days.land(1)

@@ -15,12 +15,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 from airflow.sdk.module_loading import import_string
 
-from tests.dags.test_manual_runs import quiet, said
 from tidemark.airflow import launch, ready, tidemark_dag
 from tidemark.airflow.location import location_of
 from tidemark.model.instant import parse_instant
-
-__all__ = ["quiet", "said"]
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -163,14 +160,3 @@ def test_a_day_that_lands_late_is_ingested_by_the_run_that_waited(strict: Path, 
     assert (str(done.state), tries["ingest"], tries["published"][0]) == ("success", ("success", 1), "success")
     state = location_of(strict).job().log.load().state
     assert state.seal == parse_instant("2024-01-02")
-
-
-def test_a_day_that_never_lands_fails_once_and_says_what_it_waited_for(
-    strict: Path, locations: Path, hurried: None, said: Callable[[], str]
-) -> None:
-    dag = tidemark_dag(strict, ready_within=timedelta(seconds=20))
-    done = dag.test(logical_date=datetime(2024, 1, 1, tzinfo=UTC))
-    tries = {ti.task_id: (str(ti.state), ti.try_number) for ti in done.get_task_instances()}
-    assert (str(done.state), tries["ingest"]) == ("failed", ("failed", 1)), "it was tried again"
-    folder = locations / "landing" / "orders" / "2024-01-01"
-    assert f"has not landed: the folder {folder} is not there; waited " in said()

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.dags.test_calendar import CELL, orders, read  # noqa: F401 a fixture
-from tests.dags.test_web import anonymous, check_strict, client, manager, token  # noqa: F401 fixtures
-from tests.dags.test_windows_page import hours  # noqa: F401 a fixture
+from tests.dags.support import token
+from tests.dags.test_calendar import CELL, read
+from tests.dags.test_web import check_strict
 from tests.support.windowed import Windowed
 from tidemark.airflow.location import location_of
 from tidemark.errors import GateFailed
@@ -27,7 +27,7 @@ def text_of(answer: Any) -> str:
 
 
 @pytest.fixture
-def corrected(client: Any, orders: Path) -> Any:  # noqa: F811
+def corrected(client: Any, orders: Path) -> Any:
     """A browser that looks at a collection of two days, of which the first was corrected since."""
     (orders / "orders" / "2024-01-02" / "a.csv").write_text(
         "id,status,amount,happened_at\n2,open,20,2024-01-02T09:00:00Z\n"
@@ -61,13 +61,13 @@ def test_a_day_shows_what_it_brought_and_what_was_learned_about_it_since(correct
     assert 'href="' + FIRST.rpartition("/")[2] + '/rows"' in corrected.get(FIRST).text
 
 
-def test_what_is_not_sealed_has_no_rows(client: Any, orders: Path) -> None:  # noqa: F811
+def test_what_is_not_sealed_has_no_rows(client: Any, orders: Path) -> None:
     assert "It is not sealed yet" in text_of(client.get(f"{FIRST}/rows"))
     assert "Nothing is sealed yet" in text_of(client.get("/collections/orders/about"))
     assert "No version" not in text_of(client.get("/collections/orders/history"))
 
 
-def test_changes_that_are_merged_are_said_to_be(client: Any, orders: Path) -> None:  # noqa: F811
+def test_changes_that_are_merged_are_said_to_be(client: Any, orders: Path) -> None:
     file = orders.parent / "collections" / "orders.yaml"
     file.write_text(file.read_text().replace("reprocess_for: 30d\n", "retention: full_merge\n"))
     location_of(file).declare()
@@ -92,7 +92,7 @@ def test_rows_that_take_too_much_to_find_are_not_read(corrected: Any, monkeypatc
     assert "|insert|" not in said
 
 
-def test_values_of_masked_columns_are_on_no_page(corrected: Any, orders: Path) -> None:  # noqa: F811
+def test_values_of_masked_columns_are_on_no_page(corrected: Any, orders: Path) -> None:
     file = orders.parent / "collections" / "orders.yaml"
     text = file.read_text()
     assert " amount: int," in text
@@ -105,7 +105,7 @@ def test_values_of_masked_columns_are_on_no_page(corrected: Any, orders: Path) -
         assert not re.search(r"\|(10|11|90)\|", page)
 
 
-def test_a_masked_time_is_masked_wherever_it_is_shown(client: Any, orders: Path) -> None:  # noqa: F811
+def test_a_masked_time_is_masked_wherever_it_is_shown(client: Any, orders: Path) -> None:
     """Tidemark keeps a row's times in columns of its own, too."""
     file = orders.parent / "collections" / "orders.yaml"
     masked = "happened_at: {type: timestamp, masked: true}"
@@ -122,7 +122,7 @@ def test_a_masked_time_is_masked_wherever_it_is_shown(client: Any, orders: Path)
     assert "09:00:00" not in brought
 
 
-def test_values_of_masked_columns_are_not_among_late_rows(client: Any, orders: Path) -> None:  # noqa: F811
+def test_values_of_masked_columns_are_not_among_late_rows(client: Any, orders: Path) -> None:
     file = orders.parent / "collections" / "orders.yaml"
     file.write_text(file.read_text().replace(" status: string,", " status: {type: string, masked: true},"))
     location_of(file).declare()
@@ -144,12 +144,7 @@ def test_values_of_masked_columns_are_not_among_late_rows(client: Any, orders: P
     ],
 )
 def test_rows_are_for_whom_the_setting_says(
-    corrected: Any,
-    manager: Any,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-    who_sees: str | None,
-    role: str,
-    sees: bool,
+    corrected: Any, manager: Any, monkeypatch: pytest.MonkeyPatch, who_sees: str | None, role: str, sees: bool
 ) -> None:
     monkeypatch.delenv("TIDEMARK_ROWS_FOR", raising=False)
     if who_sees:
@@ -192,7 +187,7 @@ def test_the_pictures_have_a_bar_for_each_interval_and_each_seal(corrected: Any)
     assert re.search(r"complete below 2024-01-03T00:00:00Z: \w[\w ]* behind</title>", page)
 
 
-def test_a_derived_collection_has_a_calendar_of_its_days(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_a_derived_collection_has_a_calendar_of_its_days(client: Any, hours: Windowed) -> None:
     page = client.get("/collections/hours/calendar")
     check_strict(page)
     found = CELL.findall(page.text)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -74,18 +72,6 @@ def head(file: Path) -> Any:
     return location_of(file).job().log.load()
 
 
-def returned(run_of: str, task: str) -> Any:
-    """What the newest try of a task of a DAG returned."""
-    from airflow.models.xcom import XComModel
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    wanted = (XComModel.dag_id == run_of, XComModel.task_id == task, XComModel.key == "return_value")
-    with create_session() as session:
-        newest = session.scalars(select(XComModel).where(*wanted).order_by(XComModel.timestamp.desc())).first()
-        return XComModel.deserialize_value(newest)
-
-
 def events() -> list[dict[str, Any]]:
     """The events of assets in this session, oldest first."""
     from airflow.models.asset import AssetEvent
@@ -97,7 +83,9 @@ def events() -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(600)
-def test_a_run_of_two_days_has_the_late_rows_of_two_runs(orders: Path) -> None:
+def test_a_run_of_two_days_has_the_late_rows_of_two_runs(orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the resident Spark, to the end."""
+    monkeypatch.setenv("TIDEMARK_SPARK_WHEN", "always")
     ranged = orders.with_name("ranged.yaml")  # its asset's events are its own
     ranged.write_text(orders.read_text().replace("name: orders", "name: ranged"))
     state, tasks = run(ranged, "2024-01-01", "2024-01-03")
@@ -107,99 +95,6 @@ def test_a_run_of_two_days_has_the_late_rows_of_two_runs(orders: Path) -> None:
     (late,) = late_rows(location_of(ranged).job().store, newest, limit=9).rows
     assert (late["id"], late["_reason"]) == (3, "before its interval")
     assert late["_complete_below"] == parse_instant("2024-01-02")
-
-
-@pytest.mark.timeout(600)
-def test_days_are_ingested_gated_sealed_drained_and_published(orders: Path) -> None:
-    before = len(events())  # what other tests published is theirs
-    state, tasks = run(orders, "2024-01-01", "2024-01-02")
-    assert (state, set(tasks.values())) == ("success", {"success"})
-    assert len(tasks) == 9
-    first = head(orders).state
-    assert (first.seal, first.trace_upper) == (first.complete,) * 2
-    assert [batch.rows for batch in first.trace] == [2]
-    assert all(first.is_certified(batch) for batch in first.trace)
-
-    # The same day again: nothing new is written, nothing is reported twice.
-    version = head(orders).version
-    state, tasks = run(orders, "2024-01-01", "2024-01-02")
-    assert (state, tasks.pop("published"), set(tasks.values())) == ("success", "skipped", {"success"})
-    assert head(orders).version == version
-    assert returned("orders", "ingest")["changed"] == "nothing changed"
-
-    state, tasks = run(orders, "2024-01-02", "2024-01-03")
-    assert (state, set(tasks.values())) == ("success", {"success"})
-    assert head(orders).state.totals.rows_late_discarded == 1
-    bounds = [(event["lower"], event["upper"]) for event in events()[before:]]
-    assert bounds == [
-        ("1970-01-01T00:00:00Z", "2024-01-02T00:00:00Z"),
-        ("2024-01-02T00:00:00Z", "2024-01-03T00:00:00Z"),
-    ]
-
-    # A bad row: the gate stops the run, shows why, and a quarantine with a mended file leads out of it.
-    state, tasks = run(orders, "2024-01-03", "2024-01-04")
-    assert (state, tasks["gate_unsealed"], tasks["seal"]) == ("failed", "failed", "upstream_failed")
-    stopped = head(orders).state
-    assert stopped.seal == parse("2024-01-03")
-    (failed,) = (Path(os.environ["TIDEMARK_DOCS"]) / "orders" / "unsealed").glob("*-failed.json")
-    assert "lost" in failed.read_text()
-    failure = json.loads(failed.read_text())
-    assert (failure["task_id"], failure["map_index"], failure["try_number"]) == ("gate_unsealed", -1, 1)
-    assert failure["run_id"].startswith("manual__")
-
-    from tidemark.jobs.steps.quarantine import quarantine
-
-    quarantine(location_of(orders).job(), stopped.pending[0].id)
-    bad = Path(os.environ["TIDEMARK_LANDING"]) / "orders" / "2024-01-03" / "0.csv"
-    bad.write_text(bad.read_text().replace("lost", "open"))
-    state, tasks = run(orders, "2024-01-03", "2024-01-04")
-    assert (state, set(tasks.values())) == ("success", {"success"})
-    assert head(orders).state.seal == parse("2024-01-04")
-
-    # The collection is over. What it discarded is applied after all, and read once the last day's run is cleared.
-    from tidemark.jobs.in_process_runner import InProcess
-    from tidemark.jobs.steps.replay import replay
-
-    job = location_of(orders).job()
-    assert replay(replace(job, runner=lambda: InProcess(job.store)))["rows"] == 1
-    state, tasks = run(orders, "2024-01-03", "2024-01-04")
-    assert (state, set(tasks.values())) == ("success", {"success"})
-    end, ticked = head(orders).state, parse("2024-01-04") + 1
-    assert (end.complete_below, end.seal, end.trace_upper, end.certified_upper) == (ticked - 1, ticked, ticked, ticked)
-    untouched = {"files": 0, "retracted": 0, "added": 0, "event_times": None, "changed": "nothing changed"}
-    assert events()[-1] == {
-        "lower": "2024-01-04T00:00:00Z",
-        "upper": "2024-01-04T00:00:00.000001Z",
-        "seal": "2024-01-04T00:00:00.000001Z",
-        "complete_below": "2024-01-04T00:00:00Z",
-        "corrected": untouched,
-    }
-
-    # The first day was wrong: its file is mended, its run is cleared, and all who look see what changed.
-    wrong = Path(os.environ["TIDEMARK_LANDING"]) / "orders" / "2024-01-01" / "0.csv"
-    wrong.write_text(wrong.read_text().replace(",10,", ",11,") + "9,open,90,2024-01-01T12:00:00Z\n")
-    state, tasks = run(orders, "2024-01-01", "2024-01-02")
-    assert (state, set(tasks.values())) == ("success", {"success"})
-    words = "1 file corrected, 1 row retracted and 2 added, happened 2024-01-01T09:00:00Z to 2024-01-01T12:00:00Z"
-    times = ["2024-01-01T09:00:00Z", "2024-01-01T12:00:00Z"]
-    ingested = returned("orders", "ingest")
-    assert (ingested["retracted"], ingested["added"], ingested["changed"]) == (1, 2, words)
-    assert events()[-1]["corrected"] == {
-        **{"files": 1, "retracted": 1, "added": 2},
-        **{"event_times": times, "changed": words},
-    }
-    assert (events()[-1]["lower"], events()[-1]["complete_below"]) == (
-        "2024-01-04T00:00:00.000001Z",
-        "2024-01-04T00:00:00Z",
-    )
-    (warning,) = returned("orders", "gate_unsealed")["warnings"]
-    assert (warning["rule"], warning["message"][:20]) == ("corrected share, usual", "retracts 1 of 2 rows")
-    rows = tidemark.open(os.environ["TIDEMARK_ROOT"], "orders").as_of(where="id IN (1, 9)").to_arrow().to_pylist()
-    assert sorted((row["id"], row["status"], row["amount"]) for row in rows) == [
-        (1, "open", 11),
-        (1, "paid", 10),
-        (9, "open", 90),
-    ]
 
 
 @pytest.mark.timeout(600)

@@ -50,42 +50,42 @@ def text_of(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().removesuffix("+00:00").removesuffix("T00:00:00")
 
 
-def test_unpausing_a_collection_that_has_ended_starts_nothing(scheduled: Callable[..., list[Run]]) -> None:
-    assert scheduled(ORDERS, now="2026-11-21T07:00:00Z") == []
+def days(*lowers: int) -> list[Run]:
+    return [(f"2024-01-{lower:02d}", f"2024-01-{lower + 1:02d}") for lower in lowers]
 
 
-def test_nor_does_it_after_a_backfill(scheduled: Callable[..., list[Run]]) -> None:
-    assert scheduled(ORDERS, now="2026-11-21T07:00:00Z", after=("2024-01-02", "2024-01-03")) == []
+ENDLESS = ORDERS.replace("end: 2024-01-04\n", "")
+HOURLY = ORDERS.replace("@daily", "0 * * * *").replace("end: 2024-01-04", "end: 2024-01-01T02:00:00")
+LONG_AFTER = "2026-11-21T07:00:00Z"
 
 
-def test_on_the_last_day_only_the_last_interval_is_left(scheduled: Callable[..., list[Run]]) -> None:
-    assert scheduled(ORDERS, now="2024-01-04T00:00:01Z") == [("2024-01-03", "2024-01-04")]
-
-
-def test_unpaused_in_between_it_starts_with_the_latest_interval_and_ends_with_the_collection(
-    scheduled: Callable[..., list[Run]],
+@pytest.mark.parametrize(
+    ("text", "asked", "expected"),
+    [
+        pytest.param(ORDERS, {"now": LONG_AFTER}, [], id="ended"),
+        pytest.param(ORDERS, {"now": LONG_AFTER, "after": ("2024-01-02", "2024-01-03")}, [], id="after a backfill"),
+        pytest.param(ORDERS, {"now": "2024-01-04T00:00:01Z"}, days(3), id="on the last day"),
+        pytest.param(ORDERS, {"now": "2024-01-03T05:00:00Z"}, days(2, 3), id="in between"),
+        pytest.param(ORDERS, {"now": "2023-06-01T00:00:00Z", "limit": 9}, days(1, 2, 3), id="ahead of time"),
+        pytest.param(
+            ENDLESS,
+            {"now": LONG_AFTER},
+            [("2026-11-20", "2026-11-21"), ("2026-11-21", "2026-11-22"), ("2026-11-22", "2026-11-23")],
+            id="without an end",
+        ),
+        pytest.param(
+            HOURLY,
+            {"now": "2023-06-01T00:00:00Z", "limit": 9},
+            [("2024-01-01", "2024-01-01T01:00:00"), ("2024-01-01T01:00:00", "2024-01-01T02:00:00")],
+            id="hours",
+        ),
+        pytest.param(ORDERS, {"now": LONG_AFTER, "limit": 9, "catchup": True}, days(1, 2, 3), id="catching up"),
+    ],
+)
+def test_unpaused_it_starts_with_the_latest_interval_and_ends_with_the_collection(
+    scheduled: Callable[..., list[Run]], text: str, asked: dict[str, Any], expected: list[Run]
 ) -> None:
-    expected = [("2024-01-02", "2024-01-03"), ("2024-01-03", "2024-01-04")]
-    assert scheduled(ORDERS, now="2024-01-03T05:00:00Z") == expected
-
-
-def test_unpaused_ahead_of_time_it_waits_for_the_first_interval(scheduled: Callable[..., list[Run]]) -> None:
-    expected = [("2024-01-01", "2024-01-02"), ("2024-01-02", "2024-01-03"), ("2024-01-03", "2024-01-04")]
-    assert scheduled(ORDERS, now="2023-06-01T00:00:00Z", limit=9) == expected
-
-
-def test_a_collection_without_an_end_goes_on(scheduled: Callable[..., list[Run]]) -> None:
-    endless = ORDERS.replace("end: 2024-01-04\n", "")
-    expected = [("2026-11-20", "2026-11-21"), ("2026-11-21", "2026-11-22"), ("2026-11-22", "2026-11-23")]
-    assert scheduled(endless, now="2026-11-21T07:00:00Z") == expected
-
-
-def test_hours_end_with_the_collection_too(scheduled: Callable[..., list[Run]]) -> None:
-    hourly = ORDERS.replace("@daily", "0 * * * *").replace("end: 2024-01-04", "end: 2024-01-01T02:00:00")
-    assert scheduled(hourly, now="2023-06-01T00:00:00Z", limit=9) == [
-        ("2024-01-01", "2024-01-01T01:00:00"),
-        ("2024-01-01T01:00:00", "2024-01-01T02:00:00"),
-    ]
+    assert scheduled(text, **asked) == expected
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,6 @@ def test_a_bound_between_two_intervals_is_refused(
     # Its interval would never be ingested, and the seal would wait for it for ever.
     with pytest.raises(InvalidUsage, match=said):
         scheduled(ORDERS.replace(before, after), now="2024-01-02T00:00:00Z")
-
-
-def test_catching_up_is_bounded_too(scheduled: Callable[..., list[Run]]) -> None:
-    expected = [("2024-01-01", "2024-01-02"), ("2024-01-02", "2024-01-03"), ("2024-01-03", "2024-01-04")]
-    assert scheduled(ORDERS, now="2026-11-21T07:00:00Z", limit=9, catchup=True) == expected
-    hours = scheduled(ORDERS, now="2026-11-21T07:00:00Z", limit=999, catchup=True, schedule="@hourly")
-    assert (len(hours), hours[-1]) == (72, ("2024-01-03T23:00:00", "2024-01-04"))
 
 
 def serialized(dag: Any) -> Any:

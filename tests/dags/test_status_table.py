@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.dags.test_web import HOSTILE, anonymous, check_strict, client, manager, root  # noqa: F401 fixtures
+from tests.dags.test_web import HOSTILE, check_strict
 from tidemark.airflow.location import location_of
 from tidemark.airflow.web.markup import Markup
 from tidemark.airflow.web.status_table import COLUMNS, status_table
@@ -74,7 +74,7 @@ def test_one_collection_needs_no_table() -> None:
     assert status_table(ENTRIES[:1], NOW, lambda _: Markup("")) == []
 
 
-def test_the_page_shows_it(client: Any, root: Path, collections: Path) -> None:  # noqa: F811
+def test_the_page_shows_it(client: Any, root: Path, collections: Path) -> None:
     other = collections / "others.yaml"
     other.write_text((collections / "orders.yaml").read_text().replace("name: orders", "name: others"))
     location_of(other).declare()
@@ -85,7 +85,7 @@ def test_the_page_shows_it(client: Any, root: Path, collections: Path) -> None: 
     assert client.get("/?sort=" + "x" * 600).status_code == 422
 
 
-def test_what_is_overdue_is_said_on_its_page_and_in_the_table(client: Any, root: Path, collections: Path) -> None:  # noqa: F811
+def test_what_is_overdue_is_said_on_its_page_and_in_the_table(client: Any, root: Path, collections: Path) -> None:
     file = collections / "orders.yaml"
     (collections / "stock.yaml").write_text(file.read_text().replace("name: orders", "name: stock"))
     location_of(collections / "stock.yaml").declare()

@@ -20,7 +20,6 @@ from tidemark.airflow import (
     compact_group,
     drain_group,
     ingest_group,
-    launch,
     location,
     seal_group,
     steps,
@@ -173,16 +172,6 @@ def test_a_gate_looks_at_what_came_with_its_runs_interval(ingested: location.Loc
     assert result is not None
     assert result["outcome"] == "nothing to do"
     assert not ingested.job().log.load().state.certificates
-
-
-@pytest.mark.parametrize("kind", ["GateFailed", "Corruption"])
-def test_what_an_app_refused_is_known_by_its_kind(kind: str) -> None:
-    seen = launch.ResultLine()
-    seen.see(f'{{"step": "seal", "error": {{"kind": "{kind}", "message": "why"}}}}')
-    with pytest.raises(AirflowFailException, match=f"seal: {kind}: why") as raised:
-        launch.settle("seal", 1, 0, seen)
-    assert isinstance(raised.value, launch.AppRefused)
-    assert raised.value.kind == kind
 
 
 def test_a_large_gate_is_left_to_spark(ingested: location.Location, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.dags.test_web import anonymous, check_strict, client, manager, root  # noqa: F401
+from tests.dags.test_web import check_strict
 
 DAY = datetime(2024, 1, 2, tzinfo=UTC)
 
 
 @pytest.fixture
-def session(client: Any) -> Iterator[Any]:  # noqa: F811
+def session(client: Any) -> Iterator[Any]:
     """A session with Airflow's database, which holds no run before and after."""
     from airflow.models.backfill import Backfill, BackfillDagRun
     from airflow.models.dagrun import DagRun
@@ -78,11 +78,7 @@ def cancelled(session: Any, backfill: Any) -> None:
     session.commit()
 
 
-def test_a_cleared_run_of_a_cancelled_backfill_is_named_with_the_way_out(
-    client: Any,  # noqa: F811
-    root: Path,  # noqa: F811
-    session: Any,
-) -> None:
+def test_a_cleared_run_of_a_cancelled_backfill_is_named_with_the_way_out(client: Any, root: Path, session: Any) -> None:
     backfill = backfill_of(session)
     done = run_of(session, 0, "success", backfill=backfill)
     cancelled(session, backfill)
@@ -98,11 +94,7 @@ def test_a_cleared_run_of_a_cancelled_backfill_is_named_with_the_way_out(
     assert "upper </span><code>2024-01-03T00:00:00Z</code>" in answer.text
 
 
-def test_runs_that_start_sooner_or_later_are_not_named(
-    client: Any,  # noqa: F811
-    root: Path,  # noqa: F811
-    session: Any,
-) -> None:
+def test_runs_that_start_sooner_or_later_are_not_named(client: Any, root: Path, session: Any) -> None:
     going_on, over, gone = backfill_of(session), backfill_of(session), backfill_of(session, "others")
     over.completed_at = DAY
     session.commit()
@@ -116,7 +108,7 @@ def test_runs_that_start_sooner_or_later_are_not_named(
     assert "never start" not in client.get("/collections/orders").text
 
 
-def test_as_many_as_a_page_can_show_are_named(client: Any, root: Path, session: Any) -> None:  # noqa: F811
+def test_as_many_as_a_page_can_show_are_named(client: Any, root: Path, session: Any) -> None:
     backfill = backfill_of(session)
     cancelled(session, backfill)
     for day in range(15):

@@ -10,7 +10,6 @@ import pytest
 from airflow.sdk import DAG, CronDataIntervalTimetable, task
 
 from tests.dags.support import ORDERS
-from tests.dags.test_bad_day import GREEN, Days, days  # noqa: F401
 from tidemark.airflow import TidemarkTaskGroup, asset_of, tidemark_dag
 from tidemark.airflow.timetable import CollectionTimetable
 from tidemark.errors import InvalidUsage
@@ -104,17 +103,3 @@ def test_a_dag_whose_runs_are_about_no_interval_is_refused(file: Path) -> None:
 def test_other_schedules_are_taken_and_each_run_is_compared_with_the_collections(file: Path, schedule: Any) -> None:
     with DAG("own", schedule=schedule):
         TidemarkTaskGroup(file)
-
-
-@pytest.mark.timeout(300)
-def test_a_run_of_the_whole(days: Days) -> None:  # noqa: F811
-    """In a DAG that Airflow knows by the collection's name."""
-    days.land(1)
-    with DAG(days.name, schedule=None, params={"lower": None, "upper": None}) as dag:
-        TidemarkTaskGroup(days.file, default_args={"retries": 0})
-    conf = {"lower": "2024-01-01T00:00:00Z", "upper": "2024-01-02T00:00:00Z"}
-    done = dag.test(logical_date=datetime(2024, 1, 1, tzinfo=UTC), run_conf=conf)
-    assert {ti.task_id: str(ti.state) for ti in done.get_task_instances()} == {
-        f"{days.name}.{name}": state for name, state in GREEN.items()
-    }
-    assert days.ids() == [1]

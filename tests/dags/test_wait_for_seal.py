@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.sdk.module_loading import import_string
 from airflow.sdk.serde import deserialize, serialize
 
-from tests.dags.test_bad_day import Days, days  # noqa: F401
-from tests.dags.test_on_time import declared, ingest, states  # noqa: F401
-from tidemark.airflow import maintenance_dag, wait, wait_for_seal
+from tests.dags.test_on_time import ingest
+from tidemark.airflow import wait, wait_for_seal
 from tidemark.airflow.wait import SealTrigger
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import parse_instant
@@ -52,12 +50,12 @@ async def first(trigger: Any) -> dict[str, Any]:
     raise AssertionError("it ended without an event")
 
 
-def test_what_is_sealed_is_not_waited_for(declared: Path) -> None:  # noqa: F811
+def test_what_is_sealed_is_not_waited_for(declared: Path) -> None:
     ingest(declared, 1)
     assert waiting(declared).execute({}) == {"collection": declared.stem, "upto": SECOND, "complete_below": SECOND}
 
 
-def test_the_wait_ends_when_another_run_seals(declared: Path) -> None:  # noqa: F811
+def test_the_wait_ends_when_another_run_seals(declared: Path) -> None:
     found = deferred(task := waiting(declared))
     assert found.method_name == "sealed"
 
@@ -72,7 +70,7 @@ def test_the_wait_ends_when_another_run_seals(declared: Path) -> None:  # noqa: 
     assert task.sealed({}, event=event, **found.kwargs)["complete_below"] == SECOND
 
 
-def test_a_wait_in_vain_fails_and_says_how_far_it_came(declared: Path) -> None:  # noqa: F811
+def test_a_wait_in_vain_fails_and_says_how_far_it_came(declared: Path) -> None:
     ingest(declared, 1)
     task = waiting(declared, upto="2024-01-03T00:00:00Z", timeout=timedelta(seconds=0.2))
     found = deferred(task)
@@ -81,7 +79,7 @@ def test_a_wait_in_vain_fails_and_says_how_far_it_came(declared: Path) -> None: 
         task.sealed({}, event=event, **found.kwargs)
 
 
-def test_a_store_that_is_away_is_waited_for(declared: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_store_that_is_away_is_waited_for(declared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(root: str, name: str) -> Any:
         raise OSError("no route to host")
 
@@ -90,13 +88,13 @@ def test_a_store_that_is_away_is_waited_for(declared: Path, monkeypatch: pytest.
     assert asyncio.run(first(trigger)) == {"sealed": False, "complete_below": 0, "error": "no route to host"}
 
 
-def test_without_a_time_it_is_the_end_of_what_the_run_is_about(declared: Path) -> None:  # noqa: F811
+def test_without_a_time_it_is_the_end_of_what_the_run_is_about(declared: Path) -> None:
     params = {"lower": "2024-01-02T00:00:00Z", "upper": "2024-01-04T00:00:00Z"}
     found = deferred(waiting(declared, upto=""), {"params": params})
     assert found.kwargs == {"upto": parse_instant("2024-01-04")}
 
 
-def test_grace_and_end(declared: Path) -> None:  # noqa: F811
+def test_grace_and_end(declared: Path) -> None:
     text = declared.read_text()
     declared.write_text(text + "grace: 6h\nend: 2024-01-03\n")
     ingest(declared, 1)
@@ -106,7 +104,7 @@ def test_grace_and_end(declared: Path) -> None:  # noqa: F811
     assert waiting(declared, upto="2030-01-01").execute({}), "nothing more is to come"
 
 
-def test_what_makes_no_sense_is_refused_when_the_file_is_parsed(declared: Path) -> None:  # noqa: F811
+def test_what_makes_no_sense_is_refused_when_the_file_is_parsed(declared: Path) -> None:
     with pytest.raises(InvalidUsage, match="collection 'No' is no name"):
         wait_for_seal("No")
     with pytest.raises(InvalidUsage, match="soon"):
@@ -114,27 +112,3 @@ def test_what_makes_no_sense_is_refused_when_the_file_is_parsed(declared: Path) 
     made = waiting(declared, upto="{{ data_interval_end }}")
     assert made.task_id == f"wait_for_{declared.stem}"
     assert made.template_fields == ("collection", "upto")
-
-
-@pytest.mark.timeout(300)
-def test_a_run_goes_on_behind_it(declared: Path, database: None) -> None:  # noqa: F811
-    """Deferred in a run, too: `dag.test` runs the trigger."""
-    ingest(declared, 1)
-    seen: list[Any] = []
-    dag = maintenance_dag()["tidemark_overdue"]
-    with dag:
-
-        @task
-        def seal_soon() -> None:
-            threading.Timer(1.0, ingest, (declared, 2)).start()
-
-        @task
-        def behind(answer: Any) -> None:
-            seen.append(answer["complete_below"])
-
-        sealed = wait_for_seal(declared.stem, upto="{{ '2024-01-03' }}", timeout=timedelta(minutes=1))
-        seal_soon() >> sealed
-        behind(sealed.output)
-    found = states(dag)
-    assert found[f"wait_for_{declared.stem}"] == found["behind"] == "success"
-    assert seen == ["2024-01-03T00:00:00Z"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,32 +70,33 @@ def asked(collections: Path, runs: Callable[..., None]) -> Callable[..., list[Da
     return between
 
 
-def test_a_run_is_of_some_days(asked: Callable[..., list[Days]]) -> None:
-    assert asked("2024-02-01", "2024-02-20") == [
-        ("2024-02-01", "2024-02-08"),
-        ("2024-02-08", "2024-02-15"),
-        ("2024-02-15", "2024-02-21"),
-    ]
-    assert asked("2024-02-01", "2024-02-03", most=1) == [
-        ("2024-02-01", "2024-02-02"),
-        ("2024-02-02", "2024-02-03"),
-        ("2024-02-03", "2024-02-04"),
-    ]
-    assert asked("2024-02-01", "2024-02-01") == [("2024-02-01", "2024-02-02")]
+def cut(*bounds: str) -> list[Days]:
+    """Runs side by side."""
+    return list(pairwise(bounds))
 
 
-def test_a_run_is_of_some_hours(asked: Callable[..., list[Days]]) -> None:
-    hourly = ENDLESS.replace("@daily", "@hourly")
-    assert asked("2024-02-01T22:00:00", "2024-02-02T08:00:00", hourly) == [
-        ("2024-02-01T22:00:00", "2024-02-02T05:00:00"),
-        ("2024-02-02T05:00:00", "2024-02-02T09:00:00"),
-    ]
+HOURLY = ENDLESS.replace("@daily", "@hourly")
 
 
-def test_it_is_kept_within_start_and_end(asked: Callable[..., list[Days]]) -> None:
-    assert asked("2023-12-01", "2024-02-01", ORDERS) == [("2024-01-01", "2024-01-04")]
-    assert asked("2024-01-02", "2024-01-02", ORDERS) == [("2024-01-02", "2024-01-03")]
-    assert asked("2024-01-04", "2024-01-31", ORDERS) == []
+@pytest.mark.parametrize(
+    ("first", "last", "options", "runs"),
+    [
+        ("2024-02-01", "2024-02-20", {}, cut("2024-02-01", "2024-02-08", "2024-02-15", "2024-02-21")),
+        ("2024-02-01", "2024-02-03", {"most": 1}, cut("2024-02-01", "2024-02-02", "2024-02-03", "2024-02-04")),
+        ("2024-02-01", "2024-02-01", {}, cut("2024-02-01", "2024-02-02")),
+        (
+            *("2024-02-01T22:00:00", "2024-02-02T08:00:00", {"text": HOURLY}),
+            cut("2024-02-01T22:00:00", "2024-02-02T05:00:00", "2024-02-02T09:00:00"),
+        ),
+        ("2023-12-01", "2024-02-01", {"text": ORDERS}, cut("2024-01-01", "2024-01-04")),
+        ("2024-01-02", "2024-01-02", {"text": ORDERS}, cut("2024-01-02", "2024-01-03")),
+        ("2024-01-04", "2024-01-31", {"text": ORDERS}, []),
+    ],
+)
+def test_a_run_is_of_some_intervals_within_start_and_end(
+    asked: Callable[..., list[Days]], first: str, last: str, options: dict[str, Any], runs: list[Days]
+) -> None:
+    assert asked(first, last, **options) == runs
 
 
 def test_a_day_that_is_not_over_is_left_out(asked: Callable[..., list[Days]]) -> None:
@@ -107,18 +109,14 @@ def test_a_day_that_is_not_over_is_left_out(asked: Callable[..., list[Days]]) ->
 def test_days_that_have_a_run_stay_its_own(asked: Callable[..., list[Days]], runs: Callable[..., None]) -> None:
     runs("2024-02-10", "2024-02-10", "2024-02-11")
     runs("2024-02-11", "2024-02-11", "2024-02-14", "backfill")
-    assert asked("2024-02-01", "2024-02-20") == [
-        ("2024-02-01", "2024-02-08"),
-        ("2024-02-08", "2024-02-10"),
-        ("2024-02-10", "2024-02-11"),
-        ("2024-02-11", "2024-02-14"),
-        ("2024-02-14", "2024-02-21"),
-    ]
+    assert asked("2024-02-01", "2024-02-20") == cut(
+        "2024-02-01", "2024-02-08", "2024-02-10", "2024-02-11", "2024-02-14", "2024-02-21"
+    )
 
 
 def test_a_day_within_a_wide_run_is_that_run(asked: Callable[..., list[Days]], runs: Callable[..., None]) -> None:
     runs("2024-02-05", "2024-02-05", "2024-02-12", "backfill")
-    expected = [("2024-02-05", "2024-02-12"), ("2024-02-12", "2024-02-15")]
+    expected = cut("2024-02-05", "2024-02-12", "2024-02-15")
     assert asked("2024-02-07", "2024-02-14") == expected
     assert asked("2024-02-07", "2024-02-08") == expected[:1]
     assert asked("2024-02-12", "2024-02-14") == expected[1:]
@@ -134,11 +132,7 @@ def test_runs_of_other_dags_and_about_other_times_are_in_nobodys_way(
     assert asked("2024-02-05", "2024-02-06") == [("2024-02-05", "2024-02-07")]
     # Airflow makes no second run of one logical date: a run by hand at midnight is that of its day.
     runs("2024-02-06", "2024-02-05", "2024-02-06", "manual")
-    assert asked("2024-02-05", "2024-02-07") == [
-        ("2024-02-05", "2024-02-06"),
-        ("2024-02-06", "2024-02-07"),
-        ("2024-02-07", "2024-02-08"),
-    ]
+    assert asked("2024-02-05", "2024-02-07") == cut("2024-02-05", "2024-02-06", "2024-02-07", "2024-02-08")
 
 
 def test_a_dag_that_catches_up_until_an_end_is_no_backfill(collections: Path, runs: Callable[..., None]) -> None:
@@ -153,41 +147,6 @@ def test_a_dag_that_catches_up_until_an_end_is_no_backfill(collections: Path, ru
     assert (text_of(second.data_interval.start), text_of(second.data_interval.end)) == ("2024-01-02", "2024-01-03")
     (some,) = dag.iter_dagrun_infos_between(pendulum.parse("2024-01-01"), pendulum.parse("2024-01-05"))
     assert text_of(some.data_interval.end) == "2024-01-06"
-
-
-def test_its_dialog_counts_runs_and_again_those_that_are_to_be_run_again(
-    collections: Path, runs: Callable[..., None]
-) -> None:
-    from airflow.dag_processing.dagbag import sync_bag_to_db
-    from airflow.models.backfill import ReprocessBehavior, _do_dry_run
-    from airflow.models.dagbundle import DagBundleModel
-    from airflow.utils.session import create_session
-
-    from tests.dags.support import parsed
-
-    # What another test has sent the scheduler as orders is not overwritten within half a minute.
-    (collections / "asked_of.yaml").write_text(ENDLESS.replace("name: orders", "name: asked_of"))
-    with create_session() as session:
-        session.merge(DagBundleModel(name="dags-folder"))
-    sync_bag_to_db(parsed(), "dags-folder", None)
-    runs("2024-02-10", "2024-02-10", "2024-02-11", dag_id="asked_of")
-
-    def counted(behavior: ReprocessBehavior) -> int:
-        with create_session() as session:
-            first, last = pendulum.parse("2024-01-01"), pendulum.parse("2024-12-30")
-            planned = _do_dry_run(
-                dag_id="asked_of",
-                from_date=first,  # type: ignore[arg-type]
-                to_date=last,  # type: ignore[arg-type]
-                reverse=False,
-                reprocess_behavior=behavior,
-                session=session,
-            )
-            return len(list(planned))
-
-    # 40 days before the 10th of February, which has a run, and 324 after it, 31 in a run.
-    assert counted(ReprocessBehavior.NONE) == 2 + 11
-    assert counted(ReprocessBehavior.COMPLETED) == 2 + 1 + 11
 
 
 def test_a_task_sees_which_intervals_other_runs_are_about(

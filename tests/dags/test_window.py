@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import pendulum
 import pytest
+from airflow.sdk import DAG, Asset, CronPartitionTimetable
 
 from tidemark.airflow import asset_of, intervals_of, window_of
 from tidemark.errors import InvalidUsage
@@ -26,148 +28,111 @@ def day(number: int, hour: int = 0, month: int = 1) -> pendulum.DateTime:
 CLASSIC = {"data_interval_start": day(2), "data_interval_end": day(3), "params": {"lower": None, "upper": None}}
 
 
-def test_a_scheduled_or_backfilled_run_has_its_data_interval() -> None:
-    assert window_of(CLASSIC) == interval("2024-01-02", "2024-01-03")
-
-
 def run_of(kind: str, **more: Any) -> dict[str, Any]:
     """What a task sees of a run of day 2."""
     return CLASSIC | {"dag_run": SimpleNamespace(run_type=kind, run_after=day(9, 5)), "logical_date": day(2)} | more
 
 
-PARAMS = {"lower": "2024-01-05T00:00:00+00:00", "upper": "2024-01-07T02:00:00+02:00"}
-
-
-def test_of_a_manual_run_explicit_params_come_first() -> None:
-    assert window_of(run_of("manual", params=PARAMS)) == interval("2024-01-05", "2024-01-07")
-    assert window_of(CLASSIC | {"params": PARAMS}) == interval("2024-01-05", "2024-01-07")
-
-
-@pytest.mark.parametrize("kind", ["scheduled", "backfill"])
-def test_a_run_made_for_an_interval_has_that_one_whatever_the_form_said(kind: str) -> None:
-    assert window_of(run_of(kind)) == interval("2024-01-02", "2024-01-03")
-    same = {"lower": "2024-01-02", "upper": "2024-01-03"}
-    assert window_of(run_of(kind, params=same)) == interval("2024-01-02", "2024-01-03")
-    said = r"this run is for \[2024-01-02.*, but its params lower and upper say \[2024-01-05.*leave them empty"
-    with pytest.raises(InvalidUsage, match=said):
-        window_of(run_of(kind, params=PARAMS))
-
-
-def test_a_partition_does_not_let_itself_be_talked_into_another_interval() -> None:
-    run = {"partition_key": "2024-02-01", "partition_date": day(1, month=2), "params": PARAMS}
-    with pytest.raises(InvalidUsage, match="leave them empty"):
-        window_of(run, schedule="@monthly")
-
-
-def test_a_backfill_over_a_manual_run_of_another_day_is_refused() -> None:
-    # Airflow keeps the interval of the manual run: the day would be green and never ingested.
-    with pytest.raises(InvalidUsage, match="triggered by hand once"):
-        window_of(run_of("backfill", logical_date=day(3)))
-
-
-def test_a_manual_run_without_a_date_is_about_the_last_interval_that_was_over() -> None:
-    bare = run_of("manual", data_interval_start=None, data_interval_end=None, logical_date=None)
-    assert window_of(bare, schedule="@daily") == interval("2024-01-08", "2024-01-09")
-    assert intervals_of(bare, schedule="@hourly") == [interval("2024-01-09T04:00", "2024-01-09T05:00")]
-
-
-def test_an_interval_of_several_is_split_and_one_between_two_is_refused() -> None:
-    assert intervals_of(run_of("manual", params=PARAMS), schedule="@daily") == [
-        interval("2024-01-05", "2024-01-06"),
-        interval("2024-01-06", "2024-01-07"),
-    ]
-    with pytest.raises(InvalidUsage, match="write 2024-01-01T00:00:00Z or 2024-02-01T00:00:00Z"):
-        intervals_of(run_of("manual", params=PARAMS), schedule="@monthly")
-
-
 def sealed(lower: str, upper: str) -> dict[str, Any]:
-    """A run that two events of a Tidemark asset triggered, from `lower` over a time between to `upper`."""
+    """A run that two events of a Tidemark asset triggered, from `lower` over a time between to `upper`, beside one of
+    another asset."""
     between = "2024-01-02T12:00:00Z"
     events = [SimpleNamespace(extra={"lower": a, "upper": b}) for a, b in ((lower, between), (between, upper))]
-    return {"triggering_asset_events": {asset_of("flights"): events}}
+    other = {Asset("other", uri="s3://bucket/other"): [SimpleNamespace(extra={})]}
+    none = {"data_interval_start": None, "data_interval_end": None}
+    return {**none, "triggering_asset_events": {asset_of("flights"): events, **other}}
 
 
-def test_a_run_triggered_by_several_seals_gets_the_intervals_they_completed() -> None:
-    assert intervals_of(sealed("2024-01-01", "2024-01-04"), schedule="@daily") == [
-        interval("2024-01-01", "2024-01-02"),
-        interval("2024-01-02", "2024-01-03"),
-        interval("2024-01-03", "2024-01-04"),
-    ]
-    # An upstream with a grace of two hours seals between two days: the day that is not complete comes next time.
-    late = sealed("2023-12-31T22:00:00Z", "2024-01-03T22:00:00Z")
-    expected = [
-        interval("2023-12-31", "2024-01-01"),
-        interval("2024-01-01", "2024-01-02"),
-        interval("2024-01-02", "2024-01-03"),
-    ]
-    assert intervals_of(late, schedule="@daily") == expected
-    assert intervals_of(late, schedule="@monthly") == [interval("2023-12-01", "2024-01-01")]
-    assert intervals_of(late, schedule="@yearly", start=parse_instant("2024-01-01")) == []
-
-
-def test_the_first_event_of_all_begins_with_the_collection_that_reads_it() -> None:
-    first = sealed("1970-01-01", "2024-01-04")
-    found = intervals_of(first, schedule="@daily", start=parse_instant("2024-01-02"), end=parse_instant("2024-01-03"))
-    assert found == [interval("2024-01-02", "2024-01-03")]
-
-
-def test_params_may_be_microseconds() -> None:
-    assert window_of({"params": {"lower": 0, "upper": 86_400_000_000}}) == interval("1970-01-01", "1970-01-02")
-
-
-@pytest.mark.parametrize("params", [{"lower": "2024-01-05", "upper": None}, {"lower": "", "upper": "2024-01-05"}])
-def test_one_param_alone_is_refused(params: dict[str, Any]) -> None:
-    with pytest.raises(InvalidUsage, match="go together"):
-        window_of(CLASSIC | {"params": params})
+PARAMS = {"lower": "2024-01-05T00:00:00+00:00", "upper": "2024-01-07T02:00:00+02:00"}
+SAME = {"lower": "2024-01-02", "upper": "2024-01-03"}
+PARTITION = {"partition_key": "2024-02-01", "partition_date": day(1, month=2), "params": {}}
+BARE = run_of("manual", data_interval_start=None, data_interval_end=None, logical_date=None)
+HOURS = DAG("hours", schedule=CronPartitionTimetable("0 * * * *", timezone="UTC"))
+LATE = sealed("2023-12-31T22:00:00Z", "2024-01-03T22:00:00Z")
+"""An upstream with a grace of two hours seals between two days: the day that is not complete comes next time."""
 
 
 @pytest.mark.parametrize(
-    "params", [{"lower": "yesterday", "upper": "2024-01-05"}, {"lower": "2024-01-05", "upper": "2024-01-05"}]
+    ("run", "options", "about"),
+    [
+        pytest.param(CLASSIC, {}, ("2024-01-02", "2024-01-03"), id="its data interval"),
+        pytest.param(run_of("manual", params=PARAMS), {}, ("2024-01-05", "2024-01-07"), id="params come first"),
+        pytest.param(CLASSIC | {"params": PARAMS}, {}, ("2024-01-05", "2024-01-07"), id="of no known kind"),
+        pytest.param(run_of("scheduled"), {}, ("2024-01-02", "2024-01-03"), id="scheduled"),
+        pytest.param(run_of("backfill"), {}, ("2024-01-02", "2024-01-03"), id="a backfill's"),
+        pytest.param(run_of("backfill", params=SAME), {}, ("2024-01-02", "2024-01-03"), id="params that say the same"),
+        pytest.param(BARE, {"schedule": "@daily"}, ("2024-01-08", "2024-01-09"), id="the last that was over"),
+        pytest.param(
+            {"params": {"lower": 0, "upper": 86_400_000_000}}, {}, ("1970-01-01", "1970-01-02"), id="microseconds"
+        ),
+        pytest.param(PARTITION, {"schedule": "@monthly"}, ("2024-02-01", "2024-03-01"), id="a partition"),
+        pytest.param(
+            {"partition_key": "k", "partition_date": day(1, hour=5), "dag": HOURS},
+            {},
+            ("2024-01-01T05:00:00", "2024-01-01T06:00:00"),
+            id="a partition follows its DAG",
+        ),
+        pytest.param(sealed("2024-01-02", "2024-01-05"), {}, ("2024-01-02", "2024-01-05"), id="what was newly sealed"),
+    ],
 )
-def test_params_that_are_no_interval_are_refused(params: dict[str, Any]) -> None:
-    with pytest.raises(InvalidUsage):
-        window_of({"params": params})
+def test_a_run_is_about_an_interval(run: dict[str, Any], options: dict[str, Any], about: tuple[str, str]) -> None:
+    assert window_of(run, **options) == interval(*about)
 
 
-def test_a_partition_reaches_to_the_next_boundary_of_the_schedule() -> None:
-    run = {"partition_key": "2024-02-01", "partition_date": day(1, month=2), "params": {}}
-    assert window_of(run, schedule="@monthly") == interval("2024-02-01", "2024-03-01")
+@pytest.mark.parametrize(
+    ("run", "options", "bounds"),
+    [
+        (run_of("manual", params=PARAMS), {"schedule": "@daily"}, ["2024-01-05", "2024-01-06", "2024-01-07"]),
+        (BARE, {"schedule": "@hourly"}, ["2024-01-09T04:00", "2024-01-09T05:00"]),
+        (sealed("2024-01-01", "2024-01-04"), {"schedule": "@daily"}, [f"2024-01-0{at}" for at in (1, 2, 3, 4)]),
+        (LATE, {"schedule": "@daily"}, ["2023-12-31", "2024-01-01", "2024-01-02", "2024-01-03"]),
+        (LATE, {"schedule": "@monthly"}, ["2023-12-01", "2024-01-01"]),
+        (LATE, {"schedule": "@yearly", "start": parse_instant("2024-01-01")}, []),
+        (  # the first event of all begins with the collection that reads it
+            sealed("1970-01-01", "2024-01-04"),
+            {"schedule": "@daily", "start": parse_instant("2024-01-02"), "end": parse_instant("2024-01-03")},
+            ["2024-01-02", "2024-01-03"],
+        ),
+    ],
+)
+def test_an_interval_of_several_is_split(run: dict[str, Any], options: dict[str, Any], bounds: list[str]) -> None:
+    assert intervals_of(run, **options) == [interval(*pair) for pair in pairwise(bounds)]
 
 
-def test_without_a_schedule_a_partition_follows_its_dag() -> None:
-    from airflow.sdk import DAG, CronPartitionTimetable
+@pytest.mark.parametrize(
+    ("run", "schedule", "said"),
+    [
+        *(
+            (
+                run_of(kind, params=PARAMS),
+                None,
+                r"this run is for \[2024-01-02.*, but its params lower and upper say \[2024-01-05.*leave them empty",
+            )
+            for kind in ("scheduled", "backfill")
+        ),
+        (PARTITION | {"params": PARAMS}, "@monthly", "leave them empty"),
+        # Airflow keeps the interval of the manual run: the day would be green and never ingested.
+        (run_of("backfill", logical_date=day(3)), None, "triggered by hand once"),
+        (CLASSIC | {"params": {"lower": "2024-01-05", "upper": None}}, None, "go together"),
+        (CLASSIC | {"params": {"lower": "", "upper": "2024-01-05"}}, None, "go together"),
+        ({"params": {"lower": "yesterday", "upper": "2024-01-05"}}, None, "yesterday"),
+        ({"params": {"lower": "2024-01-05", "upper": "2024-01-05"}}, None, "2024-01-05"),
+        ({"partition_key": "eu"}, None, "partition 'eu'"),
+        ({"partition_key": "eu", "partition_date": day(1)}, None, "partition 'eu'"),
+        ({}, None, "no data interval, no partition, no triggering asset event and no params"),
+        (
+            {"data_interval_start": None, "data_interval_end": None, "params": {}},
+            None,
+            "no data interval, no partition, no triggering asset event and no params",
+        ),
+        ({"data_interval_start": day(2), "data_interval_end": day(2)}, None, "CronDataIntervalTimetable"),
+    ],
+)
+def test_a_run_about_no_interval_is_refused(run: dict[str, Any], schedule: str | None, said: str) -> None:
+    with pytest.raises(InvalidUsage, match=said):
+        window_of(run, schedule=schedule)
 
-    dag = DAG("hours", schedule=CronPartitionTimetable("0 * * * *", timezone="UTC"))
-    run = {"partition_key": "k", "partition_date": day(1, hour=5), "dag": dag}
-    assert window_of(run) == interval("2024-01-01T05:00:00", "2024-01-01T06:00:00")
 
-
-@pytest.mark.parametrize("run", [{"partition_key": "eu"}, {"partition_key": "eu", "partition_date": day(1)}])
-def test_a_partition_without_date_or_length_is_refused(run: dict[str, Any]) -> None:
-    with pytest.raises(InvalidUsage, match="partition 'eu'"):
-        window_of(run)
-
-
-def test_a_run_triggered_by_our_assets_covers_what_they_newly_sealed() -> None:
-    from airflow.sdk import Asset
-
-    def event(lower: str, upper: str) -> Any:
-        return SimpleNamespace(extra={"lower": lower, "upper": upper, "seal": upper})
-
-    events = {
-        asset_of("flights"): [event("2024-01-02", "2024-01-03"), event("2024-01-03", "2024-01-05")],
-        Asset("other", uri="s3://bucket/other"): [SimpleNamespace(extra={})],
-    }
-    run = {"data_interval_start": None, "data_interval_end": None, "triggering_asset_events": events}
-    assert window_of(run) == interval("2024-01-02", "2024-01-05")
-
-
-@pytest.mark.parametrize("run", [{}, {"data_interval_start": None, "data_interval_end": None, "params": {}}])
-def test_a_run_that_names_no_interval_fails_loudly(run: dict[str, Any]) -> None:
-    with pytest.raises(InvalidUsage, match="no data interval, no partition, no triggering asset event and no params"):
-        window_of(run)
-
-
-def test_the_empty_interval_of_a_bare_cron_string_is_refused() -> None:
-    with pytest.raises(InvalidUsage, match="CronDataIntervalTimetable"):
-        window_of({"data_interval_start": day(2), "data_interval_end": day(2)})
+def test_params_between_two_intervals_are_refused() -> None:
+    with pytest.raises(InvalidUsage, match="write 2024-01-01T00:00:00Z or 2024-02-01T00:00:00Z"):
+        intervals_of(run_of("manual", params=PARAMS), schedule="@monthly")

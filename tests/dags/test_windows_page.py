@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 import tidemark
-from tests.dags.test_web import HOSTILE, anonymous, check_strict, client, manager, policy, token  # noqa: F401
+from tests.dags.test_web import HOSTILE, check_strict, policy
 from tests.support.windowed import HOUR, Windowed
 from tidemark.airflow.web import windows
 from tidemark.airflow.web.inline import STYLE, inline
@@ -26,18 +26,6 @@ from tidemark.model.key import key_scalar
 from tidemark.plan.excerpt import Weight
 
 PATH = "/collections/hours/windows"
-
-
-@pytest.fixture
-def hours(locations: Path) -> Windowed:
-    """Two days of windows of two airports; every fifth hour of the first day was corrected on the second."""
-    hours = Windowed(locations / "root")
-    both = [("EWR",), ("JFK",)]
-    hours.tell(*(hours.window(key, at, (at % 7, at / 4)) for key in both for at in range(24)))
-    old = [hours.window(key, at, (at % 7, at / 4), -1) for key in both for at in range(0, 24, 5)]
-    new = [hours.window(key, at, (40, 0.5)) for key in both for at in range(0, 24, 5)]
-    hours.tell(*old, *new, *(hours.window(key, at, (at % 7, None)) for key in both for at in range(24, 48)))
-    return hours
 
 
 def asking(**choice: str) -> str:
@@ -67,9 +55,7 @@ def texts(page: str) -> list[str]:
 
 
 def test_the_page_of_a_collection_leads_to_its_windows_and_reads_none(
-    client: Any,  # noqa: F811
-    hours: Windowed,
-    monkeypatch: pytest.MonkeyPatch,
+    client: Any, hours: Windowed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(excerpt, "known_windows", lambda *_: pytest.fail("windows were read"))
     page = client.get("/collections/hours").text
@@ -78,11 +64,7 @@ def test_the_page_of_a_collection_leads_to_its_windows_and_reads_none(
     assert "a picture and a table" not in client.get("/collections/rows").text + client.get("/").text
 
 
-def test_the_picture_is_what_a_shell_draws_of_them(
-    client: Any,  # noqa: F811
-    hours: Windowed,
-    tmp_path: Path,
-) -> None:
+def test_the_picture_is_what_a_shell_draws_of_them(client: Any, hours: Windowed, tmp_path: Path) -> None:
     drawn = tmp_path / "a.svg"
     tidemark.open(hours.root, "hours").windows().draw(str(drawn))
     page = client.get(PATH).text
@@ -96,7 +78,7 @@ def test_the_picture_is_what_a_shell_draws_of_them(
     assert all(bar in plain for bar in bars)
 
 
-def test_the_table_tells_what_is_drawn_the_newest_first(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_the_table_tells_what_is_drawn_the_newest_first(client: Any, hours: Windowed) -> None:
     shown = rows(client.get(PATH).text)
     assert len(shown) == 96
     end = "2024-01-02T23:59:59.999999Z"
@@ -110,7 +92,7 @@ def test_the_table_tells_what_is_drawn_the_newest_first(client: Any, hours: Wind
     assert [row[3] for row in rows(client.get(f"{PATH}?value=delay").text)[:2]] == ["null", "null"]
 
 
-def test_what_is_shown_is_chosen_by_links(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_what_is_shown_is_chosen_by_links(client: Any, hours: Windowed) -> None:
     page = client.get(PATH).text
     for chosen, at in (("EWR", 0), ("JFK", 0)):
         of_key = client.get(PATH + links(page)[chosen]).text
@@ -146,11 +128,7 @@ KEYS: Sequence[tuple[ValueType, Sequence[Any], Sequence[str]]] = (
 
 @pytest.mark.parametrize(("of", "keys", "called"), KEYS, ids=[str(of) for of, *_ in KEYS])
 def test_keys_of_any_type_are_shown_and_chosen_and_none_is_markup(
-    client: Any,  # noqa: F811
-    locations: Path,
-    of: ValueType,
-    keys: Sequence[Any],
-    called: Sequence[str],
+    client: Any, locations: Path, of: ValueType, keys: Sequence[Any], called: Sequence[str]
 ) -> None:
     hours = Windowed(locations / "root", by=[("k", of)])
     hours.tell(*hours.windows([(key,) for key in sorted(keys, key=key_scalar)], range(3)))
@@ -168,7 +146,7 @@ def test_keys_of_any_type_are_shown_and_chosen_and_none_is_markup(
     assert not re.search(r"<[^>]* (style|src|on[a-z]+)=", page.text)
 
 
-def test_a_text_of_any_length_is_cut_and_too_long_a_key_is_no_link(client: Any, locations: Path) -> None:  # noqa: F811
+def test_a_text_of_any_length_is_cut_and_too_long_a_key_is_no_link(client: Any, locations: Path) -> None:
     hours = Windowed(locations / "root", value=[("words", ColumnType.JSON)])
     long = "k" * 2_000
     hours.tell(*hours.windows([(long,), ("short",)], range(2), (f'"{HOSTILE * 1_000}"',)))
@@ -181,7 +159,7 @@ def test_a_text_of_any_length_is_cut_and_too_long_a_key_is_no_link(client: Any, 
     assert "k" * 39 + "…" in page
 
 
-def test_windows_on_numbers_have_no_days(client: Any, locations: Path) -> None:  # noqa: F811
+def test_windows_on_numbers_have_no_days(client: Any, locations: Path) -> None:
     hours = Windowed(locations / "root", by=[], on=ColumnType.INT)
     hours.tell(*hours.windows([()], range(200)[:20]))
     page = client.get(PATH).text
@@ -191,7 +169,7 @@ def test_windows_on_numbers_have_no_days(client: Any, locations: Path) -> None: 
     assert "all" not in links(page)
 
 
-def test_a_window_that_no_calendar_reaches_is_in_the_table_alone(client: Any, locations: Path) -> None:  # noqa: F811
+def test_a_window_that_no_calendar_reaches_is_in_the_table_alone(client: Any, locations: Path) -> None:
     hours = Windowed(locations / "root")
     far = -80_000_000_000_000_000 // HOUR
     hours.tell(hours.window(("EWR",), far, (1, 1.0)))
@@ -200,7 +178,7 @@ def test_a_window_that_no_calendar_reaches_is_in_the_table_alone(client: Any, lo
     assert len(rows(page)) == 1
 
 
-def test_where_there_is_nothing_the_page_says_so(client: Any, locations: Path) -> None:  # noqa: F811
+def test_where_there_is_nothing_the_page_says_so(client: Any, locations: Path) -> None:
     hours = Windowed(locations / "root")
     assert "No window has closed yet: nothing is sealed." in client.get(PATH).text
     hours.tell()
@@ -213,9 +191,7 @@ def test_where_there_is_nothing_the_page_says_so(client: Any, locations: Path) -
 
 
 def test_of_many_windows_those_of_one_key_are_shown_and_the_others_are_found(
-    client: Any,  # noqa: F811
-    locations: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    client: Any, locations: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours = Windowed(locations / "root", by=[("tail", ColumnType.INT)])
     hours.tell(*hours.windows([(at,) for at in range(2_000)], range(24)))
@@ -232,7 +208,7 @@ def test_of_many_windows_those_of_one_key_are_shown_and_the_others_are_found(
     assert {row[0] for row in rows(client.get(PATH + links(between)["46"]).text)} == {"46"}
 
 
-def test_a_choice_that_there_is_not_is_refused(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_a_choice_that_there_is_not_is_refused(client: Any, hours: Windowed) -> None:
     for asked in (
         *({"key": key} for key in ("EWR", "{}", "[", "[1]", "[null,1]", '["a","b"]', "[" * 400, "[1.5]", '[["EWR"]]')),
         *({"above": "[7]"}, {"value": "origin"}, {"value": HOSTILE}, {"last": "7"}, {"last": "x"}),
@@ -245,7 +221,7 @@ def test_a_choice_that_there_is_not_is_refused(client: Any, hours: Windowed) -> 
         assert rows(client.get(PATH + asking(key=key)).text) == []
 
 
-def test_what_is_not_defined_by_windows_has_no_such_page(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_what_is_not_defined_by_windows_has_no_such_page(client: Any, hours: Windowed) -> None:
     for name in ("rows", "nothing", "hours.batches", "Hours"):
         answer = client.get(f"/collections/{name}/windows")
         assert answer.status_code == 404
@@ -253,10 +229,7 @@ def test_what_is_not_defined_by_windows_has_no_such_page(client: Any, hours: Win
 
 
 def test_who_may_not_see_rows_sees_no_windows_nor_the_way_there(
-    client: Any,  # noqa: F811
-    hours: Windowed,
-    manager: Any,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    client: Any, hours: Windowed, manager: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
@@ -279,7 +252,7 @@ def masks(hours: Windowed, name: str) -> None:
     log.commit(head, Redefined(replace(head.state.collection, masked=(name,))))
 
 
-def test_what_is_masked_is_neither_a_key_nor_a_value_there(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_what_is_masked_is_neither_a_key_nor_a_value_there(client: Any, hours: Windowed) -> None:
     assert "EWR" in client.get(PATH).text
     masks(hours, "delay")
     page = client.get(PATH).text
@@ -293,8 +266,7 @@ def test_what_is_masked_is_neither_a_key_nor_a_value_there(client: Any, hours: W
 
 
 def test_a_page_needs_nothing_from_elsewhere_and_its_links_lead_on_within_the_frame(
-    client: Any,  # noqa: F811
-    hours: Windowed,
+    client: Any, hours: Windowed
 ) -> None:
     answer = client.get(PATH, headers={"Sec-Fetch-Dest": "iframe"})
     check_strict(answer)
@@ -328,14 +300,14 @@ def test_the_sheet_has_a_colour_of_the_page_for_each_that_windows_are_drawn_in()
         assert f'[stroke="{colour}"]' in STYLE
 
 
-def test_aggregates_as_large_as_doubles_can_be_break_no_page(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_aggregates_as_large_as_doubles_can_be_break_no_page(client: Any, hours: Windowed) -> None:
     hours.tell(*(hours.window(("EWR",), 48 + at, (1, value)) for at, value in enumerate((1.7e308, -1.7e308, 2.5))))
     page = client.get(PATH + asking(value="delay")).text
     assert [text for text in texts(page) if text.endswith("clipped at ±1e+300: 2 windows")]
     assert [row[3] for row in rows(page)[:3]] == ["2.5", "-1.7e+308", "1.7e+308"]
 
 
-def test_what_cannot_be_read_is_an_answer(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_what_cannot_be_read_is_an_answer(client: Any, hours: Windowed) -> None:
     for part in (hours.root / "hours").rglob("*.parquet"):
         part.write_bytes(b"PAR1")
     answer = client.get(PATH)
@@ -343,11 +315,7 @@ def test_what_cannot_be_read_is_an_answer(client: Any, hours: Windowed) -> None:
     assert "the collection cannot be read" in answer.json()["detail"]
 
 
-def test_without_what_draws_there_is_the_table(
-    client: Any,  # noqa: F811
-    hours: Windowed,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_what_draws_there_is_the_table(client: Any, hours: Windowed, monkeypatch: pytest.MonkeyPatch) -> None:
     from tidemark.errors import MissingExtra
 
     def missing(package: str, extra: str) -> None:
@@ -359,7 +327,7 @@ def test_without_what_draws_there_is_the_table(
     assert len(rows(page)) == 96
 
 
-def test_addresses_hold_what_was_chosen(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_addresses_hold_what_was_chosen(client: Any, hours: Windowed) -> None:
     page = client.get(PATH + asking(key='["EWR"]', last="50", value="delay")).text
     assert parse_qs(links(page)["a day"].removeprefix("?")) == {
         **{"key": ['["EWR"]'], "last": ["50"], "value": ["delay"]},

@@ -10,8 +10,8 @@ import pytest
 from anyio import to_thread
 from httpx import ASGITransport, AsyncClient
 
-from tests.dags.test_web import anonymous, check_strict, client, manager  # noqa: F401
-from tests.dags.test_windows_page import PATH, hours, rows  # noqa: F401
+from tests.dags.test_web import check_strict
+from tests.dags.test_windows_page import PATH, rows
 from tests.support.windowed import Windowed
 from tidemark.airflow.web import by_collection, windows
 from tidemark.airflow.web.choice import Choice
@@ -22,9 +22,7 @@ from tidemark.api.opened import OpenCollection
 
 
 def test_more_requests_than_may_wait_are_refused_at_once_and_occupy_no_thread_of_other_pages(
-    client: Any,  # noqa: F811
-    hours: Windowed,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    client: Any, hours: Windowed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of sixty requests one is drawn, three wait, and while that takes as long as it likes, 56 have their answer; other
     pages are served even if they have a single thread between them."""
@@ -61,7 +59,7 @@ def test_more_requests_than_may_wait_are_refused_at_once_and_occupy_no_thread_of
         check_strict(one)
 
 
-def test_work_that_fails_gives_its_place_up(client: Any, hours: Windowed) -> None:  # noqa: F811
+def test_work_that_fails_gives_its_place_up(client: Any, hours: Windowed) -> None:
     for _ in range(2 * (1 + by_collection.WAITING)):
         assert client.get(f"{PATH}?last=7").status_code == 422
         assert client.get("/collections/rows/windows").status_code == 404
@@ -69,9 +67,7 @@ def test_work_that_fails_gives_its_place_up(client: Any, hours: Windowed) -> Non
 
 
 def test_a_page_is_drawn_once_for_each_version_and_choice(
-    client: Any,  # noqa: F811
-    hours: Windowed,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    client: Any, hours: Windowed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = []
 

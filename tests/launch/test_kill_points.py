@@ -270,17 +270,40 @@ def hit_children(killing: Killing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_work, "_has_one_thread", lambda: True)
 
 
-@pytest.mark.usefixtures("hit_children")
-@pytest.mark.parametrize(("task", "point"), ALL_POINTS, ids=[" ".join(pair) for pair in ALL_POINTS])
-def test_a_killed_child_of_a_task(
-    killing: Killing, undisturbed: Undisturbed, tmp_path: Path, task: str, point: str
+def killed_and_run_again(
+    killing: Killing, undisturbed: Undisturbed, folder: Path, task: str, point: str, *, launcher: str
 ) -> None:
-    made = before(undisturbed, task, tmp_path)
-    killed(killing, made, undisturbed, task, point, launcher="child")
-    again = run(made, undisturbed, task, launcher="child")
+    made = before(undisturbed, task, folder)
+    killed(killing, made, undisturbed, task, point, launcher=launcher)
+    again = run(made, undisturbed, task, launcher="resident" if launcher == "submit" else launcher)
     assert again["outcome"] == ("nothing to do" if point == "committed" else "applied")
     finished(made, undisturbed, task)
     assert_as_undisturbed(made, undisturbed)
+
+
+def at(*points: tuple[str, str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("task", "point"), points, ids=[" ".join(pair) for pair in points])
+
+
+IN_CHILDREN = (("ingest", "uncommitted"), ("drain", "first file"))
+ON_THE_SERVER = (("compact", "last file"), ("unsealed", "committed"))
+"""Points in `make test`; all others are in a deep part."""
+
+
+@pytest.mark.usefixtures("hit_children")
+@at(*IN_CHILDREN)
+def test_a_killed_child_of_a_task(
+    killing: Killing, undisturbed: Undisturbed, tmp_path: Path, task: str, point: str
+) -> None:
+    killed_and_run_again(killing, undisturbed, tmp_path, task, point, launcher="child")
+
+
+@pytest.mark.usefixtures("hit_children")
+@at(*(pair for pair in ALL_POINTS if pair not in IN_CHILDREN))
+def test_a_child_of_a_task_killed_at_any_other_point(
+    killing: Killing, undisturbed: Undisturbed, tmp_path: Path, task: str, point: str
+) -> None:
+    killed_and_run_again(killing, undisturbed, tmp_path, task, point, launcher="child")
 
 
 @pytest.mark.usefixtures("hit_children")
@@ -307,16 +330,11 @@ def test_a_killed_task_takes_its_child_along_at_any_point(
     assert_as_undisturbed(made, undisturbed)
 
 
-@pytest.mark.parametrize(("task", "point"), ALL_POINTS, ids=[" ".join(pair) for pair in ALL_POINTS])
+@at(*ON_THE_SERVER)
 def test_a_killed_child_of_the_resident_server(
     killing: Killing, undisturbed: Undisturbed, tmp_path: Path, task: str, point: str
 ) -> None:
-    made = before(undisturbed, task, tmp_path)
-    killed(killing, made, undisturbed, task, point, launcher="resident")
-    again = run(made, undisturbed, task, launcher="resident")
-    assert again["outcome"] == ("nothing to do" if point == "committed" else "applied")
-    finished(made, undisturbed, task)
-    assert_as_undisturbed(made, undisturbed)
+    killed_and_run_again(killing, undisturbed, tmp_path, task, point, launcher="resident")
 
 
 @pytest.mark.usefixtures("killing")
@@ -330,17 +348,19 @@ def test_with_always_an_app_leaves_small_work_to_executors(
     assert (work["runner"], work["cpu_s"] > 0) == (runner, runner == "process")
 
 
-@pytest.mark.parametrize(
-    ("task", "point"), [("ingest", "first file"), ("drain", "uncommitted"), ("compact", "committed")]
-)
+@at(*(pair for pair in ALL_POINTS if pair not in ON_THE_SERVER))
+def test_a_child_of_the_resident_server_killed_at_any_other_point(
+    killing: Killing, undisturbed: Undisturbed, tmp_path: Path, task: str, point: str
+) -> None:
+    killed_and_run_again(killing, undisturbed, tmp_path, task, point, launcher="resident")
+
+
+@at(("ingest", "first file"), ("drain", "uncommitted"), ("compact", "committed"))
 def test_a_killed_driver_of_spark_submit(
     killing: Killing, undisturbed: Undisturbed, tmp_path: Path, task: str, point: str
 ) -> None:
-    made = before(undisturbed, task, tmp_path)
-    killed(killing, made, undisturbed, task, point, launcher="submit")
-    run(made, undisturbed, task, launcher="resident")  # the other launcher may finish it
-    finished(made, undisturbed, task)
-    assert_as_undisturbed(made, undisturbed)
+    """The other launcher may finish it."""
+    killed_and_run_again(killing, undisturbed, tmp_path, task, point, launcher="submit")
 
 
 def waiting_client(
@@ -400,6 +420,7 @@ def test_a_killed_client_or_server_takes_the_driver_along_at_any_point(
         ("child", "drain", "last file", "Fenced"),
         ("child", "ingest", "uncommitted", "nothing to do"),
     ],
+    ids=lambda word: word.replace(" ", "_"),
 )
 @pytest.mark.usefixtures("hit_children")
 def test_a_stopped_driver_that_goes_on_after_a_newer_attempt_commits_nothing(

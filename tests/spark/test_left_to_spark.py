@@ -141,10 +141,10 @@ def test_a_refresh_that_is_not_little(spark: Any, tmp_path: Path, monkeypatch: p
     made, definition = Made(tmp_path, UPSERT), KINDS[name]
     if definition.select:
         definition = Definition(definition.select.replace("moves", "sales"))
-    land(made, 1, [row(number, sold=3, whole=number) for number in range(40)])
+    land(made, 1, [row(number, sold=3, whole=number) for number in range(41)])
     one = unbuilt(made, spark, definition, "one")
     refreshed(one, here=True)
-    next_rows(made, row(41, sold=4, whole=7), row(3, sold=None))
+    next_rows(made, row(50, sold=4, whole=7), row(3, sold=None))
     for limit in LATER[name]:
         with monkeypatch.context() as patch:
             limited(patch, dict([limit]))
