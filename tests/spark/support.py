@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from tests.support.inprocess import InProcessRunner
-from tests.support.world import certify
 from tidemark.arrow.read import changes_of
 from tidemark.jobs.app import NeedsSpark, gated
 from tidemark.jobs.job import Job, Runner, collection_store, fresh_id
@@ -195,6 +194,8 @@ def no_spark() -> NoReturn:
 
 def into_the_trace(job: Callable[[], Job]) -> None:
     """What a run of a derived collection's DAG does after it was corrected, as if each gate had passed."""
+    from tests.support.world import certify  # workers of Spark import this module, and cannot import that
+
     certify(job(), Gate.UNSEALED)
     for step, gate_behind in ((seal, Gate.FRONTIER), (drain, Gate.TRACE), (compact, Gate.COMPACTION)):
         step(job(), day_of(1))

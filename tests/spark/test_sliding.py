@@ -4,15 +4,17 @@ it, so nothing else can have."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.spark.support import DAY, HOUR, Made
+from tests.spark.support import DAY, HOUR, Made, updates_of
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import ROWS, UPDATES, UPSERT, Row, land, next_rows, only, refreshed, row
-from tests.spark.test_sessions import compared_by_executors, computed_both_ways, deriving, sessions
+from tests.spark.test_sessions import compared_by_executors, computed_both_ways, deriving, sale, sessions
+from tests.spark.ways import by_executors
 from tests.support.budget import budget
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -34,7 +36,7 @@ ALL = (
     ),
 )
 KINDS = {
-    "by_key": (UPSERT, Windows(("shop",), "sold", Sliding(3 * HOUR), ALL, grace=5)),
+    "by_key": (UPSERT, Windows(("shop",), "sold", Sliding(3 * HOUR), only(ALL), ROWS, grace=5)),
     "several": (UPDATES, Windows(("kind", "shop"), "sold", Sliding(9 * HOUR), only(ALL), ROWS, early=True)),
     "of_all": (UPSERT, Windows((), "sold", Sliding(HOUR // 2), ALL[:4])),
     "dates": (UPDATES, Windows(("good",), "seen", Sliding(HOUR, clamp_start_at_zero=True), ALL[:6], early=True)),
@@ -50,13 +52,23 @@ def test_what_the_driver_computes_is_what_spark_does(spark: Any, tmp_path: Path,
     assert all(here <= by_query for here, by_query in read)
 
 
-@pytest.mark.parametrize(("name", "at_once"), [("several", 9), *budget(ci=[], deep=[("by_key", 2**17), ("by_key", 7)])])
+@pytest.mark.parametrize("at_once", [7, *budget(ci=[], deep=[2**17])])
 def test_what_executors_compare_with_stored_rows_is_what_the_driver_does(
-    spark: Any, tmp_path: Path, name: str, at_once: int
+    spark: Any, tmp_path: Path, at_once: int
 ) -> None:
-    """All rows together, or a few; `several` through a shuffle."""
-    text, windows = KINDS[name]
+    text, windows = KINDS["by_key"]
     compared_by_executors(spark, Made(tmp_path, text), windows, at_once)
+
+
+def test_what_executors_write_after_a_shuffle_is_what_the_driver_does(spark: Any, tmp_path: Path) -> None:
+    text, windows = KINDS["several"]
+    made, chance = Made(tmp_path, text), random.Random("several")
+    land(made, 1, [sale(chance, 1, number) for number in range(150)])
+    here, there = (deriving(made, spark, name, windows) for name in ("here", "there"))
+    refreshed(here, here=True)
+    with by_executors(9, ranges=False):
+        refreshed(there, here=False)
+    assert repr(updates_of(there.job())) == repr(updates_of(here.job())) != "[]"
 
 
 def sold(made: Made, spark: Any, rows: list[Row], *aggregates: Aggregate, on: str = "sold", size: int = 10) -> Deriving:
@@ -86,15 +98,6 @@ def test_windows_that_go_are_retracted_and_rows_in_none_change_nothing(spark: An
     report = refreshed(one, here=True)
     assert (report["added"], report["retracted"], report["unplaced"]) == (0, 1, 1)
     assert sessions(one) == {("a", -7): 1}
-
-
-def test_rows_in_no_window_alone_are_counted(spark: Any, tmp_path: Path) -> None:
-    made = Made(tmp_path, UPSERT)
-    one = sold(made, spark, [row(1, sold=3), row(2, sold=None)])
-    refreshed(one, here=True)
-    next_rows(made, row(3, sold=None), row(4, sold=None))
-    report = refreshed(one, here=True)
-    assert (report["added"], report["retracted"], report["unplaced"]) == (0, 0, 2)
 
 
 def test_the_first_and_the_last_instant_are_counted_from(spark: Any, tmp_path: Path) -> None:
