@@ -9,12 +9,13 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
 from tests.dags import how_to
 from tests.dags.support import PROJECT, parsed
-from tidemark.airflow import check_collection_files
+from tidemark.airflow import asset_of, check_collection_files
 from tidemark.airflow.calls import check_notifier
 from tidemark.airflow.on_time import overdue_seals
 from tidemark.model.instant import parse_instant
@@ -96,3 +97,35 @@ def test_every_backfill_that_a_page_shows_is_understood() -> None:
     for line in shown:
         asked = get_parser().parse_args(shlex.split(line.replace("…", "2013-01-01")))
         assert asked.from_date <= asked.to_date
+
+
+PAGE = (PROJECT / "docs" / "how-to" / "first-collection.md").read_text(encoding="utf-8")
+
+
+def test_its_task_is_handed_what_is_different_and_says_it(
+    collections: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((name, text),) = re.findall(r"^`dags/(\w+)\.py`:\n\n```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    handed: dict[str, Any] = {}
+
+    def with_changes(collection: str) -> Any:
+        return lambda function: lambda: handed.update({collection: function})
+
+    monkeypatch.setattr("tidemark.airflow.with_changes", with_changes)
+    made: dict[str, Any] = {}
+    exec(compile(text, f"{name}.py", "exec"), made)
+    rows = {"_change_type": ["delete", "insert"], "store": ["Braga"] * 2, "day": ["2024-12-17"] * 2, "amount": [9, 8]}
+    handed["sales_by_store"](pa.table(rows))
+    assert capsys.readouterr().out.splitlines() == ["delete Braga 2024-12-17 9", "insert Braga 2024-12-17 8"]
+
+
+def test_its_dag_waits_for_the_report(collections: Any) -> None:
+    ((name, text),) = re.findall(r"^`dags/(\w+)\.py`:\n\n```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    folder = collections.parent / "dags"
+    folder.mkdir()
+    (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    bag = parsed(folder)
+    assert bag.import_errors == {}
+    dag = bag.dags[name]
+    assert dag.task_ids == ["report"]
+    assert list(dag.timetable.asset_condition.objects) == [asset_of("sales_by_store")]
