@@ -386,20 +386,6 @@ def unbuilt(made: Made, spark: Any, definition: Definition, name: str) -> Derivi
     return one
 
 
-HOPPING = Windows(("shop",), "sold", Hopping(DAY, DAY // 2), (Aggregate("most", Function.MAX, "whole"),), early=True)
-
-
-def test_rows_in_no_window_are_counted_by_whoever_builds(spark: Any, tmp_path: Path) -> None:
-    made = Made(tmp_path, UPDATES)
-    land(made, 1, [row(1, sold=None, change=3), row(2, shop="b", whole=4, change=2), row(3, whole=5)])
-    here, other = (unbuilt(made, spark, Definition(windows=HOPPING), name) for name in ("here", "other"))
-    report, of_spark = refreshed(here, here=True), built_by_spark(other)
-    assert [report.get(one) for one in SAME] == [of_spark.get(one) for one in SAME]
-    assert report["unplaced"] == 3
-    assert here.rows() == other.rows()
-    assert len(here.rows()) == 4, "two windows of each shop"
-
-
 def next_rows(made: Made, *rows: Row) -> None:
     land(made, 2, [{**one, "at": day_of(2).lower} for one in rows])
 

@@ -128,10 +128,24 @@ def computed_both_ways(spark: Any, made: Made, windows: Windows, asked: int = 2)
     return read
 
 
-@pytest.mark.parametrize(
-    ("name", "at_once"),
-    [("several", 7), *budget(ci=[], deep=[("by_key", 2**17), ("cut", 2**17), ("dates", 7), ("numbers", 7)])],
-)
+@pytest.mark.parametrize("name", budget(ci=["cut"], deep=["cut", "dates", "numbers"]))
+def test_what_executors_write_after_a_shuffle_is_what_the_driver_does(spark: Any, tmp_path: Path, name: str) -> None:
+    text, windows = KINDS[name]
+    written_after_a_shuffle(spark, Made(tmp_path, text), windows)
+
+
+def written_after_a_shuffle(spark: Any, made: Made, windows: Windows) -> None:
+    chance = random.Random(str(windows))
+    land(made, 1, [sale(chance, 1, number) for number in range(150)])
+    here, there = (deriving(made, spark, name, windows) for name in ("here", "there"))
+    report = refreshed(here, here=True)
+    with by_executors(9, ranges=False):
+        again = refreshed(there, here=False)
+    assert [again[one] for one in SAME] == [report[one] for one in SAME]
+    assert repr(updates_of(there.job())) == repr(updates_of(here.job())) != "[]"
+
+
+@pytest.mark.parametrize(("name", "at_once"), [("several", 7), *budget(ci=[], deep=[("by_key", 2**17)])])
 def test_what_executors_compare_with_stored_rows_is_what_the_driver_does(
     spark: Any, tmp_path: Path, name: str, at_once: int
 ) -> None:

@@ -4,17 +4,21 @@ it, so nothing else can have."""
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.spark.support import DAY, HOUR, Made, updates_of
+from tests.spark.support import DAY, HOUR, Made
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import ROWS, UPDATES, UPSERT, Row, land, next_rows, only, refreshed, row
-from tests.spark.test_sessions import compared_by_executors, computed_both_ways, deriving, sale, sessions
-from tests.spark.ways import by_executors
+from tests.spark.test_sessions import (
+    compared_by_executors,
+    computed_both_ways,
+    deriving,
+    sessions,
+    written_after_a_shuffle,
+)
 from tests.support.budget import budget
 from tidemark.arrow.parts.writer import ROW_GROUP_ROWS
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -62,13 +66,7 @@ def test_what_executors_compare_with_stored_rows_is_what_the_driver_does(
 
 def test_what_executors_write_after_a_shuffle_is_what_the_driver_does(spark: Any, tmp_path: Path) -> None:
     text, windows = KINDS["several"]
-    made, chance = Made(tmp_path, text), random.Random("several")
-    land(made, 1, [sale(chance, 1, number) for number in range(150)])
-    here, there = (deriving(made, spark, name, windows) for name in ("here", "there"))
-    refreshed(here, here=True)
-    with by_executors(9, ranges=False):
-        refreshed(there, here=False)
-    assert repr(updates_of(there.job())) == repr(updates_of(here.job())) != "[]"
+    written_after_a_shuffle(spark, Made(tmp_path, text), windows)
 
 
 def sold(made: Made, spark: Any, rows: list[Row], *aggregates: Aggregate, on: str = "sold", size: int = 10) -> Deriving:
