@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 import pytest
-from hypothesis import event, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.arrow.samples import KEYED, as_updates, of_facts, of_updates, write
@@ -131,9 +131,6 @@ def test_drains_write_the_history_of_what_is_said_at_every_time(
         trace += drained(lines, trace, lower, upper, batches, buffered)
     for time, event_time in product(range(LAST + 1), range(LAST + 1)):
         assert summed(trace, time, event_time) == expected_at(base, lines, time, event_time)
-    times = {line.key: {other.time for other in lines if other.key == line.key} for line in lines}
-    event(f"retracted: {any(line.diff < 0 for line in lines)}")
-    event(f"learned at several times: {any(len(some) > 1 for some in times.values())}")
 
 
 @laws
