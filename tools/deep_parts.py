@@ -59,7 +59,7 @@ class Passed:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PartState:
     """A part, what is recorded of it, and the hash of what it depends on now."""
 
     part: str
@@ -114,16 +114,16 @@ def files_hash(part: str) -> str:
     return whole.hexdigest()[:16]
 
 
-def standings() -> list[Standing]:
+def states() -> list[PartState]:
     """All parts, those that passed longest ago first."""
-    parts = [Standing(part, Passed.of(part), files_hash(part)) for part in names()]
+    parts = [PartState(part, Passed.of(part), files_hash(part)) for part in names()]
     return sorted(parts, key=lambda part: (part.passed.date if part.passed else "", part.part))
 
 
-def fitting(parts: Iterable[Standing], minutes: float) -> list[Standing]:
+def fitting(parts: Iterable[PartState], minutes: float) -> list[PartState]:
     """The stale ones that have passed before, shortest first, as many as fit into so many minutes."""
     stale = [(part.passed.minutes, part.part, part) for part in parts if part.passed and part.stale]
-    chosen: list[Standing] = []
+    chosen: list[PartState] = []
     for taken, _, part in sorted(stale):
         minutes -= taken
         if minutes < 0:
@@ -143,7 +143,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "TIDEMARK_TEST_DEPTH": "deep"}
 
 
-def run(part: Standing) -> bool:
+def run(part: PartState) -> bool:
     """Run a part, and record that it passed; whether it did."""
     print(part, flush=True)
     REPORTS.mkdir(parents=True, exist_ok=True)
@@ -176,7 +176,7 @@ def fails_at(commit: str, part: str) -> bool:
         subprocess.run([*git, "remove", "--force", str(tree)], check=True)
 
 
-def run_all(parts: Sequence[Standing], base: str | None) -> int:
+def run_all(parts: Sequence[PartState], base: str | None) -> int:
     """Run some parts one after the other; the exit code, which is 1 if one failed that passes at `base`."""
     failed = [part.part for part in parts if not run(part)]
     older = [part for part in failed if base and fails_at(base, part)]
@@ -187,12 +187,12 @@ def run_all(parts: Sequence[Standing], base: str | None) -> int:
 
 def run_stale(minutes: float, base: str | None) -> int:
     """Run the stale parts that fit into so many minutes, and say which stay stale; the exit code."""
-    stale = [part for part in standings() if part.stale]
+    stale = [part for part in states() if part.stale]
     if base:
         touched_since = chosen(changed_since(base), run_tests.rings())
         stale = [part for part in stale if rings_of(part.part) & set(touched_since)]
     code = run_all(fitting(stale, minutes), base)
-    left = [part.part for part in standings() if part.stale]
+    left = [part.part for part in states() if part.stale]
     print(f"deep parts that are stale: {', '.join(left) or 'none'}", flush=True)
     return code
 
@@ -211,7 +211,7 @@ def main() -> int:
         return 0
     if words.stale is not None:
         return run_stale(words.stale, words.base or None)
-    parts = standings()
+    parts = states()
     if words.list:
         print(*parts, sep="\n")
         return 0

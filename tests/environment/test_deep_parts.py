@@ -13,7 +13,7 @@ import pytest
 
 from tests.environment.test_layout import tracked
 from tools import deep_parts, run_tests
-from tools.deep_parts import MEASURED, Passed, Standing, fitting, names, rings_of, selected
+from tools.deep_parts import MEASURED, PartState, Passed, fitting, names, rings_of, selected
 from tools.run_tests import measuring
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -90,20 +90,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def stale() -> list[str]:
     deep_parts.versioned.cache_clear()
-    return sorted(part.part for part in deep_parts.standings() if part.stale)
+    return sorted(part.part for part in deep_parts.states() if part.stale)
 
 
 def test_a_part_that_passed_is_stale_once_a_file_of_its_rings_differs(project: Path) -> None:
     assert stale() == ["cli", "simulation"]
-    assert deep_parts.run_all(deep_parts.standings(), None) == 0
+    assert deep_parts.run_all(deep_parts.states(), None) == 0
     assert stale() == []
     assert set(json.loads((deep_parts.PASSED / "cli").read_text())) == {"date", "minutes", "files"}
     (project / "include/tidemark/cli/x.py").write_text("# differs\n")
     assert stale() == ["cli", "simulation"], "simulation calls the command line, too"
-    assert deep_parts.run_all(deep_parts.standings(), None) == 0
+    assert deep_parts.run_all(deep_parts.states(), None) == 0
     (project / "tests/cli/test_a.py").write_text("def test_a():\n    assert False\n")
     assert stale() == ["cli"]
-    assert deep_parts.run_all([part for part in deep_parts.standings() if part.stale], None) == 1
+    assert deep_parts.run_all([part for part in deep_parts.states() if part.stale], None) == 1
     assert stale() == ["cli"]
 
 
@@ -113,7 +113,7 @@ def test_a_part_whose_files_change_while_it_runs_is_not_recorded(
     (project / "tests/cli/test_a.py").write_text(
         "from pathlib import Path\n\ndef test_a():\n    Path('include/tidemark/cli/x.py').write_text('# meanwhile')\n"
     )
-    cli = next(part for part in deep_parts.standings() if part.part == "cli")
+    cli = next(part for part in deep_parts.states() if part.part == "cli")
     assert deep_parts.run(cli)
     assert "files it depends on changed meanwhile: not recorded" in capsys.readouterr().out
     assert "cli" in stale()
@@ -122,7 +122,7 @@ def test_a_part_whose_files_change_while_it_runs_is_not_recorded(
 def test_a_part_that_fails_at_the_base_as_well_fails_nobody(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failed = [part for part in deep_parts.standings() if part.part == "cli"]
+    failed = [part for part in deep_parts.states() if part.part == "cli"]
     monkeypatch.setattr(deep_parts, "run", lambda part: False)
     monkeypatch.setattr(deep_parts, "fails_at", lambda base, part: True)
     assert deep_parts.run_all(failed, "abc") == 0
@@ -133,10 +133,10 @@ def test_a_part_that_fails_at_the_base_as_well_fails_nobody(
 
 
 def test_the_stale_ones_that_fit_are_the_shortest() -> None:
-    def part(name: str, minutes: float, *, stale: bool = True) -> Standing:
-        return Standing(name, Passed("2026-11-01 10:00", minutes, "before" if stale else "now"), "now")
+    def part(name: str, minutes: float, *, stale: bool = True) -> PartState:
+        return PartState(name, Passed("2026-11-01 10:00", minutes, "before" if stale else "now"), "now")
 
-    parts = [part("c", 9.0), part("a", 5.0), part("b", 1.0, stale=False), Standing("new", None, "now"), part("d", 6.5)]
+    parts = [part("c", 9.0), part("a", 5.0), part("b", 1.0, stale=False), PartState("new", None, "now"), part("d", 6.5)]
     assert [part.part for part in fitting(parts, 20.0)] == ["a", "d"]
     assert [part.part for part in fitting(parts, 45.0)] == ["a", "d", "c"], "nobody knows how long the new one takes"
 

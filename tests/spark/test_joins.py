@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.support import Made
+from tests.spark.support import Made, no_spark
 from tests.spark.test_derived import Deriving
 from tests.spark.test_grouped_here import (
     UPDATES,
@@ -177,7 +177,7 @@ SEEDS = range(budget(ci=12, deep=200))
 
 
 def test_columns_of_joins_are_known_without_spark(spark: Any, tmp_path: Path) -> None:
-    texts = [*JOINS.values(), THREE, *(drawn_join(random.Random(seed)) for seed in SEEDS)]
+    texts = [*JOINS.values(), *(drawn_join(random.Random(seed)) for seed in SEEDS)]
     names = ("sales", "moves", "stock")
     for name, made in sides(tmp_path, names).items():
         declare(made.job(), str(made.file))
@@ -190,9 +190,9 @@ def test_columns_of_joins_are_known_without_spark(spark: Any, tmp_path: Path) ->
         recipe = recipe_of(derived, states)
         assert recipe is not None
         assert recipe.join is not None, text
-        given = [Input(one.name, job.neighbour(one.name).store.url, one.state, 0) for one in states]
-        known = computer.shape("known", derived.definition, recipe, given)
-        assert known == SparkComputer(lambda: spark).shape("s", derived.definition, replace(recipe, join=None), given)
+        inputs = [Input(opened.name, job.neighbour(opened.name).store.url, opened.state, 0) for opened in states]
+        by_spark = SparkComputer(lambda: spark).shape("s", derived.definition, replace(recipe, join=None), inputs)
+        assert computer.shape("s", derived.definition, recipe, inputs) == by_spark
 
 
 LED = (
@@ -204,14 +204,14 @@ def test_only_columns_that_are_used_are_read_where_nothing_is_merged(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = list[list[str]]()
-    monkeypatch.setattr(views, "rows_as_of", lambda *asked: (read.append(asked[2] or []), rows_as_of(*asked))[1])
+    monkeypatch.setattr(views, "rows_as_of", lambda *words: (read.append(words[2] or []), rows_as_of(*words))[1])
     inputs = Sides(tmp_path, TWO_INPUTS, "columns")
     definition = Derived(TWO_INPUTS, Definition(LED.format("JOIN")))
     for day in (1, 2):
         inputs.next_day(day, TWO_INPUTS)
-        one = Deriving(inputs.made["sales"], spark, f"since_{day}", definition, KEY)
-        one.declared()
-        refreshed(one, here=True)
+        derived = Deriving(inputs.made["sales"], spark, f"since_{day}", definition, KEY)
+        derived.declared()
+        refreshed(derived, here=True)
         (columns,) = filter(None, read)
         used = ["shop", "id", "kind", "price", "note"]
         assert [name for name in columns if name in used] == used

@@ -189,7 +189,7 @@ def test_the_footer_says_of_all_row_groups_whether_there_are_nulls() -> None:
 
 def test_what_a_footer_does_not_say_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     options = writer._parquet_options
-    monkeypatch.setattr(writer, "_parquet_options", lambda *of: {**options(*of), "write_statistics": False})
+    monkeypatch.setattr(writer, "_parquet_options", lambda *words: {**options(*words), "write_statistics": False})
     store, field = MemoryStore(), updates_schema(WIDE).field("size")
     (part,) = write(store, WIDE, of_updates(WIDE, [Update((1,), (4, "w", None), 0, 0, 1)]))
     assert list(bounds_by_part(store, [part], field)) == [[None]]

@@ -94,15 +94,15 @@ def test_a_second_load_asks_for_what_came_since_and_nothing_else(stores: Stores,
         another.commit(another.load(), attempted(40 + number))
     asked.asked.clear()
     assert log.load() == log_of(store).load()
-    assert asked.asked == [f"read versions/00000000/{version:012d}.json" for version in range(20, 22 + others)]
+    assert store.asked == [f"read versions/00000000/{version:012d}.json" for version in range(20, 22 + others)]
 
 
 def test_what_a_log_committed_it_need_not_read(stores: Stores):
-    asked = Asked(stores())
-    log = created(asked, 20)
-    asked.asked.clear()
+    store = Asked(stores())
+    log = created(store, 20)
+    store.asked.clear()
     assert len(log.load().state.fences) == 19
-    assert asked.asked == [f"read versions/00000000/{version:012d}.json" for version in (20, 21)]
+    assert store.asked == [f"read versions/00000000/{version:012d}.json" for version in (20, 21)]
 
 
 @pytest.mark.parametrize("versions", [0, 2, 5, 40])
