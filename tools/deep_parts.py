@@ -29,8 +29,8 @@ from functools import cache
 from pathlib import Path
 
 from tools import run_tests
-from tools.changed_rings import chosen, touched
-from tools.run_tests import PARTS, REPORTS, changed_since, measuring
+from tools.changed_rings import touched
+from tools.run_tests import PARTS, REPORTS, measuring
 
 PROJECT = Path(__file__).resolve().parent.parent
 PASSED = PROJECT / "tests" / "deep" / "passed"
@@ -189,8 +189,8 @@ def run_stale(minutes: float, base: str | None) -> int:
     """Run the stale parts that fit into so many minutes, and say which stay stale; the exit code."""
     stale = [part for part in states() if part.stale]
     if base:
-        touched_since = chosen(changed_since(base), run_tests.rings())
-        stale = [part for part in stale if rings_of(part.part) & set(touched_since)]
+        touched_rings = set(run_tests.touched(base))
+        stale = [part for part in stale if rings_of(part.part) & touched_rings]
     code = run_all(fitting(stale, minutes), base)
     left = [part.part for part in states() if part.stale]
     print(f"deep parts that are stale: {', '.join(left) or 'none'}", flush=True)
