@@ -11,6 +11,7 @@ import pytest
 from tests.quality.support import DAY, World, collection, update
 from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.steps.gate import gate
+from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.change import Redefined
 from tidemark.model.collection import Gate
 
@@ -51,6 +52,22 @@ def test_it_is_certified_and_who_why_and_what_failed_is_kept() -> None:
     assert kept.words in next(world.log.history()).change.words
 
 
+def test_again_it_changes_nothing_and_keeps_the_first_reason() -> None:
+    world, batch = failed()
+    accept(world, batch)
+    before = world.state
+    assert accept(world, batch, "another reason, later")["outcome"] == "nothing to do"
+    assert world.state == before
+
+
+def test_it_is_kept_when_the_batch_is_gone() -> None:
+    world, batch = failed()
+    accept(world, batch)
+    accepted = world.state.accepted
+    quarantine(world.job(), batch)
+    assert (world.state.certificates, world.state.accepted) == ((), accepted)
+
+
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
@@ -66,6 +83,12 @@ def test_a_reason_says_something_and_is_short(reason: str, said: str) -> None:
     assert world.state.accepted == ()
 
 
+def test_a_reason_is_one_line() -> None:
+    world, batch = failed()
+    accept(world, batch, "a strike\n on that \x1b[31mday")
+    assert world.state.accepted[0].reason == r"a strike on that \x1b[31mday"
+
+
 def test_only_what_is_named_is_accepted() -> None:
     world, batch = failed()
     other = world.ingest(2, [update(3, time=2 * DAY, status="bogus")])
@@ -74,12 +97,25 @@ def test_only_what_is_named_is_accepted() -> None:
     assert [one.batch for one in world.state.accepted] == [batch]
 
 
+def test_what_passes_needs_no_acceptance() -> None:
+    world = World(collection(quality=[STATUS]))
+    batch = world.ingest(1, [update(1, time=DAY)])
+    assert accept(world, batch.id)["outcome"] == "applied"
+    assert world.state.accepted == ()
+
+
 def test_what_is_stored_wrongly_is_accepted_by_nobody() -> None:
     world = World(collection(quality=[STATUS]))
     batch = world.ingest(1, [update(1, time=DAY, status="bogus")], rows=7)
     with pytest.raises(InvalidUsage, match=r"cannot be accepted: `rows as recorded` is no expectation"):
         accept(world, batch.id)
     assert (world.state.accepted, world.state.certificates) == ((), ())
+
+
+def test_no_other_gate_takes_it() -> None:
+    world, batch = failed()
+    with pytest.raises(InvalidUsage, match="what the trace gate checks are invariants"):
+        gate(world.job(), Gate.TRACE, accept=batch, reason=WHY, by="ada")
 
 
 def test_a_batch_that_is_not_there_is_refused_with_those_that_are() -> None:

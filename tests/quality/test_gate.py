@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,17 @@ import pyarrow as pa
 import pytest
 
 from tests.quality.support import DAY, World, collection, fact, update
+from tidemark.arrow.parts import writer
 from tidemark.arrow.parts.checksums import PartSink
+from tidemark.arrow.parts.timelines import TimelinesSeen
 from tidemark.errors import Corruption, GateFailed, InvalidUsage
 from tidemark.jobs.steps.gate import gate
 from tidemark.model.batch import Description
-from tidemark.model.change import Sealed
+from tidemark.model.change import CompactionAllowed, Redefined, Sealed
+from tidemark.model.chunk.bounds import TimelineBounds
 from tidemark.model.collection import Envelope, Gate
 from tidemark.quality.results import Results
+from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.private import open_private
 
 pytestmark = pytest.mark.quality
@@ -108,6 +113,13 @@ def test_what_passes_is_kept_too_and_what_has_nothing_to_do(docs: Path) -> None:
     assert observed["expect_column_proportion_of_unique_values_to_be_between(amount)"] == "1.0"
 
 
+def test_failing_rows_are_capped() -> None:
+    world = World(collection(quality=[STATUS]))
+    world.ingest(1, [update(key, time=DAY, status="bogus") for key in range(50)])
+    refusal(world, Gate.UNSEALED)
+    assert "20 of 50 rows" in world.notes[-1]
+
+
 def test_tombstones_and_retractions_are_not_judged() -> None:
     required = {"expect_column_values_to_not_be_null": {"column": "status"}}
     keyed = World(collection(Envelope.UPSERT, quality=[required]))
@@ -116,6 +128,15 @@ def test_tombstones_and_retractions_are_not_judged() -> None:
     signed = World(collection(Envelope.UPDATES, quality=[STATUS]))
     signed.ingest(1, [update(1, time=DAY, status="bogus", diff=-1), update(2, time=DAY)])
     assert gate(signed.job(), Gate.UNSEALED)["outcome"] == "applied"
+
+
+def test_one_bad_batch_does_not_hold_back_a_good_one() -> None:
+    world = World(collection(quality=[STATUS]))
+    good = world.ingest(1, [update(1, time=DAY)])
+    bad = world.ingest(2, [update(1, time=2 * DAY, status="bogus")])
+    assert bad.id in refusal(world, Gate.UNSEALED)
+    assert world.state.is_certified(good)
+    assert not world.state.is_certified(bad)
 
 
 def test_a_warning_is_reported_and_stops_nothing() -> None:
@@ -155,6 +176,55 @@ def test_a_batch_unlike_its_record_is_refused(recorded: dict[str, int], rule: st
     world = World(collection())
     world.ingest(1, [update(1, time=DAY), update(2, time=DAY)], **recorded)
     assert f": {rule} of batch" in refusal(world, Gate.UNSEALED)
+
+
+def test_bounds_of_a_timeline_that_are_too_narrow_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Narrow(TimelinesSeen):
+        def bounds(self) -> tuple[TimelineBounds, ...]:
+            return tuple(replace(each, last=each.first) for each in super().bounds())
+
+    world = World(collection(timelines=("amount",)))
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "TimelinesSeen", Narrow)
+        batch = world.ingest(1, [update(key, time=DAY, amount=key) for key in (1, 2)])
+    (part,) = parts_table.parts_of(world.store, [batch])
+    assert (
+        f"bounds as recorded of batch {batch.id}: 1 of 1 parts do not have the bounds that are recorded of their "
+        f"timelines, first {part.file.key}: timeline amount is recorded as 1 to 1, the rows have 1 to 2"
+    ) in refusal(world, Gate.UNSEALED)
+
+
+def test_another_suite_certifies_again_and_old_certificates_do_not_count() -> None:
+    world = World(collection())
+    batch = world.ingest(1, [update(1, time=DAY, status="bogus")])
+    gate(world.job(), Gate.UNSEALED)
+    suite = world.collection.suite(Gate.UNSEALED)
+    redefined = replace(world.collection, quality=(json.dumps(STATUS),))
+    world.commit(Redefined(redefined))
+    assert redefined.suite(Gate.UNSEALED) != suite
+    assert not world.state.is_certified(batch)
+    assert "bogus" in refusal(world, Gate.UNSEALED)
+
+
+def test_a_batch_drained_in_part_may_be_gated_again() -> None:
+    world = World(collection())
+    world.ingest(0, [update(1, time=1), update(2, time=DAY)])
+    gate(world.job(), Gate.UNSEALED)
+    world.commit(Sealed(10, 10, 10))
+    world.drain(Description(0, 10), [update(1, time=1)])
+    world.commit(Redefined(replace(world.collection, quality=(json.dumps(STATUS),))))
+    assert gate(world.job(), Gate.UNSEALED)["outcome"] == "applied"
+
+
+def test_the_frontier_gate_needs_no_runner() -> None:
+    world = World(collection())
+    world.ingest_nothing(0)
+    world.commit(Sealed(DAY, DAY, DAY))
+    job = world.job()
+    job.runner = lambda: pytest.fail("the frontier gate read data")
+    assert gate(job, Gate.FRONTIER)["outcome"] == "applied"
+    assert world.state.certified_upper == DAY
+    assert gate(job, Gate.FRONTIER)["outcome"] == "nothing to do"
 
 
 def test_a_seal_over_a_hole_is_refused() -> None:
@@ -202,6 +272,14 @@ def test_a_trace_batch_that_breaks_an_invariant_is_refused(
     assert "tidemark verify orders --data" in message
 
 
+def test_times_forwarded_past_the_upper_are_lawful_where_since_has_passed_it() -> None:
+    world = World(collection())
+    world.commit(Sealed(10, 10, 10))
+    world.commit(CompactionAllowed(20))
+    world.drain(Description(0, 10, 20), [update(1, time=20), update(2, time=20)])
+    assert gate(world.job(), Gate.TRACE)["outcome"] == "applied"
+
+
 def test_the_compaction_gate_certifies_and_warns_of_debt() -> None:
     world = World(collection(live_batches=2))
     world.commit(Sealed(15, 15, 15))
@@ -226,6 +304,12 @@ def test_dates_and_timestamps_are_compared_as_such() -> None:
     assert "(and 1 more)" in message
 
 
+def test_an_aggregate_says_what_was_observed() -> None:
+    world = World(collection(quality=[HALF_UNIQUE]))
+    world.ingest(1, [update(key, time=DAY) for key in range(10)])
+    assert ": observed 0.1, not min_value 0.5;" in refusal(world, Gate.UNSEALED)
+
+
 def test_an_expectation_great_expectations_refuses_is_the_owners_to_mend() -> None:
     """One that is right by our catalogue, and of which it asks more: at least one bound."""
     broken = {"expect_column_values_to_be_between": {"column": "amount"}}
@@ -240,6 +324,16 @@ def test_an_expectation_that_cannot_be_evaluated_fails_with_its_reason() -> None
     world = World(collection(quality=[mean]))
     world.ingest(1, [update(1, time=DAY)])
     assert "could not be evaluated" in refusal(world, Gate.UNSEALED)
+
+
+def test_no_place_for_its_result_hides_no_failure(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = docs / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("TIDEMARK_DOCS", str(blocked))
+    world = World(collection(quality=[STATUS]))
+    world.ingest(1, [update(1, time=DAY, status="bogus")])
+    assert "bogus" in refusal(world, Gate.UNSEALED)
+    assert any(note.startswith("the gate's result could not be kept") for note in world.notes)
 
 
 def test_rows_changed_at_rest_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,6 +369,12 @@ def test_unsorted_rows_are_found() -> None:
     world = World(collection())
     world.ingest(1, [update(1, time=DAY, status="b"), update(1, time=DAY, status="a")])
     assert "sorted of batch" in refusal(world, Gate.UNSEALED)
+
+
+def test_the_same_expectation_twice_is_judged_twice() -> None:
+    world = World(collection(quality=[STATUS, STATUS]))
+    world.ingest(1, [update(1, time=DAY, status="bogus")])
+    assert "(and 1 more)" in refusal(world, Gate.UNSEALED)
 
 
 def test_code_that_a_collection_stored_before_is_refused_and_not_run(docs: Path) -> None:
@@ -321,14 +421,10 @@ def test_dates_and_times_that_no_calendar_reaches_are_judged_and_shown(sign: int
     assert f"observed {late}, not" in world.notes[-1]
 
 
-def test_no_place_for_its_result_hides_no_failure(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocked = docs / "file"
-    blocked.write_text("not a folder")
-    monkeypatch.setenv("TIDEMARK_DOCS", str(blocked))
-    world = World(collection(quality=[STATUS]))
-    world.ingest(1, [update(1, time=DAY, status="bogus")])
-    assert "bogus" in refusal(world, Gate.UNSEALED)
-    assert any(note.startswith("the gate's result could not be kept") for note in world.notes)
+def test_a_batch_of_tombstones_has_no_rows_to_judge() -> None:
+    world = World(collection(Envelope.UPSERT, quality=[STATUS]))
+    world.ingest(1, [fact(1, time=DAY, deleted=True)])
+    assert gate(world.job(), Gate.UNSEALED)["outcome"] == "applied"
 
 
 def test_integers_stay_exact_beside_nulls() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.quality.support import DAY, World, collection, update
 from tests.quality.test_suites import SOUND
-from tidemark.errors import GateFailed
+from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.queries import gates_again
 from tidemark.jobs.queries.verify import Unsound, audit
 from tidemark.jobs.steps.gate import gate
@@ -114,6 +114,23 @@ def test_what_cannot_be_judged_again_is_said(
     report = audit(world.job())
     assert (report["validations"], report["validations_left"]) == (1, 1)
     assert notes_of(world) == [f"1 result of gates not judged again: {reason}"]
+
+
+def test_only_the_results_of_late_are_judged_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates_again, "LATELY", 0)
+    assert gates_again.gates_again(world.job(), world.state.collection) == gates_again.Again()
+
+
+def test_results_that_nobody_may_read_leave_the_rest_of_the_audit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InvalidUsage("no permission for _gates")
+
+    monkeypatch.setattr(results.Results, "names", refuse)
+    report = audit(world.job())
+    assert (report["validations"], report["validations_left"], report["parts_read"]) == (0, 1, 1)
+    assert notes_of(world) == ["1 result of gates not judged again: no permission for _gates"]
 
 
 def test_evidence_of_very_many_batches_is_left_out() -> None:

@@ -17,7 +17,7 @@ from tidemark.errors import GateFailed, InvalidUsage, Uncertified
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.gate import gate
 from tidemark.jobs.steps.ingest import ingest
-from tidemark.jobs.steps.quarantine import quarantine
+from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.replay import replay
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.batching.cutting import Batching
@@ -144,6 +144,37 @@ def test_a_day_without_rows_fails_a_row_count_holds_the_seal_and_may_be_accepted
     assert not {one.batch for one in world.state.certificates} & {empty.id}
 
 
+@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT, Envelope.SNAPSHOT])
+def test_a_later_day_passes_its_own_gate_and_waits_behind_it(tmp_path: Path, envelope: Envelope) -> None:
+    world = made(tmp_path, envelope, SOME)
+    landed(world, 0, [])
+    landed(world, 1, [1])
+    judged(world, 1)
+    with pytest.raises(Uncertified):
+        seal(world.job(), interval(1))
+    (empty,) = world.state.without_rows
+    world.run(lambda job: quarantine(job, empty.id))
+    assert (world.state.without_rows, [one.id for one in world.state.taken_out]) == ((), [empty.id])
+    landed(world, 0, [2])
+    judged(world)
+    moved(world, 1)
+    assert keys_of(world) == ([1] if envelope is Envelope.SNAPSHOT else [1, 2])
+
+
+def test_one_that_was_taken_out_is_put_back_until_its_day_is_complete(tmp_path: Path) -> None:
+    world = made(tmp_path, Envelope.APPEND, SOME)
+    landed(world, 0, [])
+    (empty,) = world.state.without_rows
+    for step in (quarantine, release, quarantine, release):
+        for _ in range(2):
+            world.run(lambda job, step=step: step(job, empty.id))
+    assert world.state.without_rows == (empty,)
+    refused(world)
+    world.run(lambda job: quarantine(job, empty.id))
+    moved(world, 0)
+    assert world.state.complete_below == DAY, "the day counts as read, and says nothing"
+
+
 def test_without_files_there_is_nothing_to_take_out_and_what_lands_then_is_the_day(tmp_path: Path) -> None:
     world = made(tmp_path, Envelope.APPEND, SOME)
     landed(world, 0)
@@ -154,6 +185,37 @@ def test_without_files_there_is_nothing_to_take_out_and_what_lands_then_is_the_d
     assert judged(world)["outcome"] == "applied"
     assert world.state.empty == ()
     moved(world, 0)
+    assert keys_of(world) == [1]
+
+
+@pytest.mark.parametrize("envelope", ENVELOPES)
+def test_a_mended_file_is_the_day_where_files_may_be_corrected(tmp_path: Path, envelope: Envelope) -> None:
+    world = made(tmp_path, envelope, TWO, reprocess_for=10 * DAY)
+    landed(world, 0, [])
+    refused(world)
+    landed(world, 0, [1])
+    assert "observed 1, not value 2" in str(refused(world)), "the one row is all there is"
+    landed(world, 0, [1, 2])
+    judged(world)
+    moved(world, 0)
+    assert keys_of(world) == [1, 2]
+
+
+@pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.SNAPSHOT])
+def test_what_is_left_when_a_part_is_taken_out_is_judged_again(tmp_path: Path, envelope: Envelope) -> None:
+    rules = [SOME] if envelope is Envelope.APPEND else []
+    world = made(tmp_path, envelope, *rules, reprocess_for=10 * DAY, share=None)
+    landed(world, 0, [1])
+    judged(world)
+    moved(world, 0)
+    landed(world, 1, [])
+    refused(world)
+    mended = landed(world, 1, [2])["batch"]
+    judged(world)
+    world.run(lambda job: quarantine(job, mended))
+    with pytest.raises(Uncertified):
+        seal(world.job(), interval(1))
+    refused(world)
     assert keys_of(world) == [1]
 
 
@@ -184,6 +246,26 @@ def test_cuts_are_one_whole_that_is_judged_once_when_the_interval_is_over(
     moved(world, 0)
 
 
+def test_cuts_that_are_too_few_together_fail_where_the_end_brings_nothing(tmp_path: Path) -> None:
+    world = made(tmp_path, Envelope.APPEND, TWO, batching=Batching(count=1, settle=0))
+    world.land(0, "1", rows(world, 1))
+    read(world, 0, COUNT)
+    judged(world)
+    read(world, 0)
+    assert "observed 1, not value 2" in str(refused(world))
+    with pytest.raises(Uncertified):
+        seal(world.job(), interval(0))
+
+
+def test_of_two_readings_of_a_day_both_are_the_whole(tmp_path: Path) -> None:
+    world = made(tmp_path, Envelope.APPEND, TWO)
+    landed(world, 0, [1])
+    refused(world)
+    world.land(0, "later", rows(world, 2))
+    read(world, 0)
+    assert len(judged(world)["batches"]) == 2
+
+
 def test_what_a_correction_or_a_replay_changes_is_never_the_whole(tmp_path: Path, docs: Path) -> None:
     late = Late("discard")
     world = made(tmp_path, Envelope.APPEND, TWO, KEYS, reprocess_for=10 * DAY, late=late)
@@ -203,6 +285,20 @@ def test_what_a_correction_or_a_replay_changes_is_never_the_whole(tmp_path: Path
     assert world.run(replay)["rows"] == 1
     judged(world)
     assert checks(docs)["expect_table_row_count_to_equal"] == differs
+
+
+def test_a_file_that_comes_after_its_day_was_drained_is_not_the_day(tmp_path: Path, docs: Path) -> None:
+    world = made(tmp_path, Envelope.APPEND, TWO)
+    landed(world, 0, [1, 2])
+    judged(world)
+    moved(world, 0)
+    world.land(0, "later", rows(world, 3))
+    read(world, 0)
+    judged(world)
+    assert checks(docs)["expect_table_row_count_to_equal"][1:] == (
+        True,
+        "not asked: other rows of the interval are drained",
+    )
 
 
 def test_without_such_a_rule_a_day_without_rows_costs_nothing(tmp_path: Path) -> None:
@@ -249,3 +345,28 @@ def test_a_full_snapshot_of_fewer_than_half_asks_as_it_is(tmp_path: Path) -> Non
     landed(world, 3, [])
     judged(world)
     moved(world, 3)
+
+
+def test_a_correction_that_takes_most_of_a_full_snapshot_asks(tmp_path: Path) -> None:
+    world = made(tmp_path, Envelope.SNAPSHOT, share=None, reprocess_for=10 * DAY)
+    landed(world, 0, range(1_000))
+    judged(world)
+    moved(world, 0)
+    landed(world, 1, range(1_000))
+    judged(world)
+    moved(world, 1)
+    landed(world, 0, range(400))
+    assert "has 400 rows, the full snapshot before has 1,000" in str(refused(world))
+    judged(world, accept=world.state.unsealed[-1].id, reason=WHY, by="ada")
+    moved(world, 1)
+    landed(world, 0, range(390))
+    judged(world)
+
+
+def test_0_lets_a_full_snapshot_be_empty(tmp_path: Path) -> None:
+    world = made(tmp_path, Envelope.SNAPSHOT, share=0)
+    for keys in ([1], []):
+        landed(world, bool(not keys), keys)
+        judged(world)
+    moved(world, 1)
+    assert keys_of(world) == []

@@ -305,3 +305,9 @@ def test_what_would_go_around_the_scanner_says_so(tmp_path: Path) -> None:
             getattr(dataset, name)("k")
     with pytest.raises(FileNotFoundError, match="is read by its own scanner"):
         ds.Scanner.from_dataset(dataset).to_table()
+
+
+def test_expressions_by_name_read_what_they_look_at(tmp_path: Path) -> None:
+    dataset = loaded(tmp_path, "named", [{"k": 1, "v": "a", "t": 1, "e": 1}]).dataset()
+    asked = {"twice": pc.field("k") * 2}
+    assert dataset.to_table(columns=asked, filter=pc.field("v") == "a").to_pylist() == [{"twice": 2}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from support.publishing import (
 )
 from support.world import World, interval
 from tidemark import errors
-from tidemark.errors import InvalidUsage, MissingExtra, Unavailable
+from tidemark.errors import InvalidUsage, MissingExtra, TidemarkError, Unavailable
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
@@ -350,6 +351,22 @@ class TestSomebodyElse:
         agree(world)
         assert of_format(world.state.publications, TableFormat.ICEBERG).sequence == 1
 
+    def test_changed_a_delta_table_or_only_cleaned_it_up(self, tmp_path: Path) -> None:
+        world = stage(tmp_path, Envelope.APPEND, replace(DELTA, copy_above=0.0))
+        for at in (0, 1):
+            day(world, at, [row(1, "a", at * 10 + 1)])
+            published(world)
+        delta_of(world).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+        assert delta_of(world).version() == 3, "its commits are there"
+        day(world, 2, [row(2, "a", 21)])
+        published(world)
+        agree(world)
+        write_deltalake(delta_of(world), pa.table({"k": [9], "v": ["theirs"]}), mode="append")
+        with pytest.raises(InvalidUsage, match=r"it has version 5, and tides was published as 4; .*--again"):
+            published(world)
+        published(world, again=True)
+        agree(world)
+
 
 def _beside(world: World, name: str) -> Any:
     from tidemark.storage.stores.local import LocalStore
@@ -407,6 +424,69 @@ class TestUnpublish:
         with pytest.raises(InvalidUsage, match=r"declares no table; write publish: \{iceberg: \{table: db\.tides\}\}"):
             published(world)
 
+    def test_a_table_that_was_left_is_written_whole(self, tmp_path: Path) -> None:
+        world = stage(tmp_path, Envelope.APPEND, ICEBERG)
+        day(world, 0, [row(1, "a", 1)])
+        published(world)
+        world.run(lambda job: unpublish(job, leave=True))
+        assert published(world)["outcome"] == "applied"
+        names = set(marked(table_of(world).properties).names)
+        assert names == {pin.name for each in world.state.publications for pin in each.pins}
+        assert published(world)["outcome"] == "nothing to do"
+        agree(world)
+
+    @pytest.mark.parametrize("call", ["create_table", "commit_table", "drop_table"])
+    @pytest.mark.parametrize("times", [0, 1])
+    @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+    def test_beside_one_that_publishes(
+        self, tmp_path: Path, call: str, times: int, after: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever comes first, no table is left that names parts which are not pinned."""
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        world, beside = stage(tmp_path, Envelope.APPEND, ICEBERG), list[str]()
+        for at in range(times + 1):
+            day(world, at, [row(at, "a", at * 10 + 1)])
+            if at < times:
+                published(world)
+        original = getattr(SqlCatalog, call)
+
+        def other(*args: Any, **asked: Any) -> Any:
+            result = original(*args, **asked) if after else None
+            if not beside:
+                beside.append("")
+                with suppress(TidemarkError):
+                    if call == "drop_table":
+                        published(world, attempts=1, again=True)
+                    else:
+                        world.run(lambda job: unpublish(job), attempts=1)
+            return result if after else original(*args, **asked)
+
+        if call == "drop_table" and not times:
+            published(world)
+        with monkeypatch.context() as patch:
+            patch.setattr(SqlCatalog, call, other)
+            with suppress(TidemarkError):
+                if call == "drop_table":
+                    world.run(lambda job: unpublish(job), attempts=1)
+                else:
+                    published(world, attempts=1)
+        assert beside or (call == "create_table" and times)
+        pinned = {pin.name for each in world.state.publications for pin in each.pins}
+        if is_in_catalog(world):
+            assert set(marked(table_of(world).properties).names) <= pinned
+        published(world, again=True)
+        agree(world)
+
+    def test_a_copy_stays_and_is_gone_on_from(self, tmp_path: Path) -> None:
+        world = stage(tmp_path, Envelope.APPEND, COPIED)
+        day(world, 0, [row(1, "a", 1)])
+        published(world)
+        assert world.run(lambda job: unpublish(job, format=TableFormat.ICEBERG))["iceberg"].endswith("on its own")
+        day(world, 1, [row(2, "a", 11)])
+        published(world)
+        agree(world)
+
 
 @pytest.mark.parametrize(
     ("catalog", "error", "said"),
@@ -444,3 +524,14 @@ def test_a_root_with_a_space_in_it(tmp_path: Path) -> None:
     with pytest.raises(InvalidUsage, match="has a % in its path, which deltalake decodes"):
         published(encoded)
     assert by_pyiceberg(encoded) == kept_rows(encoded)
+
+
+def test_keys_of_several_columns_are_merged(tmp_path: Path) -> None:
+    key = (Column("k", ColumnType.INT), Column("and", ColumnType.STRING), Column("Third", ColumnType.BOOL))
+    world = stage(tmp_path, Envelope.UPSERT, DELTA, key=key)
+
+    def rows(at: int) -> list[dict[str, Any]]:
+        some = [row(k, f"v{at}", at * 10 + 1) | {"and": text, "Third": k > 5} for k in range(12) for text in "ab"]
+        return some if at == 0 else [some[at], some[at + 5] | {"gone": True}, some[at + 1] | {"k": 99}]
+
+    assert ways(world, 3, rows) == ["written whole", "changed keys merged", "changed keys merged"]

@@ -364,3 +364,29 @@ def test_a_root_without_collections_and_one_that_is_not_there(tmp_path: Path) ->
         tidemark.sql(tmp_path, "SELECT * FROM tides")
     with pytest.raises(InvalidUsage):
         tidemark.sql(tmp_path / "nowhere", "SELECT * FROM tides")
+
+
+def test_a_folder_that_is_no_collection_is_no_table(sea: Sea) -> None:
+    assert sea.root is not None
+    (sea.root / "other").mkdir()
+    with pytest.raises(InvalidUsage, match="there is no collection other in"):
+        rows(sea, "SELECT * FROM other")
+
+
+def test_no_collection_is_looked_into_that_is_not_named(sea: Sea, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand collections are one listing."""
+
+    def looked_into(_: str) -> list[str]:
+        raise AssertionError("all collections were looked into")
+
+    monkeypatch.setattr("tidemark.jobs.queries.locate.collections", looked_into)
+    assert rows(sea, "SELECT count(*) FROM tides") == [(3,)]
+
+
+def test_a_database_may_be_let_go_of_by_its_own_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where an answer was read, and is forgotten before the thread has forgotten what it read."""
+    made: Callable[..., str] = sql_database.tempfile.mkdtemp
+    monkeypatch.setattr(sql_database.tempfile, "mkdtemp", lambda **given: made(dir=tmp_path, **given))
+    database = sql_database.Database(2**28)
+    database.run(database.close)
+    assert list(tmp_path.iterdir()) == []

@@ -19,6 +19,7 @@ from tidemark.arrow.rows.order import (
     rows_before,
     rows_up_to,
     sort,
+    sort_key_at,
     sort_key_of,
     starts,
     unsorted,
@@ -120,3 +121,17 @@ def test_rows_that_are_in_order_but_for_the_last_are_sorted() -> None:
     assert sort(table, ["n"])["n"].to_pylist() == sorted(numbers)
     assert sort(table.slice(0, 3_000), ["n"])["n"].to_pylist() == list(range(3_000))
     assert in_order(table.slice(0, 0), ["n"])
+
+
+def test_places_beyond_all_numbers_are_found() -> None:
+    table = pa.record_batch({"a": [1, 1, 2], "n": [-(2**63), 2**63 - 1, 0]})
+    for bound, before in (((1, 2**63), 2), ((1, -(2**63) - 1), 0), ((1, 2**63 - 1), 1), ((2**63,), 3)):
+        assert rows_before(table, sort_key_of(bound), ["a", "n"]) == before
+
+
+def test_a_slice_is_compared_by_its_own_rows() -> None:
+    table = of_updates(APPEND, [Update((n, "k"), (None,) * len(APPEND.value), 0, 0, 1) for n in (3, 1, 2)])
+    part = table.slice(1)
+    assert sort_key_at(part, 0, ["number"]) == sort_key_of((2,))
+    assert starts(part, ["number"]).tolist() == [True, True]
+    assert np.array_equal(ranks(part, ["number"]), [0, 1])

@@ -9,6 +9,7 @@ import sqlglot
 
 from tests.pure.definition.inputs import FLIGHTS
 from tidemark.definition.recipe import AggregateColumn, BoundedLateness, Recipe, SessionPlan, SlidingPlan, ValueColumn
+from tidemark.definition.windows.aggregated import aggregates_of_values
 from tidemark.definition.windows.analysed import analysed_windows
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import ColumnType, DecimalType
@@ -64,6 +65,18 @@ def test_what_aggregates_are_of_is_asked_of_spark_and_null_where_it_is_not_for_t
     )
 
 
+def test_what_is_collected_has_its_text_beside_it() -> None:
+    """And as that is null where it is not for the aggregate."""
+    some = slid(Aggregate("some", Function.COLLECT, "miles", "id > 2"))
+    assert "CASE WHEN `flights`.`id` > 2 THEN CASE WHEN (`flights`.`miles`) IS NOT NULL THEN substring(" in some.valued
+    rule = slid(Aggregate("all", Function.COLLECT, "miles"))
+    assert rule.aggregates == (ValueColumn("all", Function.COLLECT, "_v0", texts="_t0"),)
+    assert "substring(to_json(array(`flights`.`miles`)), 2" in rule.valued
+    assert aggregates_of_values(rule.aggregates, {"_v0": ColumnType.FLOAT, "_t0": ColumnType.STRING}) == (
+        AggregateColumn("all", Function.COLLECT, "_v0", ColumnType.STRING, texts="_t0"),
+    )
+
+
 def of_columns(*aggregates: Aggregate, where: str = "", on: str = "at") -> tuple[AggregateColumn, ...] | None:
     rule = analysed_windows(Windows(("carrier",), on, SLID, aggregates, where=where), FLIGHTS).windowed
     assert isinstance(rule, SlidingPlan)
@@ -86,12 +99,50 @@ def test_what_columns_tell_needs_no_query() -> None:
     found = of_columns(*asked)
     assert found is not None
     assert [(one.name, one.function, one.of, one.at) for one in found] == [
-        *(("n", Function.COUNT, None, None), ("known", Function.COUNT, "miles", None)),
-        *(("fares", Function.SUM, "fare", None), ("least", Function.MIN, "carrier", None)),
-        *(("last", Function.LAST, "at", None), ("mean", Function.AVG, "fare", None)),
-        *(("floats", Function.SUM, "miles", None), ("ids", Function.COLLECT, "id", None)),
-        *(("nines", Function.APPROX_QUANTILE, "Delay", 0.9), ("different", Function.COUNT_DISTINCT, "id", None)),
+        ("n", Function.COUNT, None, None),
+        ("known", Function.COUNT, "miles", None),
+        ("fares", Function.SUM, "fare", None),
+        ("least", Function.MIN, "carrier", None),
+        ("last", Function.LAST, "at", None),
+        ("mean", Function.AVG, "fare", None),
+        ("floats", Function.SUM, "miles", None),
+        ("ids", Function.COLLECT, "id", None),
+        ("nines", Function.APPROX_QUANTILE, "Delay", 0.9),
+        ("different", Function.COUNT_DISTINCT, "id", None),
     ], "in sliding windows the approximate count is the exact one"
+
+
+NEVER_PLAIN = (
+    Aggregate("a", Function.COUNT, "upper(carrier)"),
+    Aggregate("a", Function.COUNT, "Delay", "upper(carrier) > 'A'"),
+    Aggregate("a", Function.COUNT, "ln(Delay)", "id > 1"),
+)
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        *NEVER_PLAIN,
+        Aggregate("a", Function.COLLECT, "miles"),
+        Aggregate("a", Function.COLLECT, "at"),
+        Aggregate("a", Function.MAX, "tags"),
+        Aggregate("a", Function.FIRST, "tags"),
+    ],
+)
+def test_what_columns_alone_do_not_tell_is_not_plain(aggregate: Aggregate) -> None:
+    count = Aggregate("n", Function.COUNT)
+    assert of_columns(count) is not None
+    assert of_columns(count, aggregate) is None
+
+
+def test_rows_that_are_not_those_of_the_input_are_not_plain() -> None:
+    count = Aggregate("n", Function.COUNT)
+    assert of_columns(count, where="id > Delay") is not None
+    assert of_columns(count, where="upper(carrier) > 'A'") is None
+    bounded = Windows(("carrier",), "at", SLID, (count,), max_lateness=9)
+    rule = analysed_windows(bounded, FLIGHTS).windowed
+    assert isinstance(rule, SlidingPlan)
+    assert rule.of_columns is None
 
 
 def in_sessions(*aggregates: Aggregate, by: tuple[str, ...] = ("carrier",), **more: Any) -> SessionPlan:
@@ -121,6 +172,21 @@ def test_sessions_that_columns_tell_need_no_query() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        *NEVER_PLAIN,
+        Aggregate("a", Function.COLLECT, "miles"),
+        Aggregate("a", Function.MAX, "tags"),
+        Aggregate("a", Function.FIRST, "tags"),
+    ],
+)
+def test_sessions_that_columns_alone_do_not_tell_are_not_plain(aggregate: Aggregate) -> None:
+    count = Aggregate("n", Function.COUNT)
+    assert in_sessions(count).of_columns is not None
+    assert in_sessions(count, aggregate).of_columns is None
+
+
 @pytest.mark.parametrize("kind", [SLID, Session(5, max_length=9)])
 def test_rows_are_projected_by_what_needs_no_query(kind: Sliding | Session) -> None:
     """So that what is left has none; of rows that are as they are nothing is said."""
@@ -143,9 +209,25 @@ def test_rows_are_projected_by_what_needs_no_query(kind: Sliding | Session) -> N
     assert analysed_windows(left, FLIGHTS).projection is None
 
 
+def test_sessions_of_other_rows_than_those_of_the_input_are_not_plain() -> None:
+    count = Aggregate("n", Function.COUNT)
+    assert in_sessions(count, by=()).of_columns is not None
+    assert in_sessions(count, by=("fare",)).of_columns is None, "what is equal to a decimal may be another one"
+    assert in_sessions(count, where="id > Delay").of_columns is not None
+    assert in_sessions(count, where="upper(carrier) > 'A'").of_columns is None
+    assert in_sessions(count, max_lateness=9).of_columns is None
+
+
 def test_an_average_that_could_not_be_rounded_as_sparks_is_refused() -> None:
     with pytest.raises(InvalidUsage, match=r"average of .* in sliding windows has more digits"):
         recipe(Aggregate("mean", Function.AVG, "CAST(fare AS decimal(30, 2))"))
+
+
+def test_sessions_read_the_columns_they_need() -> None:
+    rule = recipe(Aggregate("n", Function.COUNT, "Delay", "miles > 3"), kind=Session(5, max_length=9)).windowed
+    assert isinstance(rule, SessionPlan)
+    assert rule.columns == ("carrier", "Delay", "miles")
+    assert rule.aggregates == (ValueColumn("n", Function.COUNT, "_v0"),)
 
 
 @pytest.mark.parametrize("kind", [SLID, Session(5)])
@@ -169,3 +251,12 @@ def test_they_are_computed_by_key_unless_all_is_asked_for() -> None:
     assert isinstance(rule, SlidingPlan)
     assert rule.bounded_lateness == BoundedLateness(3, 0, ("carrier",)), "a count needs no column besides"
     assert "`flights`.`_band` AS `_band`" in rule.valued
+
+
+def test_sessions_that_freeze_are_distinguished_by_where_they_end_too() -> None:
+    windows = Windows(("carrier",), "at", Session(5), (Aggregate("n", Function.COUNT),), grace=3, max_lateness=10)
+    rule = analysed_windows(windows, FLIGHTS).windowed
+    assert isinstance(rule, SessionPlan)
+    assert rule.after == 14, "a row at the end still joins"
+    assert "`flights`.`_start` AS `_start`, `flights`.`_end` AS `_end` FROM" in rule.valued
+    assert rule.columns == ("carrier",)

@@ -121,6 +121,15 @@ def test_any_sizes_keep_within_the_bounds(live_batches: int, some: list[int]) ->
         check(made)
 
 
+@pytest.mark.parametrize("name", of_many_sizes(1))
+@pytest.mark.parametrize("live_batches", [2, 12])
+def test_sizes_that_are_awkward_keep_within_the_bounds(name: str, live_batches: int) -> None:
+    made = Simulated(live_batches)
+    for rows in of_many_sizes(800)[name]:
+        made.take_in(rows)
+        check(made)
+
+
 @pytest.mark.parametrize("live_batches", [12, 16])
 def test_batches_of_one_size_are_written_nearly_as_seldom_as_can_be(live_batches: int) -> None:
     """The optimum knows how many will come. Who does not know pays at most one more writing of every row, when a level
@@ -135,6 +144,17 @@ def test_batches_of_one_size_are_written_nearly_as_seldom_as_can_be(live_batches
     assert made.most == live_batches
     assert sum(shares) / len(shares) <= 1.15
     assert min(shares[200:]) <= 1.1
+
+
+@pytest.mark.parametrize("live_batches", [2, 4, 6, 8])
+def test_also_where_the_levels_ask_for_more_batches_than_the_budget(live_batches: int) -> None:
+    made, shares = Simulated(live_batches), []
+    for n in range(1, 2001):
+        made.take_in(1)
+        shares.append(made.written / fewest_writes(n, made.most))
+    assert made.most <= 10
+    assert sum(shares) / len(shares) <= 1.25
+    assert max(shares) <= 2
 
 
 @pytest.mark.parametrize(("runs", "writes"), [(6, 2), (8, 3), (12, 2)])

@@ -7,12 +7,15 @@ import json
 import os
 import shutil
 import stat
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from support.broken_stores import BREAKING, OverMemory
+from support.faulty import WrappedStore
 from tidemark.errors import InvalidUsage, Unavailable, Unwritable
 from tidemark.model.guarantee import FILE_SYSTEMS_ONLY, Guarantee
 from tidemark.storage.documents.upgrade import FORMAT
@@ -154,6 +157,31 @@ def test_a_disk_that_fails_is_not_one_that_cannot(tmp_path: Path, monkeypatch, n
     assert names(tmp_path) == []
 
 
+class Intermittent(WrappedStore):
+    """Every other create does its work and says nothing, every third look is refused."""
+
+    def __init__(self, inner) -> None:
+        super().__init__(inner)
+        self.calls = Counter()
+
+    def _call(self, name, key, action, *, writes):
+        self.calls[name] += 1
+        if name == "create":
+            action()
+            if self.calls[name] % 2:
+                raise Indeterminate(key)
+            return None
+        if not writes and self.calls[name] % 3 == 0:
+            raise Unavailable(key)
+        return action()
+
+
+def test_lost_answers_and_refusals_are_no_verdict():
+    store = MemoryStore()
+    assert len(proved(Intermittent(store)).guarantees) == 8
+    assert store.objects == {}
+
+
 class Kept(OverMemory):
     """Nobody may delete here."""
 
@@ -168,9 +196,50 @@ def test_who_may_not_delete_is_notified_of_what_is_left():
     assert leftover(proof).startswith("9 objects of the probe could not be deleted and may be removed: _probe-")
 
 
+def test_who_may_not_delete_is_notified_of_what_a_refusal_left_too():
+    class Both(Kept):
+        def create(self, key, data):
+            self.put(key, data)
+
+    with pytest.raises(
+        InvalidUsage, match=r"taken key .* use another store; 1 object of the probe could not be deleted"
+    ):
+        proved(Both())
+
+
+@pytest.mark.parametrize("name", ["create", "read"])
+@pytest.mark.parametrize("error", [InvalidUsage("AccessDenied"), Unavailable("no route")])
+def test_what_was_never_created_is_not_reported_to_be_left(name: str, error: Exception):
+    """Neither may be asked about: reads, lists and deletes fail, too."""
+
+    class Closed(OverMemory):
+        def _call(self, called, key, action, *, writes):
+            if called == "read" and name == "create":
+                return action()
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        proved(Closed())
+    assert ("could not be deleted" in str(raised.value)) == (name == "create" and isinstance(error, Unavailable))
+
+
 def test_a_folder_that_cannot_be_made_is_a_wrong_root():
     with pytest.raises(InvalidUsage, match=r"/proc/self/_probe-.* cannot be created"):
         proved(LocalStore("/proc/self"))
+
+
+def test_the_number_of_requests_is_the_one_that_the_decision_tells():
+    class Counting(OverMemory):
+        calls = 0
+
+        def _call(self, name, key, action, *, writes):
+            type(self).calls += 1
+            return action()
+
+    proved(Counting())
+    assert Counting.calls == 59
+    decision = Path(__file__).parents[3] / "docs/decisions/0046-the-store-is-asked.md"
+    assert "59 requests" in decision.read_text()
 
 
 class Thief(OverMemory):
@@ -197,6 +266,14 @@ def test_a_create_that_comes_late_leaves_nothing():
     assert store.inner.objects == {}
 
 
+def test_many_at_once_in_one_store_do_not_disturb_each_other(tmp_path: Path):
+    store = LocalStore(str(tmp_path / "root/flights"))
+    with ThreadPoolExecutor(6) as pool:
+        proofs = list(pool.map(lambda name: prove(store, name), "abcdef"))
+    assert [proof.left for proof in proofs] == [()] * 6
+    assert names(tmp_path) == ["root", "root/flights"]
+
+
 def test_a_certificate_says_what_was_asked_where_and_when():
     store = MemoryStore()
     assert kept(store) is None
@@ -215,6 +292,13 @@ def test_a_certificate_says_what_was_asked_where_and_when():
     assert kept(store) is not None
 
 
+def test_a_collection_that_was_copied_elsewhere_has_no_certificate_there(tmp_path: Path):
+    certified(LocalStore(str(tmp_path / "one")), unique="1", writer="", now=1)
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    assert kept(LocalStore(str(tmp_path / "one"))) is not None
+    assert kept(LocalStore(str(tmp_path / "two"))) is None
+
+
 def test_a_certificate_whose_create_was_not_answered_is_one():
     class Silent(OverMemory):
         def create(self, key, data):
@@ -229,3 +313,9 @@ def test_a_certificate_whose_create_was_not_answered_is_one():
 
 def test_a_request_that_is_not_known_is_a_wrong_store_and_not_an_outage():
     assert issubclass(Unsupported, InvalidUsage)
+
+
+def test_a_root_that_is_a_file_is_said_to_be_that(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidUsage, match=r"file/_probe-\d+ is not a folder$"):
+        proved(LocalStore(str(tmp_path / "file")))
