@@ -1,8 +1,8 @@
-"""How far the deep rings search: a budget for every change (CI), and the whole (`make test-deep`).
+"""How far searches go: a budget for every change (`make test`), and the whole (a part of `make test-deep`).
 
-A deep ring is one whose search has no natural end: long walks of state machines, faults of every single call on a slow
-store, processes that contend, kills at random moments. The short search repeats the same seeds, so that what it shows
-does not depend on luck; the long one goes on where the short one stops.
+A search is a test without a natural end: long walks of state machines, faults of every single call on a slow store,
+processes that contend, random definitions. The short search repeats the same seeds, so that what it shows does not
+depend on luck; the long one goes on where the short one stops. A file that asks here is in tests/deep/parts.toml.
 """
 
 from __future__ import annotations
