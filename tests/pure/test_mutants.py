@@ -217,7 +217,7 @@ MUTANTS = [
     Mutant(
         "a correction of a source moves nothing as no interval was completed",
         correct._Plan._moves,
-        "return ends or further or any(upper > self._floors()[given.name] for given, upper in met.uppers)",
+        "return ends or further or any(upper > self._floors()[source.name] for source, upper in met.uppers)",
         "return ends or further",
         frontiers.test_a_tick_is_consumed_and_the_frontier_is_above_it,
     ),

@@ -94,7 +94,7 @@ def test_a_second_load_asks_for_what_came_since_and_nothing_else(stores: Stores,
         another.commit(another.load(), attempted(40 + number))
     asked.asked.clear()
     assert log.load() == log_of(store).load()
-    assert store.asked == [f"read versions/00000000/{version:012d}.json" for version in range(20, 22 + others)]
+    assert asked.asked == [f"read versions/00000000/{version:012d}.json" for version in range(20, 22 + others)]
 
 
 def test_what_a_log_committed_it_need_not_read(stores: Stores):
