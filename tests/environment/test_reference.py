@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 INTERNAL = {
     "TIDEMARK_AIRFLOW_INSTANCE",  # the supervisor's mark on its components
     "TIDEMARK_SCRATCH",  # a part of the resident server's mark on its processes
+    "TIDEMARK_TEST_DEPTH",  # of tests (tests/support/budget.py)
 }
 
 
