@@ -73,6 +73,17 @@ def test_a_replayed_letter_that_is_gone_is_retracted_and_a_new_one_waits(tmp_pat
     assert sound(world)
 
 
+def test_letters_that_a_file_says_more_often_than_were_replayed_wait(tmp_path: Path) -> None:
+    world, _ = lettered(tmp_path)
+    world.land(1, "a", [*LETTERS, *LETTERS[:3], LETTERS[0]])
+    assert corrections(run(world, 1)) == (1, 0, 0, None)
+    day(world, 2, [])
+    assert rows_at(world) == {**REPLAYED, (4, "y"): 1}
+    late = late_rows(world.truth, world.state, limit=9)
+    assert (late.discarded, late.replayed) == (7, 3)
+    assert sound(world)
+
+
 def test_letters_applied_as_of_the_seal_stay_where_that_put_them(tmp_path: Path) -> None:
     """Their history was merged when they were replayed: they happened at the seal of then, in every reading to come."""
     world = made(tmp_path, late=Late("discard"))

@@ -170,7 +170,7 @@ class _Index:
         groups, starts, counts = np.unique(at[same], return_index=True, return_counts=True)
         place = self._used[at[same]] + np.arange(len(same)) - np.repeat(starts, counts)
         there = place < self._count[at[same]]
-        by[same[there]] = self._replays[self._first[at[same]] + place][there] if there.any() else _NONE
+        by[same[there]] = self._replays[(self._first[at[same]] + place)[there]]
         self._used[groups] += counts
         return by
 
