@@ -1,5 +1,5 @@
 """Which conditions in Spark SQL become a tree, and which are left to Spark. That both say the same of rows is tested
-where Spark is (tests/spark/test_conditions.py)."""
+where Spark is (tests/spark/test_expressions.py)."""
 
 from __future__ import annotations
 
