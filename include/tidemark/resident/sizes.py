@@ -63,13 +63,16 @@ def default_sizes(chosen: Mapping[str, str], state: MasterState, *, resident: bo
 
 
 def sizes_for(jvm: Any, chosen: Mapping[str, str], *, resident: bool = False) -> dict[str, str]:
-    """`default_sizes` where the master is a standalone one; it is asked. Nothing is set for another, nor for one that
-    does not answer, which is said on stderr."""
+    """Ask a standalone master for its workers, and choose `default_sizes` by them.
+
+    Nothing is set for other masters, nor for one that does not answer twice, which is said on stderr: a master that is
+    busy for a moment must not give all its cores to one application.
+    """
     master = chosen.get("spark.master", "")
     if not is_standalone(master):
         return {}
     try:
-        state = ask(jvm, master)
+        state = _state(jvm, master)
     except NoAnswer as error:
         print(
             f"{master} does not say what workers it has ({error}), so this run asks for all cores that are free, unless"
@@ -79,6 +82,13 @@ def sizes_for(jvm: Any, chosen: Mapping[str, str], *, resident: bool = False) ->
         )
         return {}
     return default_sizes(chosen, state, resident=resident)
+
+
+def _state(jvm: Any, master: str) -> MasterState:
+    try:
+        return ask(jvm, master)
+    except NoAnswer:
+        return ask(jvm, master)
 
 
 def _share(chosen: Mapping[str, str]) -> float:

@@ -35,8 +35,9 @@ class Worker:
 
 @dataclass(frozen=True)
 class Application:
-    """An application that is registered: its name, and the cores it holds."""
+    """An application that is registered: its id, its name, and the cores it holds."""
 
+    id: str
     name: str
     cores: int
 
@@ -109,7 +110,7 @@ def _state(page: dict[str, Any]) -> MasterState:
         for worker in page["workers"]
         if worker["state"] == "ALIVE"
     )
-    return MasterState(workers, tuple(Application(app["name"], app["cores"]) for app in page["activeapps"]))
+    return MasterState(workers, tuple(Application(app["id"], app["name"], app["cores"]) for app in page["activeapps"]))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ def advice(master: str, conf: Mapping[str, str], state: MasterState | None, why:
     """The line. `state` is that of a standalone master, None of others and of one that did not answer: `why`.
 
     >>> from tidemark.resident.standalone import Application, Worker
-    >>> state = MasterState((Worker(2, 0, 2048, 0),), (Application("tidemark resident", 2),))
+    >>> state = MasterState((Worker(2, 0, 2048, 0),), (Application("app-0", "tidemark resident", 2),))
     >>> conf = {"spark.cores.max": "1", "spark.executor.cores": "1", "spark.executor.memory": "1024m"}
     >>> print(advice("spark://m:7077", conf, state, "", "app-1"))
     spark://m:7077 has 0 of 2 cores and 0 of 2,048 MiB free on 1 workers. This run (app-1) asks for up to 1 cores, \
@@ -35,10 +35,16 @@ ends; or end one, add workers, or give each a smaller share (spark.cores.max).
         f"{master} has {state.free_cores} of {state.cores} cores and {free:,} of {total:,} MiB free"
         f" on {len(state.workers)} workers."
     )
-    return f"{has} {asks} {_what_to_do(state, cores, heap)}"
+    return f"{has} {asks} {_what_to_do(state, cores, heap, application)}"
 
 
-def _what_to_do(state: MasterState, cores: int, heap: int) -> str:
+def _what_to_do(state: MasterState, cores: int, heap: int, application: str) -> str:
+    own = sum(app.cores for app in state.applications if app.id == application)
+    if own:
+        return (
+            f"It has {own} of the cores: its executors are starting, or cannot reach the driver. See their logs on the"
+            " worker, and that they reach the driver (spark.driver.host)."
+        )
     if not any(worker.cores >= cores and worker.memory >= heap for worker in state.workers):
         return (
             "No worker is as large as one of its executors: lower spark.executor.memory or spark.executor.cores, or"

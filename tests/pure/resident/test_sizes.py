@@ -10,7 +10,7 @@ import pytest
 from tidemark.errors import InvalidUsage
 from tidemark.resident import sizes
 from tidemark.resident.sizes import DEFAULT_SHARE, ON_DEMAND, default_sizes
-from tidemark.resident.standalone import Application, MasterState, Worker
+from tidemark.resident.standalone import Application, MasterState, NoAnswer, Worker
 from tidemark.spark import no_executors, watch
 from tidemark.spark.no_executors import advice
 
@@ -96,7 +96,18 @@ CONF = {"spark.cores.max": "2", "spark.executor.cores": "1", "spark.executor.mem
         (cluster(), "has no worker alive"),
         (cluster((2, 1024)), "No worker is as large as one of its executors"),
         (cluster((2, 4096)), "There is room for one: either it is starting, or executors end at once"),
-        (MasterState((Worker(2, 1, 4096, 0),), (Application("a", 1), Application("b", 0))), "are used by a (1)."),
+        (
+            MasterState((Worker(2, 1, 4096, 0),), (Application("app-2", "a", 1), Application("app-3", "b", 0))),
+            "are used by a (1).",
+        ),
+        (
+            MasterState((Worker(2, 1, 4096, 0),), (Application("app-1", "this run", 1), Application("app-3", "b", 0))),
+            "It has 1 of the cores: its executors are starting, or cannot reach the driver.",
+        ),
+        (
+            MasterState((Worker(2, 0, 4096, 0),), (Application("app-1", "this run", 1), Application("app-2", "a", 1))),
+            "It has 1 of the cores: its executors are starting, or cannot reach the driver.",
+        ),
         (None, "does not say what is free (it is away)"),
     ],
 )
@@ -105,3 +116,20 @@ def test_the_advice_is_that_of_the_case(state: MasterState | None, expected: str
     assert expected in line
     assert "asks for up to 2 cores, by executors of 1 cores and 2,048 MiB" in line
     assert "\n" not in line
+
+
+@pytest.mark.parametrize(("answers", "cores", "lines"), [("-+", "1", 0), ("--", None, 1)])
+def test_a_master_is_asked_twice_before_all_cores_are_taken(
+    answers: str, cores: str | None, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = iter(answers)
+
+    def ask(jvm: object, master: str) -> MasterState:
+        if next(left) == "-":
+            raise NoAnswer("its page cannot be read: timed out")
+        return cluster((2, 2048))
+
+    monkeypatch.setattr(sizes, "ask", ask)
+    assert sizes.sizes_for(None, {"spark.master": "spark://m:7077"}).get("spark.cores.max") == cores
+    assert len(capsys.readouterr().err.splitlines()) == lines
+    assert list(left) == []
