@@ -354,7 +354,7 @@ _OFFERS = {
     "Runs and assets": ("window_of", "intervals_of", "sealed_by", "asset_of", "intervals_asset_of"),
 }
 _PLUGIN = """\
-`plugins/tidemark_plugin.py` puts them below `{prefix}` of the API server, read-only. Every one needs a login of
+Tidemark's plugin puts them below `{prefix}` of the API server, read-only. Every one needs a login of
 Airflow's that may see its site; what else the user must be allowed is what Airflow's auth manager says.
 """
 _LAUNCHERS = """\

@@ -165,22 +165,25 @@ for wrong in ({}, {"changes": "flights", "as_of": "flights"}):
     except InvalidUsage as error:
         said.append(str(error))
 tasks = {one.task_id: one.retries for one in dag.tasks}
-print(json.dumps({"tasks": tasks, "said": said}))
+from airflow import plugins_manager
+taken, refused = plugins_manager._get_plugins()
+found = {plugin.name: [timetable.__name__ for timetable in plugin.timetables] for plugin in taken}
+print(json.dumps({"tasks": tasks, "said": said, "plugin": found["tidemark"], "refused": refused}))
 """
 
 
-def test_installed_as_a_package_it_is_a_decorator_of_airflows(tmp_path: Path) -> None:
+def test_installed_as_a_package_it_is_a_decorator_and_a_plugin_of_airflows(tmp_path: Path) -> None:
     """The entry point as pyproject.toml has it, in a package's metadata as pip writes it."""
     entry = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["entry-points"]
     metadata = tmp_path / "tidemark-0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: tidemark\nVersion: 0\n")
-    (group,) = entry
-    lines = [f"{name} = {value}" for name, value in entry[group].items()]
-    (metadata / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
+    lines = [line for group in entry for line in (f"[{group}]", *(f"{k} = {v}" for k, v in entry[group].items()))]
+    (metadata / "entry_points.txt").write_text("\n".join([*lines, ""]))
     done = subprocess.run(
         [sys.executable, "-c", AS_A_DECORATOR],
-        env=os.environ | {"PYTHONPATH": f"{PROJECT / 'include'}:{tmp_path}"},
+        env=os.environ
+        | {"PYTHONPATH": f"{PROJECT / 'include'}:{tmp_path}", "AIRFLOW__CORE__PLUGINS_FOLDER": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
@@ -188,6 +191,7 @@ def test_installed_as_a_package_it_is_a_decorator_of_airflows(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["tasks"] == {"changed": 7, "current": 0}
+    assert (found["plugin"], found["refused"]) == (["CollectionTimetable", "InputsTimetable"], {})
     assert ['say what the function is handed: @task.tidemark(changes="flights")' in line for line in found["said"]] == [
         True,
         True,
