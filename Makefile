@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup doctor demo up down status test test-changed test-deep test-oldest test-% s3-server check format bench zip reference lock
+.PHONY: help setup doctor demo up down status test test-changed test-deep test-oldest compose-test test-% s3-server check format bench zip reference lock
 
 # Where the local Airflow listens: make up PORT=8096
 ifdef PORT
@@ -61,6 +61,9 @@ build/oldest/.installed: requirements/oldest.txt | setup
 	@rm -rf build/oldest
 	@$(RUN) python -m pip install --quiet --target build/oldest -r $<
 	@touch $@
+
+compose-test: setup ## docker-compose.yaml for real: three days, a killed worker, the figures; skipped without an engine
+	@$(RUN) python tools/compose_test.py
 
 test-%: setup ## One ring, as in `make test`: test-pure, -simulation, -spark, -s3, -dags, -e2e, -environment
 	@$(RUN) python -m tools.run_tests $*

@@ -38,7 +38,15 @@ def test_the_image_holds_byte_code_of_all_that_runs() -> None:
 def test_airflow_and_spark_run_from_one_image_that_is_built_here() -> None:
     # Another Python or pyspark in the executors is the usual failure of such set-ups.
     assert {SERVICES[name]["image"] for name in AIRFLOW + SPARK} == {"tidemark:local"}
-    assert {SERVICES[name]["build"] for name in AIRFLOW + SPARK} == {"."}
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["volumes-init"]
+    waiting = {name for name in [*AIRFLOW, "spark-worker"] if "volumes-init" in _before(name)}
+    assert waiting == {*AIRFLOW, "spark-worker"}
+    assert {SERVICES[name]["pull_policy"] for name in AIRFLOW + SPARK} == {"never"}, "a registry may have the name"
+
+
+def _before(name: str) -> set[str]:
+    directly = set(SERVICES[name].get("depends_on", {}))
+    return directly.union(*map(_before, directly))
 
 
 @pytest.mark.parametrize("name", [*AIRFLOW, "spark-worker"])
@@ -108,7 +116,9 @@ def test_what_the_image_copies_exists_and_is_not_ignored() -> None:
 
 @pytest.mark.parametrize("name", [n for n, s in SERVICES.items() if s.get("restart") == "unless-stopped"])
 def test_everything_that_stays_up_has_a_health_check(name: str) -> None:
-    assert SERVICES[name]["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
+    check = SERVICES[name]["healthcheck"]
+    assert check["test"][0] == "CMD" or check["test"][1].startswith("exec "), "a shell's child outlives its time"
+    assert "airflow jobs check" not in check["test"][-1] or check["interval"] == "120s"
 
 
 def test_what_is_waited_for_can_say_that_it_is_ready() -> None:
