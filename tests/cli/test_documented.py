@@ -16,7 +16,10 @@ from tidemark.cli import app
 from tidemark.config.collection_file import parse
 
 PROJECT = Path(__file__).parents[2]
-PAGES = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").glob("how-to/*.md"))]
+PAGES = [
+    *(PROJECT / name for name in ("README.md", "CONTRIBUTING.md", "docs/README.md")),
+    *sorted((PROJECT / "docs").glob("how-to/*.md")),
+]
 COLLECTIONS = PROJECT / "include" / "collections"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"^    (\S.*)$", re.MULTILINE)
