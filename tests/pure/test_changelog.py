@@ -1,9 +1,8 @@
-"""CHANGELOG.md has releases, each says what it means on disk, and the version of the package follows from them."""
+"""Releases have notes: each says what it means on disk, and the version of the package follows from them."""
 
 from __future__ import annotations
 
 import re
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,27 +10,35 @@ from packaging.version import Version
 
 import tidemark
 
-TEXT = (Path(__file__).resolve().parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
-UNRELEASED, *RELEASES = re.split(r"^## ", TEXT, flags=re.MULTILINE)[1:]
+PROJECT = Path(__file__).resolve().parents[2]
+TEXT = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+_, *NOTES, OLDER = re.split(r"^## ", TEXT, flags=re.MULTILINE)
+PAGES = sorted((PROJECT / "docs" / "releases").glob("*.md"), key=lambda page: Version(page.stem), reverse=True)
+HEADINGS = {"Added", "Changed", "Fixed", "Security", "Removed", "Upgrading", "On-disk format"}
 
 
-def test_releases_are_in_order_and_dated() -> None:
-    headings = [re.match(r"\[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)\n", release) for release in RELEASES]
+def test_releases_are_listed_from_the_newest_on() -> None:
+    headings = [re.match(r"\[(Unreleased|\d+\.\d+\.\d+)\](?: - \d{4}-\d\d-\d\d)?\n", notes) for notes in NOTES]
     assert all(headings)
-    found = [(Version(heading[1]), date.fromisoformat(heading[2])) for heading in headings if heading]
-    assert found == sorted(found, reverse=True)
+    released = [heading[1] for heading in headings if heading and heading[1] != "Unreleased"]
+    assert len(TEXT.splitlines()) <= 150, "older notes go to docs/releases"
+    assert re.findall(r"\[([\d.]+)\]\(docs/releases/\1\.md\)", OLDER) == [page.stem for page in PAGES]
+    versions = [Version(name) for name in [*released, *(page.stem for page in PAGES)]]
+    assert versions == sorted(set(versions), reverse=True)
 
 
-@pytest.mark.parametrize("release", [UNRELEASED, *RELEASES], ids=lambda release: release.partition("\n")[0])
-def test_each_says_what_it_means_for_what_is_on_disk(release: str) -> None:
-    headings = re.findall(r"^### (.+)", release, re.MULTILINE)
+@pytest.mark.parametrize("notes", [*NOTES, *(page.read_text(encoding="utf-8") for page in PAGES)], ids=lambda n: n[:12])
+def test_each_says_what_it_means_for_what_is_on_disk(notes: str) -> None:
+    headings = re.findall(r"^### (.+)", notes, re.MULTILINE)
     assert headings[-1] == "On-disk format"
-    assert set(headings) <= {"Added", "Changed", "Fixed", "Security", "Removed", "On-disk format"}
+    assert set(headings) <= HEADINGS
 
 
-def test_between_releases_the_version_is_the_next_one() -> None:
-    newest = Version(re.findall(r"^\[(.+)\]", RELEASES[0])[0])
+def test_the_version_is_that_of_the_notes_or_the_next_one() -> None:
+    newest = [*re.findall(r"^## \[([\d.]+)\]", TEXT, re.MULTILINE), *(page.stem for page in PAGES)][0]
     version = Version(tidemark.__version__)
-    assert UNRELEASED.startswith("[Unreleased]\n")
-    assert version.is_devrelease
-    assert Version(version.base_version) > newest
+    if not NOTES[0].startswith("[Unreleased]"):
+        assert str(version) == newest
+    else:
+        assert version.is_devrelease
+        assert Version(version.base_version) > Version(newest)

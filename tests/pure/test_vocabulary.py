@@ -51,7 +51,7 @@ PAGES = sorted(
     path
     for pattern in ("*.md", "docs/**/*.md", "spark_apps/*.md")
     for path in PROJECT.glob(pattern)
-    if path.name != "CHANGELOG.md" and path != VOCABULARY
+    if path.name != "CHANGELOG.md" and path != VOCABULARY and path.parent.name != "releases"
 )
 
 
