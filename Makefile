@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup doctor demo up down status test test-changed test-deep test-oldest compose-test test-% s3-server check format bench zip reference lock
+.PHONY: help setup doctor demo up down status test test-changed test-deep test-oldest compose-test test-% s3-server check format bench zip reference lock release
 
 # Where the local Airflow listens: make up PORT=8096
 ifdef PORT
@@ -111,6 +111,9 @@ reference: setup ## docs/reference and spark_apps, written from the code they de
 
 zip: setup ## build/tidemark.zip, what Spark ships to its executors; the same bytes from the same source
 	@$(RUN) python tools/build_zip.py
+
+release: setup ## Build, try and tag the release that CHANGELOG.md names; TRY=1 tags nothing
+	@$(RUN) python tools/release.py $(if $(TRY),--try)
 
 lock: ## Compile the pins from pyproject.toml (needs uv); tools/lock --upgrade moves the pins
 	@tools/lock
