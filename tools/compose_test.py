@@ -73,7 +73,7 @@ def missing() -> str:
     """
     if not shutil.which("docker"):
         return "there is no command docker"
-    engine = subprocess.run(["docker", "info"], capture_output=True, text=True)
+    engine = subprocess.run(["docker", "version"], capture_output=True, text=True)
     if engine.returncode:
         return f"no container engine answers: {engine.stderr.strip().splitlines()[-1]}"
     version = subprocess.run(["docker", "compose", "version", "--short"], capture_output=True, text=True)
