@@ -35,6 +35,8 @@ OLDEST = (2, 20)
 FIRST, LAST = layout.FIRST_DAY, date(2013, 1, 2)
 WITHIN_S = 900
 """A backfill of three days takes two minutes on idle cores."""
+PAUSE_S = 5
+"""Between two looks into a container, each of which costs a process there."""
 
 
 class Wrong(Exception):
@@ -114,7 +116,7 @@ def kill_a_worker() -> None:
     while not compose("exec", "-T", "spark-worker", "find", "/tmp/spark-work", "-name", "app-*", check=False).strip():
         if time.monotonic() > deadline:
             raise Wrong(f"no Spark application came to the worker within {WITHIN_S} s")
-        time.sleep(1)
+        time.sleep(PAUSE_S)
     compose("kill", "--signal", "SIGKILL", "spark-worker")
     compose("start", "spark-worker")
 
@@ -125,7 +127,7 @@ def wait_until_complete() -> None:
     while not re.search(rf"^complete below +{expected}", said := scheduler("tidemark", "status", "flights"), re.M):
         if time.monotonic() > deadline:
             raise Wrong(f"not complete below {expected} within {WITHIN_S} s:\n{said}")
-        time.sleep(3)
+        time.sleep(PAUSE_S)
 
 
 def compare() -> None:

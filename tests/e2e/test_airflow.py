@@ -305,7 +305,7 @@ class TestKilledWorker:
         name = airflow.declare(orders("killed", "2024-03-01", "2024-03-02") + "airflow: {spark: always}\n")
         airflow.api.unpause(name)
         run = airflow.trigger(name, "2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z")
-        driver = airflow.killing.hit(within=150)
+        driver = airflow.killing.hit(within=600)
         task = airflow.tasks(name, run)["drain"]
         assert (task["state"], task["try_number"]) == ("running", 1)
         versions = airflow.log(name).newest_version()

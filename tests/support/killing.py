@@ -40,7 +40,7 @@ class Killing:
         (self.folder / "plan.part").write_text(text)
         (self.folder / "plan.part").rename(self.folder / "plan.json")
 
-    def hit(self, *, within: float = 90.0) -> int:
+    def hit(self, *, within: float = 240.0) -> int:
         """Wait until the driver has been hit; its pid."""
         deadline = time.monotonic() + within
         while not (self.folder / "hit").exists():
