@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -112,21 +113,29 @@ def backfill() -> None:
 
 def kill_a_worker() -> None:
     """Kill the Spark worker once it works, and start it again: an engine takes a kill for the user's wish."""
-    deadline = time.monotonic() + WITHIN_S
-    while not compose("exec", "-T", "spark-worker", "find", "/tmp/spark-work", "-name", "app-*", check=False).strip():
-        if time.monotonic() > deadline:
-            raise Wrong(f"no Spark application came to the worker within {WITHIN_S} s")
-        time.sleep(PAUSE_S)
+    look = ["exec", "-T", "spark-worker", "find", "/tmp/spark-work", "-name", "app-*"]
+    wait(lambda: bool(compose(*look, check=False).strip()), "a Spark application on the worker")
     compose("kill", "--signal", "SIGKILL", "spark-worker")
     compose("start", "spark-worker")
 
 
 def wait_until_complete() -> None:
     """Wait until all three days are complete."""
-    deadline, expected = time.monotonic() + WITHIN_S, f"{LAST + timedelta(days=1)}"
-    while not re.search(rf"^complete below +{expected}", said := scheduler("tidemark", "status", "flights"), re.M):
+    end = f"{LAST + timedelta(days=1)}"
+    complete = re.compile(rf"^complete below +{end}", re.MULTILINE)
+    wait(lambda: bool(complete.search(scheduler("tidemark", "status", "flights"))), f"all days, complete below {end}")
+
+
+def wait(is_so: Callable[[], bool], what: str) -> None:
+    """Wait until something is so.
+
+    Raises:
+        Wrong: It was not within `WITHIN_S`.
+    """
+    deadline = time.monotonic() + WITHIN_S
+    while not is_so():
         if time.monotonic() > deadline:
-            raise Wrong(f"not complete below {expected} within {WITHIN_S} s:\n{said}")
+            raise Wrong(f"waited {WITHIN_S} s in vain for {what}")
         time.sleep(PAUSE_S)
 
 
@@ -147,7 +156,11 @@ def scheduler(*command: str) -> str:
 def compose(*command: str, check: bool = True, content: bytes | None = None) -> str:
     """Run a command of Compose in this project, with what it does shown; what it prints is returned."""
     print(f"compose {' '.join(command[:6])}", file=sys.stderr, flush=True)
-    done = subprocess.run([*COMPOSE, *command], cwd=PROJECT, input=content, stdout=subprocess.PIPE, check=check)
+    # What this folder's environment exports, as TIDEMARK_ROOT, would win over the settings.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TIDEMARK_", "AIRFLOW_"))}
+    done = subprocess.run(
+        [*COMPOSE, *command], cwd=PROJECT, env=environment, input=content, stdout=subprocess.PIPE, check=check
+    )
     return done.stdout.decode()
 
 
