@@ -49,6 +49,12 @@ def main() -> int:
     if why:
         print(f"skipped: {why}", file=sys.stderr)
         return 0
+    running = subprocess.run(
+        ["docker", "compose", "--project-name", NAME, "ps", "--all", "--quiet"], capture_output=True, text=True
+    )
+    if running.stdout.strip():
+        print(f"refused: {NAME} is there: docker compose --project-name {NAME} down --volumes", file=sys.stderr)
+        return 1
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
     write_settings()
