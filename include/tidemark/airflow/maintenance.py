@@ -51,7 +51,7 @@ class MaintenanceOperator(StepOperator):
     def execute(self, context: Any) -> Any:
         """Run the app; AirflowSkipException if the collection was never created."""
         job = self.location.job()
-        if not job.log.newest_version():
+        if not job.log.exists():
             raise AirflowSkipException(
                 f"there is no collection {self.location.name} yet; the first run of its DAG makes it"
             )

@@ -68,7 +68,7 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
         if settled.change is None:
             break
         done.append(settled)
-        _hold_consumed(job, settled.head.state, settled.found.inputs)
+        hold_consumed(job, settled.head.state, settled.found.inputs)
     waits, checked = settled.found.waits, False
     lags = waits or settled.found.lags
     if check and waits is None:
@@ -76,7 +76,7 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
         checked = settled.found.request is not None
         if settled.change is not None:
             done.append(settled)
-    _hold_consumed(job, settled.head.state, settled.found.inputs)
+    hold_consumed(job, settled.head.state, settled.found.inputs)
     result = _result(settled.head, done, lags)
     if check:
         result |= {"checked": checked, "repaired": sum(each.change.repaired for each in done if each.change)}
@@ -192,7 +192,7 @@ def _note_change(job: Job, change: Corrected, computed: Computed) -> None:
         job.note(f"{counted(computed.unplaced, 'row')} in no window: what the windows are on is null")
 
 
-def _hold_consumed(job: Job, state: Arrangement, inputs: Sequence[InputState]) -> None:
+def hold_consumed(job: Job, state: Arrangement, inputs: Sequence[InputState]) -> None:
     """Hold the inputs where they are consumed, as an attempt that was killed may not have; and let go of what is no
     input any more. Where `inputs`, as they were found, show that it is so, none is looked at again."""
     newest = state.consumed
