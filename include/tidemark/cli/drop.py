@@ -56,7 +56,8 @@ def drop(
     job = call.job(collection, step="drop", dropped=True)
     if undo:
         result = job_of.undo(job, collection)
-        said = [f"{collection} is back, as of version {result['was']}"]
+        back = "is back" if result["outcome"] == "applied" else "is there, so there was nothing to undo"
+        said = [f"{collection} {back}, as of version {result['was']}"]
     else:
         folder = Path(collections) if collections else collections_folder()
         result = job_of.drop(job, collection, others=existing(call.root), folder=folder, breaks=breaks)

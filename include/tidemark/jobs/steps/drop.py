@@ -60,12 +60,13 @@ def drop(job: Job, name: str, *, others: Iterable[str], folder: Path, breaks: Co
 
 def undo(job: Job, name: str) -> dict[str, Any]:
     """Bring a dropped collection back as it was, and hold its inputs again, as far as these still have their history.
+    Where it is there, nothing is done.
 
-    Raises InvalidUsage where it is there, or what it was made of has been collected.
+    Raises InvalidUsage where what it was made of has been collected.
     """
     head = job.log.load()
     if head.arrangement is not None:
-        raise InvalidUsage(f"collection {name} is there, as of version {head.version}; there is nothing to undo")
+        return {"outcome": str(Outcome.NOTHING_TO_DO), "version": head.version, "was": head.version}
     version, state = _before(job, name)
     committed = job.log.commit(head, Restored(version, state))
     if isinstance(committed, Lost):
