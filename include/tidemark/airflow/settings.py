@@ -29,6 +29,12 @@ def landings() -> list[str]:
     return [location.strip() for location in os.environ.get("TIDEMARK_LANDINGS", "").split(",") if location.strip()]
 
 
+def functions() -> list[str]:
+    """Folders, beside those of DAGs, plugins and `include`, with modules that collection files may name:
+    TIDEMARK_FUNCTIONS, with commas between them."""
+    return [folder.strip() for folder in os.environ.get("TIDEMARK_FUNCTIONS", "").split(",") if folder.strip()]
+
+
 def spark_master() -> str | None:
     """The Spark master of a deployment without a connection `spark_default`: TIDEMARK_SPARK_MASTER; None: it needs one.
 

@@ -32,7 +32,8 @@ def corrected(state: Arrangement, change: Corrected) -> Outcome:
         return AlreadyApplied()
     if off := fenced_off(state, change.fence):
         return off
-    if consumption.definition.partition(".")[0] != state.collection.derived.fingerprint:
+    derived, recorded = state.collection.derived, consumption.definition.partition(".")[0]
+    if recorded not in (derived.fingerprint, derived.before_null_was_a_value):
         return Stale(f"collection {state.collection.name} was defined otherwise meanwhile")
     if change.previous != state.consumed or change.fence.interval.lower != lower:
         return Stale(f"collection {state.collection.name} was corrected to {format_instant(lower)} by another run")
