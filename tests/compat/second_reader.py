@@ -104,7 +104,8 @@ def _fold(state: State, change: dict[str, Any]) -> None:
     elif kind == "corrected":
         state["unsealed"] += [change["batch"]] if change["batch"] else []
         if change["previous"] is None:
-            state |= {"since": max(state["since"], change["consumption"]["upper"] - 1), "rungs": []}
+            first = change.get("readable") or {"since": change["consumption"]["upper"] - 1, "rungs": []}
+            state |= {"since": max(state["since"], first["since"]), "rungs": first["rungs"]}
         state["event_times_from"] = max(state.get("event_times_from", 0), change["event_times_from"])
     elif kind == "sealed":
         state["seal"] = max(state["seal"], change["upper"])

@@ -62,9 +62,9 @@ def drop(
         folder = Path(collections) if collections else collections_folder()
         result = job_of.drop(job, collection, others=existing(call.root), folder=folder, breaks=breaks)
         what = "was dropped before" if result["outcome"] == "nothing to do" else "is dropped"
+        listing = f"`tidemark collect {collection}`, or the DAG tidemark_maintenance,"
         said = [
-            f"{collection} {what}; {result['bytes']:,} bytes go once `tidemark collect {collection}`, or the DAG "
-            "tidemark_maintenance, has listed them for its grace",
+            f"{collection} {what}; {result['bytes']:,} bytes go once {listing} has listed them for its grace",
             f"`tidemark drop {collection} --undo` brings it back until then",
         ]
         said += [f"its hold on {name} has ended" for name in result["released"]]

@@ -65,8 +65,8 @@ class Usable:
 
     @property
     def begins(self) -> int:
-        """From where on its history distinguishes times."""
-        return max(self.state.since, self.state.collection.start)
+        """From where on its history distinguishes times, be it that not all of them can be read."""
+        return max(self.state.function.floor, self.state.collection.start)
 
     def recorded(self, upper: int) -> Consumption | None:
         """The newest frontier it recorded at or below `upper`."""

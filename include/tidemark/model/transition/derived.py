@@ -8,6 +8,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Corrected, Quarantined, Released
 from tidemark.model.corrected import CORRECT
 from tidemark.model.derived import Consumption
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.transition.fences import fenced_off
@@ -44,7 +45,8 @@ def corrected(state: Arrangement, change: Corrected) -> Outcome:
     since, rungs = state.since, state.rungs
     if change.previous is None:
         # What it would have been before was never computed: such reads are refused, not answered with nothing.
-        since, rungs = max(since, consumption.upper - 1), ()
+        readable = change.readable or CompactionFunction(consumption.upper - 1)
+        since, rungs = max(since, readable.since), readable.rungs
     placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
     totals = replace(
         state.totals,
