@@ -13,7 +13,6 @@ from tests.cli.conftest import EVENTS, Shell, a_shell
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.derived import Definition, Derived
 
-
 DERIVED = Collection(
     "sums",
     (Column("id", ColumnType.STRING),),
@@ -58,7 +57,7 @@ def test_a_dropped_collection_is_nowhere_and_comes_back_whole(sums: Shell) -> No
     assert sums.json("hold", "events")["holds"] == []
     assert "sums is back, as of version " in sums.ok("drop", "sums", "--undo").out
     assert sums.json("as-of", "sums")["rows"] == before
-    assert [one["kind"] for one in sums.json("log", "sums")["versions"]][:2] == ["restored", "dropped"]
+    assert [version["kind"] for version in sums.json("log", "sums")["versions"]][:2] == ["restored", "dropped"]
     assert sums.json("log", "sums")["versions"][2:] == log
     assert [hold["hold"] for hold in sums.json("hold", "events")["holds"]] == ["derived.sums"]
     assert sums.json("verify", "sums", "--data")["sound"]
@@ -128,7 +127,6 @@ def test_doctor_ends_the_holds_of_folders_removed_by_hand(sums: Shell) -> None:
         said = sums.ok("doctor", *names).out
         assert "hold derived.sums on events keeps history for nobody, and can go: `tidemark doctor --fix` ends" in said
     assert sums.json("hold", "events")["holds"]
-    found = sums.json("doctor", "--fix")["needless_holds"]
-    assert found == [{"collection": "events", "hold": "derived.sums"}]
+    assert sums.json("doctor", "--fix")["needless_holds"] == [{"collection": "events", "hold": "derived.sums"}]
     assert sums.json("hold", "events")["holds"] == []
     assert sums.json("doctor")["needless_holds"] == []

@@ -223,19 +223,19 @@ LADDER = Retention("ladder", steps=(Step(None, 10), Step(5, 20), Step(10)))
 
 @pytest.mark.parametrize("select", [BIG, COUNTS, RANKED], ids=["by row", "by key", "whole"])
 @pytest.mark.parametrize(
-    ("retention", "history", "stops", "lost"),
+    ("retention", "history", "built"),
     [
-        (Retention("time_boundary", interval=10), 10, [10, 20, 30, 40, 50], 0),
-        (Retention("time_boundary", interval=20), 10, [20, 40, 50], 2),
-        (LADDER, 5, [10, 20, 30, 35, 40, 45, 50], 3),
-        (Retention("full_merge"), 10, [50], 4),
+        (Retention("time_boundary", interval=10), 10, ([10, 20, 30, 40, 50], 0)),
+        (Retention("time_boundary", interval=20), 10, ([20, 40, 50], 2)),
+        (LADDER, 5, ([10, 20, 30, 35, 40, 45, 50], 3)),
+        (Retention("full_merge"), 10, ([50], 4)),
     ],
     ids=["midnights", "every other midnight", "a ladder", "nothing"],
 )
 def test_with_history_each_instant_that_inputs_keep_is_built(
-    tmp_path: Path, select: str, retention: Retention, history: int, stops: list[int], lost: int
+    tmp_path: Path, select: str, retention: Retention, history: int, built: tuple[list[int], int]
 ) -> None:
-    sea = Sea(tmp_path)
+    sea, (stops, lost) = Sea(tmp_path), built
     sea.landed("tides", retention=retention)
     sea.add(derived("d", select, history=history))
     for day in range(5):
@@ -247,12 +247,12 @@ def test_with_history_each_instant_that_inputs_keep_is_built(
     for step in ("seal", "drain", "compact"):
         sea.run("d", sea._moving(4)[step])
     state = sea.worlds["d"].state
-    assert [one.complete_below for one in state.consumptions] == stops
+    assert [consumption.complete_below for consumption in state.consumptions] == stops
     assert sea.law("d") == len(stops)
-    kept = [time for time in range(50) if state.function.keeps(time)]
-    assert {stop - 1 for stop in stops} <= {*kept}
+    readable = [time for time in range(50) if state.function.keeps(time)]
+    assert {stop - 1 for stop in stops} <= {*readable}
     merged = sea.worlds["tides"].state.function
-    assert all(merged.keeps(time) for time in kept), "what its input does not know it does not, either"
+    assert all(merged.keeps(time) for time in readable), "what its input does not know it does not, either"
     said = [note for note in notes if "history" in note]
     assert (len(said), f"{lost} of" in "".join(said)) == ((1, True) if lost else (0, False)), notes
 

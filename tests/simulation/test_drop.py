@@ -19,6 +19,7 @@ from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.collect import GRACES, SECOND, collect
 from tidemark.jobs.steps.drop import drop, undo
+from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Created
 from tidemark.model.collection import Envelope
 from tidemark.storage.stores.memory import MemoryStore
@@ -61,8 +62,10 @@ def copied(world: World, wrap: Callable[[MemoryStore], WrappedStore]) -> World:
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
 @pytest.mark.parametrize("dies", [True, False], ids=["killed", "refused or unanswered"])
 def test_any_single_fault_then_the_same_again(four_days: World, looks: int, after: bool, dies: bool) -> None:
-    """Dropped, listed by a collector, brought back, dropped again, and removed for good. Some calls
-    fail, at each depth others."""
+    """Dropped, listed by a collector, brought back, dropped again, and removed for good.
+
+    Some calls fail, at each depth others.
+    """
     expected = answers(four_days)
     fired = 0
     for nth in count(1):
@@ -124,17 +127,19 @@ def test_a_step_beside_a_drop_ends_in_a_line_and_makes_no_half_collection(
     for before in STEPS[:number]:
         ready.run(lambda job, before=before: before(job, four_days.landing))  # type: ignore[misc]
     for nth in count(1):
-        states = []
+        states: list[Arrangement] = []
+        others: list[World] = []
 
-        def drop_it() -> None:
-            log = beside.log()
+        def drop_it(states: list[Arrangement] = states, others: list[World] = others) -> None:
+            (world,) = others
+            log = world.log()
             states.append(log.load().state)
-            beside_job = Job(beside.truth, log, lambda: None, "other", beside.new_id)  # type: ignore[arg-type,return-value]
-            dropped(beside_job)
+            dropped(Job(world.truth, log, lambda: None, "other", world.new_id))  # type: ignore[arg-type,return-value]
             if again:
                 log.commit(log.load(), Created(four_days.collection, "another"))
 
         beside = copied(ready, lambda truth, nth=nth, drop_it=drop_it: DroppedBeside(truth, nth, drop_it))  # type: ignore[misc]
+        others.append(beside)
         with suppress(TidemarkError):
             beside.run(lambda job: STEPS[number](job, four_days.landing), attempts=1)
         if not states:

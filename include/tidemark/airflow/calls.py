@@ -36,19 +36,22 @@ def imported(name: str) -> Any:
     module, _, attribute = name.partition(":")
     invalidate_caches()  # the file may be younger than the process that forked this one
     theirs = _is_theirs(module)
-    found = _attribute(name, module, attribute)
-    if not theirs and not is_notifier(found):
+    target = _attribute(name, module, attribute)
+    if not theirs and not is_notifier(target):
         raise InvalidUsage(
             f"{name}: the module {module} is not in a folder of your code, {listed(map(printable, code_folders()))}; "
             "of others only notifiers of Airflow can be named. Wrap it in a function of yours, or let the deployment "
             "name its folder in TIDEMARK_FUNCTIONS"
         )
-    return found
+    return target
 
 
 def code_folders() -> list[Path]:
-    """The folders in which a team's code is: `dags`, `plugins` and `include` of the project and beside the collection
-    files, Airflow's folders of DAGs and plugins, its bundles, and those of TIDEMARK_FUNCTIONS."""
+    """The folders in which a team's code is.
+
+    `dags`, `plugins` and `include` of the project and beside the collection files, Airflow's folders of DAGs and
+    plugins, its bundles, and those of TIDEMARK_FUNCTIONS.
+    """
     from airflow.configuration import conf
 
     projects = {settings.home(), *_projects_of(collections_folder())}
@@ -145,8 +148,11 @@ def _check_callable(name: str, found: Any, *given: object, arguments: Mapping[st
 
 
 def check_survivable(name: str) -> None:
-    """Raise InvalidUsage where importing the module of `module:name` ends the process: tried in a child, as whoever
-    looks at all files would end with it, and say nothing of the others. One that is imported already is not tried."""
+    """Raise InvalidUsage where importing the module of `module:name` ends the process.
+
+    Tried in a child, as whoever looks at all files would end with it, and say nothing of the others. One that is
+    imported already is not tried.
+    """
     module = name.partition(":")[0]
     if module in sys.modules or not _is_theirs(module):
         return

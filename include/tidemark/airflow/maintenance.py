@@ -84,9 +84,9 @@ class CollectDroppedOperator(BaseOperator):
         for root in sorted({location.store_root for location in self.locations}):
             for name in dropped(root):
                 step = step_of("collect")
-                given = {argument.name: argument.initial() for argument in step.arguments}
+                arguments = {argument.name: argument.initial() for argument in step.arguments}
                 try:
-                    done[name] = step.function(open_job(root, name, no_data), **step.values(given))
+                    done[name] = step.function(open_job(root, name, no_data), **step.values(arguments))
                 except TidemarkError as error:
                     wrong.append(f"{name}: {error.kind}: {error}")
         if wrong:

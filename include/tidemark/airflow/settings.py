@@ -30,8 +30,10 @@ def landings() -> list[str]:
 
 
 def functions() -> list[str]:
-    """Folders, beside those of DAGs, plugins and `include`, with modules that collection files may name:
-    TIDEMARK_FUNCTIONS, with commas between them."""
+    """Folders, beside those of DAGs, plugins and `include`, with modules that collection files may name.
+
+    TIDEMARK_FUNCTIONS, with commas between them.
+    """
     return [folder.strip() for folder in os.environ.get("TIDEMARK_FUNCTIONS", "").split(",") if folder.strip()]
 
 

@@ -109,8 +109,11 @@ class Call:
         create: bool = False,
         dropped: bool = False,
     ) -> Job:
-        """A job on a collection, which must exist unless it is to be created, or may have been `dropped`. Steps read little data in this process;
-        Spark starts for more, for other questions, and for all data if the option --spark was given (`spark`)."""
+        """A job on a collection, which must exist unless it is to be created, or may have been `dropped`.
+
+        Steps read little data in this process; Spark starts for more, for other questions, and for all data if the
+        option --spark was given (`spark`).
+        """
         from tidemark.jobs.app import open_job
         from tidemark.jobs.computer import here_or_on_spark
         from tidemark.jobs.queries.locate import check_root

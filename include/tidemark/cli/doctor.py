@@ -27,8 +27,10 @@ def doctor(
         bool, typer.Option("--fix", help="End holds for derived collections that are not there any more.")
     ] = False,
 ) -> None:
-    """Test the store below --root for the guarantees that commits rely on, first that of several creates of one key
-    exactly one succeeds. Small objects are created and deleted. A store that breaks a guarantee is refused by its name.
+    """Test the store below --root for the guarantees that commits rely on, and look for holds that nobody needs.
+
+    First that of several creates of one key exactly one succeeds. Small objects are created and deleted. A store that
+    breaks a guarantee is refused by its name.
 
     Holds that keep history for derived collections which were removed, or have other inputs now, are listed.
     """
@@ -61,8 +63,10 @@ def _looked_at(call: Call, collection: str | None) -> list[str]:
 
 
 def _needless_holds(call: Call, name: str, *, fix: bool) -> list[tuple[str, str]]:
-    """The holds on a collection that nobody needs, each with its name; with `fix` they end. None of one that cannot be
-    read, of which `status` says why."""
+    """The holds on a collection that nobody needs, each with its name.
+
+    With `fix` they end. None of one that cannot be read, of which `status` says why.
+    """
     from tidemark.errors import TidemarkError
     from tidemark.jobs.queries.dependents import needless_holds
     from tidemark.jobs.queries.locate import collections

@@ -20,6 +20,7 @@ def add_to(app: typer.Typer) -> None:
 def drop(
     call: Call,
     collection: CollectionArgument,
+    *,
     undo: Annotated[
         bool, typer.Option("--undo", help="Bring a dropped collection back, while its objects are there.")
     ] = False,

@@ -34,8 +34,10 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def files_declaring(name: str, folder: Path) -> Iterator[Path]:
-    """The collection files of a folder with a line that declares this name, as YAML mostly writes it, by name: right
-    files and wrong ones. None of a folder or a file that cannot be read."""
+    """The collection files of a folder with a line that declares this name, as YAML mostly writes it, by name.
+
+    Right files and wrong ones. None of a folder or a file that cannot be read.
+    """
     declares = re.compile(rf"^[\"']?name[\"']?\s*:\s*[\"']?{re.escape(name)}[\"']?\s*(#|$)", re.MULTILINE)
     try:
         files = files_of(folder)

@@ -44,8 +44,12 @@ _NULL_IS_A_VALUE = "windows by null"
 """Added to the fingerprint of windows by columns: until format 3 a row where one of these is null was in no window, so
 what was computed then must be recomputed, unless none of them can be null."""
 _ALWAYS_SAID = frozenset(
-    "by on kind aggregates where grace late max_lateness early name function of at size offset advance sampling step "
-    "unit zone clamp_start_at_zero gap exact_gap_merges max_length".split()
+    {
+        *("by", "on", "kind", "aggregates", "where", "grace", "late", "max_lateness", "early"),
+        *("name", "function", "of", "at"),
+        *("size", "offset", "advance", "sampling", "step", "unit", "zone"),
+        *("clamp_start_at_zero", "gap", "exact_gap_merges", "max_length"),
+    }
 )
 """The fields of windows that are in their fingerprint whatever they say, as they were in 0.5. One that came later is in
 it only where it does not say its default: so that a new release finds the definitions it knew unchanged."""

@@ -67,4 +67,4 @@ def _by(derived: Derived) -> tuple[str, ...]:
 
 def _is_key(name: str, inputs: Sequence[Collection]) -> bool:
     """Whether a column is never null: a key of a collection that lands."""
-    return all(not given.is_derived and name in [column.name for column in given.key] for given in inputs)
+    return all(not source.is_derived and name in [column.name for column in source.key] for source in inputs)

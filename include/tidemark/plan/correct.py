@@ -112,15 +112,17 @@ def plan_correct(
 
 
 def history_lost(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, int]:
-    """Of the frontiers that `history` asks a first build for how many cannot be built, as retention has merged what an
-    input knew there; and how many there are."""
+    """How many of the frontiers that `history` asks a first build for cannot be built, and how many these are.
+
+    Where one cannot be, retention has merged what an input knew there.
+    """
     usables = [ready for source in inputs if isinstance(ready := usable(source), Usable)]
     landed = [source.state.collection.start for source in usables if not source.is_derived]
     history, plan = state.collection.derived.history, _Plan(state, tuple(usables), (), None, False)
     if not history or not landed:
         return 0, 0
-    asked = _multiples(history, max(landed), max(source.known_complete for source in usables))
-    return sum(not plan._merged.keeps(stop - 1) for stop in asked), len(asked)
+    stops = _multiples(history, max(landed), max(source.known_complete for source in usables))
+    return sum(not plan._merged.keeps(stop - 1) for stop in stops), len(stops)
 
 
 def _multiples(step: int, after: int, below: int) -> range:
@@ -191,8 +193,11 @@ class _Plan:
 
     @property
     def _merged(self) -> CompactionFunction:
-        """What the inputs together keep of what was known at a time. One that ended before others is read as it is now,
-        and one by groups holds its earlier answer between two frontiers: neither bounds anything."""
+        """What the inputs together keep of what was known at a time.
+
+        One that ended before others is read as it is now, and one by groups holds its earlier answer between two
+        frontiers: neither bounds anything.
+        """
         all_ended = all(source.ended for source in self.inputs)
         functions = [
             source.state.function
@@ -205,8 +210,11 @@ class _Plan:
             return CompactionFunction(max(function.since for function in functions))
 
     def _readable(self, upper: int) -> CompactionFunction:
-        """What can be read of a collection that is built up to `upper` first: there, and of what follows only what its
-        inputs keep, as between two such instants they do not distinguish what was known."""
+        """What can be read of a collection that is built up to `upper` first.
+
+        There, and of what follows only what its inputs keep, as between two such instants they do not distinguish what
+        was known.
+        """
         merged = self._merged
         if merged.since < upper or not merged.keeps(upper - 1):
             return CompactionFunction(upper - 1)

@@ -1,5 +1,7 @@
-"""Who depends on a collection: what is computed from it, tables that name its files, and who holds its history; and
-holds that nobody needs any more."""
+"""Who depends on a collection.
+
+What is computed from it, tables that name its files, and who holds its history; and holds that nobody needs any more.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,11 @@ from tidemark.plan.retain import alive
 
 @dataclass(frozen=True)
 class Dependents:
-    """The collections that are computed from one, those that cannot be read and so may be, the tables that name its
-    files, and the holds that people and readers have on it."""
+    """Who depends on a collection.
+
+    `derived` are computed from it, `unreadable` may be, as they cannot be read; `tables` name its files, and
+    `holds` are those of people and readers.
+    """
 
     derived: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -32,20 +37,22 @@ def dependents(job: Job, state: Arrangement, others: Iterable[str]) -> Dependent
     return Dependents(
         tuple(other for other, newest in states if isinstance(newest, Arrangement) and name in _inputs(newest)),
         tuple(f"{other} ({newest})" for other, newest in states if isinstance(newest, str)),
-        tuple(f"{one.format} {one.table}" for one in state.publications if one.pins),
+        tuple(f"{table.format} {table.table}" for table in state.publications if table.pins),
         tuple(hold.name for hold in alive(state.holds, now) if not hold.name.startswith(HOLD)),
     )
 
 
 def needless_holds(job: Job, state: Arrangement, others: Iterable[str]) -> Iterator[Hold]:
-    """The holds on a collection for derived ones that are not there any more, or have another input now. One that
-    cannot be read keeps its hold."""
-    there = {*others}
+    """The holds on a collection for derived ones that are not there any more, or have another input now.
+
+    One that cannot be read keeps its hold.
+    """
+    existing = {*others}
     for hold in state.holds:
         name = hold.name.removeprefix(HOLD)
         if name == hold.name:
             continue
-        newest = _state(job, name) if name in there else None
+        newest = _state(job, name) if name in existing else None
         if not isinstance(newest, str) and (newest is None or state.collection.name not in _inputs(newest)):
             yield hold
 

@@ -282,8 +282,11 @@ def _announced(job: Job, token: str) -> Committed | Stale:
 
 
 def _end_window_of_dropped(job: Job) -> None:
-    """Bring the log of a dropped collection to the next checkpoint: versions go in whole windows between these, and no
-    step of its own will ever write one. Then its newest versions name nothing."""
+    """Bring the log of a dropped collection to the next checkpoint.
+
+    Versions go in whole windows between these, and no step of its own will ever write one. Then its newest versions
+    name nothing.
+    """
     while (head := job.log.load()).version and head.arrangement is None and head.version % CHECKPOINT_EVERY:
         if isinstance(_announced(job, job.new_id()), Stale):
             return

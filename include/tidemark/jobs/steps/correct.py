@@ -150,11 +150,11 @@ def _computed(
     fence: Fence,
 ) -> Proposal[Corrected | Redefined, _Found]:
     derived, read = state.collection.derived, inputs_of(job, request, inputs)
-    lost, asked = history_lost(state, inputs) if request.previous is None else (0, 0)
+    lost, frontiers = history_lost(state, inputs) if request.previous is None else (0, 0)
     if lost:
         job.note(
-            f"{state.collection.name}: history is not there at {lost:,} of {counted(asked, 'frontier')}, as retention "
-            f"has merged what {listed(derived.inputs)} knew then"
+            f"{state.collection.name}: history is not there at {lost:,} of {counted(frontiers, 'frontier')}, as "
+            f"retention has merged what {listed(derived.inputs)} knew then"
         )
     mode, why = (Mode.WHOLE, request.whole) if request.whole else mode_of(derived, recipe, read)
     batch = job.new_id()

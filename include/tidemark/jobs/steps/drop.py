@@ -54,13 +54,14 @@ def drop(job: Job, name: str, *, others: Iterable[str], folder: Path, breaks: Co
     version, state = _before(job, name)
     ended = [input for input in _inputs(state) if _ended(job.neighbour(input), hold_name(name))]
     outcome = Outcome.NOTHING_TO_DO if done.change is None else Outcome.APPLIED
-    kept = sum(batch.bytes for batch in state.batches)
-    return {"outcome": str(outcome), "version": done.head.version, "was": version, "bytes": kept, "released": ended}
+    size = sum(batch.bytes for batch in state.batches)
+    return {"outcome": str(outcome), "version": done.head.version, "was": version, "bytes": size, "released": ended}
 
 
 def undo(job: Job, name: str) -> dict[str, Any]:
-    """Bring a dropped collection back as it was, and hold its inputs again, as far as these still have their history.
-    Where it is there, nothing is done.
+    """Bring a dropped collection back as it was; where it is there, do nothing.
+
+    Its inputs are held again, as far as these still have their history.
 
     Raises InvalidUsage where what it was made of has been collected.
     """

@@ -35,8 +35,9 @@ def boot() -> str:
 
 @dataclass(frozen=True)
 class Head:
-    """A version and the state at it. Version 0 has no state: the collection was never created. A later one has none
-    where the collection was dropped.
+    """A version and the state at it.
+
+    Version 0 has no state: the collection was never created. A later one has none where the collection was dropped.
 
     `seen_at` is when storage was last asked for it or for what follows it: never later than the answer.
     """

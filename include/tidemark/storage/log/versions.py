@@ -85,8 +85,11 @@ class Versions:
         return Version(_decoded(data, version), hashlib.sha256(data).hexdigest())
 
     def exist(self) -> bool:
-        """Whether they are those of a collection: there are some, and the newest did not drop it. One that cannot be
-        read does not say so: whoever loads it says why."""
+        """Whether they are those of a collection.
+
+        There are some, and the newest did not drop it. One that cannot be read does not say so: whoever loads it says
+        why.
+        """
         newest = self.newest()
         try:
             version = self.read(newest) if newest else None
