@@ -71,7 +71,7 @@ def test_what_depends_on_it_is_named_with_the_flags(sums: Shell) -> None:
     Path(file).unlink()
     sums.ok("hold", "events", "report")
     refused = sums.refused(*drop(sums, "events"))
-    assert "events is in use, computed from it: sums; its history is held: report" in refused
+    assert "events is in use, computed from it: sums; somebody holds its history: report" in refused
     assert refused.endswith("to drop it all the same say --break-derived --break-holds")
     assert sums.refused(*drop(sums, "events", "--break-derived")).endswith("say --break-holds")
     sums.ok(*drop(sums, "events", "--break-derived", "--break-holds"))
@@ -81,7 +81,7 @@ def test_what_depends_on_it_is_named_with_the_flags(sums: Shell) -> None:
     assert sums.json("correct", "sums")["outcome"] == "nothing to do"
 
 
-def test_its_name_is_free_for_another_declaration_and_what_was_computed_from_it_is_computed_anew(sums: Shell) -> None:
+def test_its_name_is_free_for_another_declaration_and_what_was_computed_from_it_is_computed_again(sums: Shell) -> None:
     sums.ok(*drop(sums, "events", "--break-derived"))
     shutil.rmtree(sums.landing / "events")
     other = EVENTS.replace("key: [id]\nvalue: [amount]", "key: [amount]\nvalue: [id]").replace("append", "upsert")

@@ -50,8 +50,8 @@ def drop(
     from tidemark.jobs.queries.locate import collections as existing
     from tidemark.jobs.steps import drop as job_of
 
-    told = {"derived": break_derived, "tables": break_tables, "holds": break_holds}
-    breaks = [kind for kind, is_told in told.items() if is_told]
+    flags = {"derived": break_derived, "tables": break_tables, "holds": break_holds}
+    breaks = [kind for kind, is_set in flags.items() if is_set]
     if undo and (breaks or collections):
         raise UsageError("--undo brings all back; it takes no other option")
     job = call.job(collection, step="drop", dropped=True)

@@ -33,7 +33,7 @@ DRAINED = Drained(FENCE, TraceBatch("x", Description(0, 10), 0, 0, 0, 0))
 COMPACTED = Compacted(FENCE, ("x",), TraceBatch("y", Description(0, 10), 0, 0, 0, 0))
 REDEFINED = Redefined(collection())
 DROPPED, RESTORED = Dropped("tides"), Restored(1, Arrangement(collection()))
-HELD = HoldPlaced(Hold("report", 0))
+HOLD_PLACED = HoldPlaced(Hold("report", 0))
 
 
 REPLAYED = Ingested(Fence(REPLAY, interval(0), "t"), None, RUN, (7,))
@@ -95,9 +95,9 @@ def ingested(*sources: int) -> Ingested:
         # Of one that was dropped nothing planned before goes on, also where another one has its name by now.
         (DRAINED, DROPPED),
         (REDEFINED, DROPPED),
-        (HELD, DROPPED),
+        (HOLD_PLACED, DROPPED),
         # Who began to use it since must be asked.
-        (DROPPED, HELD),
+        (DROPPED, HOLD_PLACED),
         (DROPPED, Created(collection())),
         (DROPPED, RESTORED),
         (COMPACTED, REDEFINED),

@@ -276,7 +276,7 @@ def _still_unnamed(job: Job, search: _Search, ripe: GarbagePlan) -> tuple[int, S
 def _announced(job: Job, token: str) -> Committed | Stale:
     """Commit that a collector is at it: a version that changes nothing, also of a collection that was dropped."""
     base = job.log.load()
-    if base.arrangement is None:
+    if base.version and base.arrangement is None:
         return job.log.commit(base, Dropped(_name(job), token))
     return job.log.commit(base, Attempted(Fence(COLLECT, Interval(0, 1), token)))
 

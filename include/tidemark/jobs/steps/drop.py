@@ -22,9 +22,9 @@ from tidemark.storage.log.log import Head, Lost
 BREAKS = {
     "derived": "computed from it: {}",
     "tables": "they name its files: {}; or end them by `tidemark unpublish`",
-    "holds": "its history is held: {}; or end the holds by `tidemark release`",
+    "holds": "somebody holds its history: {}; or end the holds by `tidemark release`",
 }
-"""What a drop breaks only where it is told to (`--break-derived` …), and how it says so."""
+"""What a drop breaks only on demand (`--break-derived` …), and how it says so."""
 
 
 def drop(job: Job, name: str, *, others: Iterable[str], folder: Path, breaks: Collection[str] = ()) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def drop(job: Job, name: str, *, others: Iterable[str], folder: Path, breaks: Co
 def undo(job: Job, name: str) -> dict[str, Any]:
     """Bring a dropped collection back as it was; where it is there, do nothing.
 
-    Its inputs are held again, as far as these still have their history.
+    It holds its inputs again, as far as these still have their history.
 
     Raises InvalidUsage where what it was made of has been collected.
     """
