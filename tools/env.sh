@@ -8,6 +8,7 @@
 #   TIDEMARK_ROOT          where the collections live: a folder or s3:// (.tidemark/collections)
 #   TIDEMARK_LANDING       where change files arrive (.tidemark/landing)
 #   TIDEMARK_LANDINGS      where else a run's param `landing` may point: folders, s3:// prefixes, commas between (none)
+#   TIDEMARK_FUNCTIONS     folders with modules that collection files may name, beside dags, plugins, include (none)
 #   TIDEMARK_SPARK_MASTER  the Spark master while Airflow has no connection spark_default (local[2])
 #   TIDEMARK_LAUNCHER      submit: a spark-submit per step; resident: one warm Spark (resident)
 #   TIDEMARK_SPARK_WHEN    auto: Spark is asked for what reads much; always: for all that reads data (auto)

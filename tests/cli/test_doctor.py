@@ -40,6 +40,7 @@ def test_doctor_says_that_a_root_may_hold_collections_and_leaves_nothing(shell: 
         "store": str(shell.root),
         "guarantees": {str(one): one.promise for one in Guarantee},
         "left": [],
+        "needless_holds": [],
     }
     assert list(shell.root.iterdir()) == []
 

@@ -77,7 +77,7 @@ def newest_state(folder: Path) -> State:
     for version in range(max(1, first), newest + 1):
         record = document(folder / f"versions/{version // 100:08d}/{version:012d}.json")
         if version == first:
-            state = record["checkpoint"]
+            state = record["checkpoint"] or {}
         else:
             _fold(state, record["change"])
     return state
@@ -86,6 +86,9 @@ def newest_state(folder: Path) -> State:
 def _fold(state: State, change: dict[str, Any]) -> None:
     """The effects on what reads need; the rest of a state is for writers."""
     kind = change["kind"]
+    if kind in ("created", "dropped", "restored"):
+        state.clear()
+        state |= change["state"] if kind == "restored" else {}
     if kind == "created":
         state |= {"complete_below": 0, "seal": 0, "since": 0, "forgotten_below": 0, "corrected_from": 0}
         state["told"] = {"runs": []}
@@ -101,7 +104,8 @@ def _fold(state: State, change: dict[str, Any]) -> None:
     elif kind == "corrected":
         state["unsealed"] += [change["batch"]] if change["batch"] else []
         if change["previous"] is None:
-            state |= {"since": max(state["since"], change["consumption"]["upper"] - 1), "rungs": []}
+            first = change.get("readable") or {"since": change["consumption"]["upper"] - 1, "rungs": []}
+            state |= {"since": max(state["since"], first["since"]), "rungs": first["rungs"]}
         state["event_times_from"] = max(state.get("event_times_from", 0), change["event_times_from"])
     elif kind == "sealed":
         state["seal"] = max(state["seal"], change["upper"])

@@ -45,6 +45,7 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     name = f"reports_{uuid.uuid4().hex[:8]}"
     (tmp_path / f"{name}.py").write_text(REPORTS)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("TIDEMARK_FUNCTIONS", str(tmp_path))
     yield name
     sys.modules.pop(name, None)
 

@@ -13,6 +13,7 @@ from support.world import KILLED
 from tests.dags.support import ORDERS, parsed
 from tidemark.airflow import maintenance_dag
 from tidemark.airflow.location import Location, location_of
+from tidemark.model.change import Created, Dropped
 from tidemark.storage.log.versions import key_of
 
 
@@ -31,7 +32,7 @@ def orders(folder: Path) -> Location:
 def test_it_has_a_group_for_each_collection(two: Path) -> None:
     dag = parsed().dags["tidemark_maintenance"]
     names = {f"{name}.{task}" for name in ("orders", "returns") for task in ("collect", "audit")}
-    assert {task.task_id for task in dag.tasks} == names | {"on_time"}
+    assert {task.task_id for task in dag.tasks} == names | {"on_time", "collect_dropped"}
     assert not any(task.downstream_task_ids for task in dag.tasks), "none waits for another"
     assert dag.owner == "tidemark"
     assert {"tidemark", "maintenance"} == set(dag.tags)
@@ -51,6 +52,7 @@ def test_a_wrong_file_is_left_out_and_no_collection_is_no_dag(two: Path, monkeyp
     (two / "returns.yaml").write_text("name: 1")
     assert {task.task_id.split(".")[0] for task in maintenance_dag()["tidemark_maintenance"].tasks} == {
         "on_time",
+        "collect_dropped",
         "orders",
     }
     assert maintenance_dag(two / "nowhere") == {}
@@ -66,6 +68,9 @@ def statuses(dag: Any) -> Iterator[tuple[str, str]]:
 def test_a_run_collects_without_spark_and_skips_what_was_never_created(two: Path, database: None) -> None:
     store = orders(two).job().store
     store.create(KILLED, b"1")
+    gone = orders(two).job().neighbour("gone")
+    gone.log.commit(gone.log.load(), Created(orders(two).collection))
+    gone.log.commit(gone.log.load(), Dropped("gone"))
     (dag,) = maintenance_dag(default_args={"owner": "tidemark", "retries": 0}).values()
     found = dict(statuses(dag))
     assert found == {
@@ -74,7 +79,9 @@ def test_a_run_collects_without_spark_and_skips_what_was_never_created(two: Path
         "returns.collect": "skipped",
         "returns.audit": "skipped",
         "on_time": "success",
+        "collect_dropped": "success",
     }
+    assert gone.log.newest_version() == 16, "the window ends, so that it can go"
     assert [info.key for info in store.list("collect/")] == ["collect/00000001.json"]
     assert KILLED.encode() in store.read("collect/00000001.json")
     assert store.stat(KILLED) is not None, "it waits for its grace"

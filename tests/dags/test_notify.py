@@ -56,7 +56,10 @@ def alerts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     folder = tmp_path / "modules"
     folder.mkdir()
     (folder / f"{name}.py").write_text(ALERTS)
+    (folder / "ends_here.py").write_text("raise SystemExit(0)")
+    (folder / "ends_at_once.py").write_text("import os\nos._exit(0)")
     monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("TIDEMARK_FUNCTIONS", str(folder))
 
     class Module:
         @property
@@ -178,6 +181,11 @@ def test_the_dag_is_serialised_all_the_same(collections: Path, alerts: Any) -> N
         ("{call: MODULE:page, with: {chanel: x}}", "unexpected keyword argument 'chanel'"),
         ("MODULE:Chat", "missing a required argument: 'text'"),
         ("{call: MODULE:READY, with: {to: x}}", "is a notifier already"),
+        ("shutil:rmtree", "shutil:rmtree: the module shutil is not in a folder of your code, "),
+        ("os:_exit", "of others only notifiers of Airflow can be named"),
+        ("tidemark.jobs.steps.drop:drop", "let the deployment name its folder in TIDEMARK_FUNCTIONS"),
+        ("ends_here:page", "ends_here:page: cannot be imported: the module ends the process"),
+        ("ends_at_once:page", "ends_at_once:page: cannot be imported: the module ends the process"),
     ],
 )
 def test_a_wrong_name_is_one_line_and_the_dag_stays(collections: Path, alerts: Any, said: str, message: str) -> None:

@@ -24,13 +24,15 @@ from simulation.plain_definitions import (
 from simulation.script import row
 from simulation.sea import Sea, write_by_hand
 from support.faulty import Fault, FaultyStore, InterruptedStore, WrappedStore
+from support.world import certify
 from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.queries.explain import explain
 from tidemark.jobs.steps.correct import correct
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.model.change import CompactionAllowed
-from tidemark.model.collection import Column, ColumnType
+from tidemark.model.collection import Column, ColumnType, Gate
 from tidemark.model.derived import Mode, Validity
+from tidemark.model.retention import Retention, Step
 
 FIRST = [row(1, "a", 3), row(2, "b", 4), row(3, "b", 5), row(4, None, 6)]
 SECOND = [row(5, "b", 12), row(2, "c", 13, 4), row(1, "a", 14)]
@@ -214,6 +216,45 @@ def test_with_history_a_first_build_stops_at_each_of_its_frontiers(sea: Sea) -> 
     assert report["commits"] == 3
     assert [one.complete_below for one in sea.worlds["d"].state.consumptions] == [10, 20, 30]
     assert sea.law("d") == 3
+
+
+LADDER = Retention("ladder", steps=(Step(None, 10), Step(5, 20), Step(10)))
+
+
+@pytest.mark.parametrize("select", [BIG, COUNTS, RANKED], ids=["by row", "by key", "whole"])
+@pytest.mark.parametrize(
+    ("retention", "history", "built"),
+    [
+        (Retention("time_boundary", interval=10), 10, ([10, 20, 30, 40, 50], 0)),
+        (Retention("time_boundary", interval=20), 10, ([20, 40, 50], 2)),
+        (LADDER, 5, ([10, 20, 30, 35, 40, 45, 50], 3)),
+        (Retention("full_merge"), 10, ([50], 4)),
+    ],
+    ids=["midnights", "every other midnight", "a ladder", "nothing"],
+)
+def test_with_history_each_instant_that_inputs_keep_is_built(
+    tmp_path: Path, select: str, retention: Retention, history: int, built: tuple[list[int], int]
+) -> None:
+    sea, (stops, lost) = Sea(tmp_path), built
+    sea.landed("tides", retention=retention)
+    sea.add(derived("d", select, history=history))
+    for day in range(5):
+        rows = [row(day, "a", day * 10 + 1), row(day + 9, "b", day * 10 + 6), row(1, "c", day * 10 + 7)]
+        sea.ingest("tides", day, ("a", rows))
+    notes: list[str] = []
+    sea.run("d", lambda job: correct(replace(job, note=notes.append)))
+    sea.run("d", lambda job: certify(job, Gate.UNSEALED))
+    for step in ("seal", "drain", "compact"):
+        sea.run("d", sea._moving(4)[step])
+    state = sea.worlds["d"].state
+    assert [consumption.complete_below for consumption in state.consumptions] == stops
+    assert sea.law("d") == len(stops)
+    readable = [time for time in range(50) if state.function.keeps(time)]
+    assert {stop - 1 for stop in stops} <= {*readable}
+    merged = sea.worlds["tides"].state.function
+    assert all(merged.keeps(time) for time in readable), "what its input does not know it does not, either"
+    said = [note for note in notes if "history" in note]
+    assert (len(said), f"{lost} of" in "".join(said)) == ((1, True) if lost else (0, False)), notes
 
 
 class TestSeveralInputs:

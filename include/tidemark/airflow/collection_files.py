@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidemark.airflow.definitions import wrong_definitions
 from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.parsing import collections_folder
+from tidemark.config.folder import files_declaring, files_of, printable
 from tidemark.errors import InvalidUsage
 
-SUFFIXES = (".yaml", ".yml")
 MAINTENANCE, OVERDUE = "tidemark_maintenance", "tidemark_overdue"
 """The DAG ids that are no collection's."""
 
@@ -33,7 +32,7 @@ def collection_named(name: str, folder: str | Path | None = None) -> Location | 
     Only files with a line `name: NAME` are parsed, and all of them where none of these is the collection's. Whether a
     derived collection's inputs are there, and its definition fits them, is left to its task.
     """
-    for file in _files_saying(name, collections_folder(folder)):
+    for file in files_declaring(name, collections_folder(folder)):
         try:
             location = _location(file)
         except Exception:  # a wrong file, which `check_collection_files` reports
@@ -45,25 +44,7 @@ def collection_named(name: str, folder: str | Path | None = None) -> Location | 
 
 def is_declared(name: str, folder: str | Path | None = None) -> bool:
     """Whether a file of a folder (TIDEMARK_COLLECTIONS) says that it declares this collection, right or wrong."""
-    return next(_files_saying(name, collections_folder(folder)), None) is not None
-
-
-def _files_saying(name: str, folder: Path) -> Iterator[Path]:
-    """The collection files of a folder with a line that says this name, as YAML mostly writes it, by name."""
-    from tidemark.config.text import text_of
-
-    said = re.compile(rf"^[\"']?name[\"']?\s*:\s*[\"']?{re.escape(name)}[\"']?\s*(#|$)", re.MULTILINE)
-    try:
-        files = files_of(folder)
-    except InvalidUsage:
-        return
-    for file in files:
-        try:
-            found = said.search(text_of(file))
-        except InvalidUsage:
-            continue
-        if found:
-            yield file
+    return next(files_declaring(name, collections_folder(folder)), None) is not None
 
 
 def check_collection_files(folder: str | Path | None = None) -> None:
@@ -91,22 +72,6 @@ def _wrong_names(found: _Found) -> dict[Path, str]:
             file = found.files[name]
             errors[file] = _line(file, str(parse(file).refusal(loc, f"{'.'.join(map(str, loc[:-1]))}: {error}")))
     return errors
-
-
-def files_of(folder: Path) -> list[Path]:
-    """The collection files of a folder, by name. InvalidUsage if it cannot be listed; none if it is not there."""
-    if not folder.is_dir():
-        return []
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
-    except OSError as error:
-        raise InvalidUsage(f"{printable(folder)}: cannot be listed: {error.strerror}") from None
-
-
-def printable(path: str | Path) -> str:
-    """A path as any log, page and database takes it: on one line, in Unicode."""
-    text = str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 @dataclass

@@ -101,8 +101,7 @@ def no_data() -> Any:
 
 
 def state_of(root: str, collection: str) -> Arrangement | None:
-    """The newest state of a collection; None if it was never created."""
+    """The newest state of a collection; None if it was never created, or dropped."""
     from tidemark.jobs.app import open_job
 
-    log = open_job(root, collection, no_data).log
-    return log.load().arrangement if log.newest_version() else None
+    return open_job(root, collection, no_data).log.load().arrangement

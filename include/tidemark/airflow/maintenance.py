@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, TaskGroup
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk import DAG, BaseOperator, TaskGroup
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidemark.airflow.collection_files import MAINTENANCE, OVERDUE, right_collections
 from tidemark.airflow.factory import OWNER
 from tidemark.airflow.gauges import send_gauges
-from tidemark.airflow.location import Location, location_of
+from tidemark.airflow.location import Location, location_of, no_data
 from tidemark.airflow.on_time import ON_TIME_DOC, OnTimeOperator
-from tidemark.airflow.steps import StepOperator, for_each, task_failure
+from tidemark.airflow.steps import StepOperator, for_each, task_failure, with_step_defaults
 from tidemark.airflow.task_arguments import failure_arguments
 from tidemark.errors import TidemarkError
-from tidemark.jobs.steps.declared import steps_of
+from tidemark.jobs.steps.declared import step_of, steps_of
 from tidemark.jobs.steps.step import When
 from tidemark.model.collection import Collection
 
@@ -31,12 +31,18 @@ Daily housekeeping of every collection: {names}. A wrong collection file is left
 | task | what it does |
 |---|---|
 | **on_time** | {on_time} |
+| **collect_dropped** | {dropped} |
 {rows}
 
 A collection that was never created is skipped. The tasks of one collection do not wait for those of another, nor for
 any run of a collection's own DAG. `tidemark collect COLLECTION --dry-run` shows in a shell what the next run would do.
 Superseded versions can be read for `TIDEMARK_KEEP_VERSIONS` (7d); at least as long an old read finds its objects.
 """
+
+_DROPPED_DOC = (
+    "Removes what dropped collections were made of, once it has been listed for the graces of `collect`; until then "
+    "`tidemark drop COLLECTION --undo` brings one back."
+)
 
 OVERDUE_SCHEDULE = "*/15 * * * *"
 
@@ -51,7 +57,7 @@ class MaintenanceOperator(StepOperator):
     def execute(self, context: Any) -> Any:
         """Run the app; AirflowSkipException if the collection was never created."""
         job = self.location.job()
-        if not job.log.newest_version():
+        if not job.log.exists():
             raise AirflowSkipException(
                 f"there is no collection {self.location.name} yet; the first run of its DAG makes it"
             )
@@ -60,6 +66,32 @@ class MaintenanceOperator(StepOperator):
         except TidemarkError as error:
             raise task_failure(error) from None
         return super().execute(context)
+
+
+class CollectDroppedOperator(BaseOperator):
+    """Collects what dropped collections were made of: no file declares these any more. Metadata only."""
+
+    def __init__(self, *, collections: Sequence[Location], task_id: str = "collect_dropped", **kwargs: Any) -> None:
+        super().__init__(task_id=task_id, **with_step_defaults({"doc_md": _DROPPED_DOC, **kwargs}))
+        self.locations = list(collections)
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """What each collector did, by name; AirflowFailException, with a line for each, where one failed."""
+        from tidemark.jobs.app import open_job
+        from tidemark.jobs.queries.locate import dropped
+
+        done, wrong = {}, []
+        for root in sorted({location.store_root for location in self.locations}):
+            for name in dropped(root):
+                step = step_of("collect")
+                arguments = {argument.name: argument.initial() for argument in step.arguments}
+                try:
+                    done[name] = step.function(open_job(root, name, no_data), **step.values(arguments))
+                except TidemarkError as error:
+                    wrong.append(f"{name}: {error.kind}: {error}")
+        if wrong:
+            raise AirflowFailException("; ".join(wrong))
+        return done
 
 
 def maintenance_group(
@@ -92,7 +124,9 @@ def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dic
         # An audit reads everything: two at a time leave room for the steps.
         "max_active_tasks": 2,
         "tags": [OWNER, "maintenance"],
-        "doc_md": _DOC.format(names=", ".join(f"`{one.name}`" for one in locations), rows=rows, on_time=ON_TIME_DOC),
+        "doc_md": _DOC.format(
+            names=", ".join(f"`{one.name}`" for one in locations), rows=rows, on_time=ON_TIME_DOC, dropped=_DROPPED_DOC
+        ),
         **dag_options,
     }
     if not locations:
@@ -101,6 +135,7 @@ def maintenance_dag(folder: str | Path | None = None, **dag_options: Any) -> dic
     options["default_args"] = {"owner": OWNER, **(options.get("default_args") or {})}
     with DAG(MAINTENANCE, schedule=schedule, **options) as dag:
         OnTimeOperator(collections=locations)
+        CollectDroppedOperator(collections=locations)
         for location in locations:
             maintenance_group(location)
     return {dag.dag_id: dag, **_overdue_dag(locations)}

@@ -12,13 +12,13 @@ from airflow.sdk import BaseOperator, DagRunState
 from airflow.sdk.exceptions import AirflowFailException
 
 from tidemark.airflow.asset import asset_of
-from tidemark.airflow.collection_files import files_of
 from tidemark.airflow.gauges import send
 from tidemark.airflow.location import Location, location_of, state_of
 from tidemark.airflow.notify import notice_of_overdue, notify
 from tidemark.airflow.other_runs import with_runs
 from tidemark.airflow.parsing import collections_folder
 from tidemark.airflow.steps import with_step_defaults
+from tidemark.config.folder import files_of
 from tidemark.config.schedule import MOST_INTERVALS, Schedule
 from tidemark.errors import InvalidUsage, TidemarkError, listed
 from tidemark.jobs.queries.overdue import Overdue, overdue

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.airflow.collection_files import files_of
 from tidemark.airflow.parsing import collections_folder, file_being_parsed
+from tidemark.config.folder import files_of
 from tidemark.errors import InvalidUsage
 
 FACTORY = "collection_dags"

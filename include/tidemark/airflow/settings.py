@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 from enum import StrEnum
-from pathlib import Path
 
+from tidemark.config.folder import collections_folder as collections_folder
+from tidemark.config.folder import home as home
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MICROSECOND, parse_duration
 from tidemark.model.interval import INTERVALS_OF_RUN
-
-
-def home() -> Path:
-    """The project folder: TIDEMARK_HOME, else the folder that holds `include/` with this package."""
-    return Path(os.environ.get("TIDEMARK_HOME") or Path(__file__).resolve().parents[3])
 
 
 def root() -> str:
@@ -33,9 +29,12 @@ def landings() -> list[str]:
     return [location.strip() for location in os.environ.get("TIDEMARK_LANDINGS", "").split(",") if location.strip()]
 
 
-def collections_folder() -> Path:
-    """Where collection files are: TIDEMARK_COLLECTIONS."""
-    return Path(os.environ.get("TIDEMARK_COLLECTIONS") or home() / "include" / "collections")
+def functions() -> list[str]:
+    """Folders, beside those of DAGs, plugins and `include`, with modules that collection files may name.
+
+    TIDEMARK_FUNCTIONS, with commas between them.
+    """
+    return [folder.strip() for folder in os.environ.get("TIDEMARK_FUNCTIONS", "").split(",") if folder.strip()]
 
 
 def spark_master() -> str | None:

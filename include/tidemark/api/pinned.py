@@ -70,4 +70,7 @@ def find(root: str, name: str, version: int | None = None) -> Pinned | None:
     locate.check_root(root)
     store = collection_store(root, name)
     log = StateLog(store, fresh_id, writer=writer_name())
-    return Pinned(root, store, log, log.load(version)) if log.newest_version() else None
+    if not (log.newest_version() if version is None else log.exists()):
+        return None
+    head = log.load(version)
+    return None if head.arrangement is None else Pinned(root, store, log, head)

@@ -51,7 +51,7 @@ def collect(
         raise UsageError(
             "--now takes objects from under whatever reads or writes them; if nothing does, add --nothing-else-runs"
         )
-    job = call.job(collection, step="collect")
+    job = call.job(collection, step="collect", dropped=True)
     with output.working(f"collecting {collection}") as advance:
         report = step(job, keep=keep_versions, graces=AT_ONCE if now else GRACES, dry_run=dry_run, progress=advance)
     entries = [asdict(entry) | {"wait": report.wait(entry)} for entry in report.listed.entries]

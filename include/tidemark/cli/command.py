@@ -100,9 +100,20 @@ class Call:
             raise UsageError("no landing: pass --landing or set TIDEMARK_LANDING to the folder where delta files land")
         return landing
 
-    def job(self, collection: str, *, spark: str | None = None, step: str = "read", create: bool = False) -> Job:
-        """A job on a collection, which must exist unless it is to be created. Steps read little data in this process;
-        Spark starts for more, for other questions, and for all data if the option --spark was given (`spark`)."""
+    def job(
+        self,
+        collection: str,
+        *,
+        spark: str | None = None,
+        step: str = "read",
+        create: bool = False,
+        dropped: bool = False,
+    ) -> Job:
+        """A job on a collection, which must exist unless it is to be created, or may have been `dropped`.
+
+        Steps read little data in this process; Spark starts for more, for other questions, and for all data if the
+        option --spark was given (`spark`).
+        """
         from tidemark.jobs.app import open_job
         from tidemark.jobs.computer import here_or_on_spark
         from tidemark.jobs.queries.locate import check_root
@@ -113,7 +124,7 @@ class Call:
         job.note = output.note
         if spark is None:
             job.computer_on = here_or_on_spark
-        if not create and not job.log.newest_version():
+        if not create and not (job.log.newest_version() if dropped else job.log.exists()):
             raise InvalidUsage(self._absent(collection))
         return job
 

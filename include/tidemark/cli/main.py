@@ -36,6 +36,7 @@ COMMANDS = {
     "backfill": ("backfill",),
     "collect": ("collect",),
     "holds": ("hold", "release"),
+    "drop": ("drop",),
     "late": ("late",),
 }
 """The commands of each module, in the order of the help. A module is imported once one of its commands is needed: to

@@ -300,7 +300,9 @@ def _boundaries(schedule: Schedule, after: int) -> Iterator[int]:
 
 def _created(source: InputState) -> Arrangement:
     if source.state is None:
-        raise InvalidUsage(f"input {source.name} was never created; `tidemark init` creates it from its file")
+        raise InvalidUsage(
+            f"input {source.name} was never created, or was dropped; `tidemark init` creates it from its file"
+        )
     return source.state
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tidemark.model.acceptance import Acceptance
-from tidemark.model.arrangement import Fence, Hold, LedgerRun
+from tidemark.model.arrangement import Arrangement, Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.batching.reason import Cut
 from tidemark.model.collection import Collection, Gate
@@ -56,6 +56,36 @@ class Redefined:
     @property
     def words(self) -> str:
         return "changed the declaration"
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """There is no collection any more, as before it was created; what it was made of stays until a collector takes it.
+
+    With a `token` a collector wrote it, of a collection that was dropped before: as that of an attempt at `collect`.
+    """
+
+    collection: str
+    token: str = ""
+    kind: Literal["dropped"] = "dropped"
+
+    @property
+    def words(self) -> str:
+        went_on = "went on collecting the dropped" if self.token else "dropped"
+        return f"{went_on} collection {self.collection}"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A collection that was dropped is what it was at `version`, which is `state`."""
+
+    version: int
+    state: Arrangement
+    kind: Literal["restored"] = "restored"
+
+    @property
+    def words(self) -> str:
+        return f"brought collection {self.state.collection.name} back, as of version {self.version}"
 
 
 @dataclass(frozen=True)
@@ -400,6 +430,8 @@ class AheadMerged:
 Change = (
     Created
     | Redefined
+    | Dropped
+    | Restored
     | Attempted
     | Ingested
     | Corrected

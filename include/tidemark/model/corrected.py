@@ -7,6 +7,7 @@ from typing import Literal
 
 from tidemark.model.batch import UnsealedBatch
 from tidemark.model.derived import Consumption, Mode
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import format_instant
 from tidemark.model.records import Fence
 from tidemark.model.window.lateness import Lateness
@@ -24,7 +25,8 @@ class Corrected:
     It was planned from the consumption `previous` (None: there was none). `event_times_from` is from which event time
     on the rows can be distinguished by it: the greatest `since` of the inputs where the definition goes by row, else
     EMPTY, as the rows have none. Of the rows added and retracted, `repaired` were not as an earlier run had left them;
-    `why` says why all was computed where it was.
+    `why` says why all was computed where it was. Of the first one `readable` is what can be read of the collection
+    (None, as of later ones: from its frontier on).
     """
 
     fence: Fence
@@ -38,6 +40,7 @@ class Corrected:
     rows_retracted: int = 0
     repaired: int = 0
     why: str = ""
+    readable: CompactionFunction | None = None
     kind: Literal["corrected"] = "corrected"
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -42,7 +42,17 @@ class Mode(StrEnum):
 
 _NULL_IS_A_VALUE = "windows by null"
 """Added to the fingerprint of windows by columns: until format 3 a row where one of these is null was in no window, so
-what was computed then must be recomputed."""
+what was computed then must be recomputed, unless none of them can be null."""
+_ALWAYS_SAID = frozenset(
+    {
+        *("by", "on", "kind", "aggregates", "where", "grace", "late", "max_lateness", "early"),
+        *("name", "function", "of", "at"),
+        *("size", "offset", "advance", "sampling", "step", "unit", "zone"),
+        *("clamp_start_at_zero", "gap", "exact_gap_merges", "max_length"),
+    }
+)
+"""The fields of windows that are in their fingerprint whatever they say, as they were in 0.5. One that came later is in
+it only where it does not say its default: so that a new release finds the definitions it knew unchanged."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +77,33 @@ class Definition:
 
     @property
     def fingerprint(self) -> str:
-        """Another one for another definition."""
+        """Another one for another definition, and the same in each release."""
+        return self._fingerprint(_NULL_IS_A_VALUE)
+
+    @property
+    def before_null_was_a_value(self) -> str:
+        """What the fingerprint was until format 3."""
+        return self._fingerprint("")
+
+    def _fingerprint(self, mark: str) -> str:
         said: list[Any] = [self.select, self.function, self.version, self.by]
         if self.windows is not None:
-            said.append(asdict(self.windows))
-            if self.windows.by:
-                said.append(_NULL_IS_A_VALUE)
+            said += [_said(self.windows), *([mark] if mark and self.windows.by else [])]
         text = json.dumps(said, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _said(value: Any) -> Any:
+    """What a value of windows says, as dicts and lists."""
+    if isinstance(value, tuple):
+        return [_said(each) for each in value]
+    if not is_dataclass(value):
+        return value
+    return {
+        each.name: _said(getattr(value, each.name))
+        for each in fields(value)
+        if each.name in _ALWAYS_SAID or getattr(value, each.name) != each.default
+    }
 
 
 @dataclass(frozen=True)
@@ -143,8 +172,16 @@ class Derived:
     @property
     def fingerprint(self) -> str:
         """Another one wherever the same inputs may give other rows: a run that finds another is whole."""
+        return self._fingerprint(self.definition.fingerprint)
+
+    @property
+    def before_null_was_a_value(self) -> str:
+        """What the fingerprint was until format 3: another one of windows by columns."""
+        return self._fingerprint(self.definition.before_null_was_a_value)
+
+    def _fingerprint(self, definition: str) -> str:
         validity = None if self.validity is None else astuple(self.validity)
-        text = json.dumps([self.inputs, self.definition.fingerprint, validity], separators=(",", ":"))
+        text = json.dumps([self.inputs, definition, validity], separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

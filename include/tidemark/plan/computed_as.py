@@ -39,10 +39,15 @@ def _counts_exactly(derived: Derived) -> bool:
 
 def differs(recorded: str, collection: Collection, inputs: Sequence[Collection]) -> str:
     """Why what was computed as recorded says nothing of what is to be stored; "" if it does."""
-    wanted = computed_as(collection, inputs)
+    wanted, derived = computed_as(collection, inputs), collection.derived
+    fingerprint, dot, rest = recorded.partition(".")
+    if fingerprint == derived.before_null_was_a_value != derived.fingerprint:
+        if can_be_null := [name for name in _by(derived) if not _is_key(name, inputs)]:
+            return f"rows without {', '.join(can_be_null)} count in windows since 0.4"
+        recorded = f"{derived.fingerprint}{dot}{rest}"
     if recorded == wanted:
         return ""
-    if recorded.partition(".")[0] != collection.derived.fingerprint:
+    if recorded.partition(".")[0] != derived.fingerprint:
         return "another definition"
     known, what = (said.partition(_JUDGED_BY)[0] for said in (recorded, wanted))
     if known == what:
@@ -53,3 +58,13 @@ def differs(recorded: str, collection: Collection, inputs: Sequence[Collection])
     if known.removesuffix(_ON_EVENT_TIMES) == what.removesuffix(_ON_EVENT_TIMES):
         return "a column event_time came or went"
     return "it is kept in other columns"
+
+
+def _by(derived: Derived) -> tuple[str, ...]:
+    windows = derived.definition.windows
+    return windows.by if windows is not None else ()
+
+
+def _is_key(name: str, inputs: Sequence[Collection]) -> bool:
+    """Whether a column is never null: a key of a collection that lands."""
+    return all(not source.is_derived and name in [column.name for column in source.key] for source in inputs)

@@ -65,8 +65,8 @@ class Usable:
 
     @property
     def begins(self) -> int:
-        """From where on its history distinguishes times."""
-        return max(self.state.since, self.state.collection.start)
+        """From where on its history distinguishes times, be it that not all of them can be read."""
+        return max(self.state.function.floor, self.state.collection.start)
 
     def recorded(self, upper: int) -> Consumption | None:
         """The newest frontier it recorded at or below `upper`."""
@@ -124,7 +124,9 @@ def usable(source: InputState) -> Usable | Waits:
     """What of an input can be used; Waits if nothing can."""
     state = source.state
     if state is None:
-        return Waits(source.name, f"{source.name} was never created; `tidemark init` creates it from its file")
+        return Waits(
+            source.name, f"{source.name} was never created, or was dropped; `tidemark init` creates it from its file"
+        )
     upper = state.certified_trace_upper
     frontiers = tuple(consumption for consumption in state.consumptions if consumption.upper <= upper)
     if upper == 0 or (state.collection.is_derived and not frontiers):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Consumption
-from tidemark.model.frontier import EMPTY
+from tidemark.model.frontier import EMPTY, CompactionFunction
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.plan.computed_as import computed_as, differs
@@ -53,7 +54,8 @@ class CorrectRequest:
     `previous` is the consumption that D holds the answer of (None: none, D is empty). `whole` says why all has to be
     computed ("": what changed is enough). `moves`: to be committed even if no row differs; else there is nothing to
     commit then. `checks`: what D holds is compared with what it should hold, at the inputs as consumed before.
-    `since` is the greatest of the inputs: event times below were merged.
+    `since` is the greatest of the inputs: event times below were merged. `readable` says, of a first build, what can be
+    read of it.
     """
 
     consumption: Consumption
@@ -64,6 +66,7 @@ class CorrectRequest:
     moves: bool
     checks: bool
     since: int
+    readable: CompactionFunction
 
     @property
     def upper(self) -> int:
@@ -106,6 +109,24 @@ def plan_correct(
             return ready
         usables.append(ready)
     return _Plan(state, tuple(usables), tuple(sorted(stops)), until, whole).next(check)
+
+
+def history_lost(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, int]:
+    """How many of the frontiers that `history` asks a first build for cannot be built, and how many these are.
+
+    Where one cannot be, retention has merged what an input knew there.
+    """
+    usables = [ready for source in inputs if isinstance(ready := usable(source), Usable)]
+    landed = [source.state.collection.start for source in usables if not source.is_derived]
+    history, plan = state.collection.derived.history, _Plan(state, tuple(usables), (), None, False)
+    if not history or not landed:
+        return 0, 0
+    stops = _multiples(history, max(landed), max(source.known_complete for source in usables))
+    return sum(not plan._merged.keeps(stop - 1) for stop in stops), len(stops)
+
+
+def _multiples(step: int, after: int, below: int) -> range:
+    return range((after // step + 1) * step, below, step)
 
 
 @dataclass(frozen=True)
@@ -164,12 +185,42 @@ class _Plan:
     def _stops(self, bound: int) -> Sequence[int]:
         """Where catching up stops. A first build stops where its owner wants history to begin, and nowhere else."""
         history = self.state.collection.derived.history
-        if self.previous is None:
-            begins = max(source.begins for source in self.inputs)
-            return range((begins // history + 1) * history, bound, history) if history else ()
-        if history and self.previous.building:
-            return range((self.floor // history + 1) * history, bound, history)
-        return self.stops
+        if not history or not (self.previous is None or self.previous.building):
+            return self.stops if self.previous else ()
+        begins = self.floor if self.previous else max(source.begins for source in self.inputs)
+        merged = self._merged
+        return [stop for stop in _multiples(history, begins, bound) if merged.keeps(stop - 1)]
+
+    @property
+    def _merged(self) -> CompactionFunction:
+        """What the inputs together keep of what was known at a time.
+
+        One that ended before others is read as it is now, and one by groups holds its earlier answer between two
+        frontiers: neither bounds anything.
+        """
+        all_ended = all(source.ended for source in self.inputs)
+        functions = [
+            source.state.function
+            for source in self.inputs
+            if (all_ended or not source.ended) and (source.distinguishes_instants or not source.is_derived)
+        ]
+        try:
+            return reduce(CompactionFunction.then, functions, CompactionFunction())
+        except InvalidUsage:  # they keep instants that have nothing in common
+            return CompactionFunction(max(function.since for function in functions))
+
+    def _readable(self, upper: int) -> CompactionFunction:
+        """What can be read of a collection that is built up to `upper` first.
+
+        There, and of what follows only what its inputs keep, as between two such instants they do not distinguish what
+        was known.
+        """
+        merged = self._merged
+        if merged.since < upper or not merged.keeps(upper - 1):
+            return CompactionFunction(upper - 1)
+        at = next(at for at, rung in enumerate(merged.rungs) if rung.lower < upper)
+        oldest = replace(merged.rungs[at], lower=upper - merged.rungs[at].interval)  # the bucket that ends with it
+        return CompactionFunction(merged.since, (*merged.rungs[:at], oldest))
 
     def _floors(self) -> dict[str, int]:
         """How far each input was consumed, unless it is another one by now, or another definition asks."""
@@ -280,6 +331,7 @@ class _Plan:
             moves,
             checks,
             max(source.state.since for source in self.inputs),
+            CompactionFunction() if self.previous else self._readable(consumption.upper),
         )
 
     def _behind(self, wanted: int) -> Waits:

@@ -125,6 +125,12 @@ class Results:
         found = (result_name(key.removeprefix(folder).removesuffix(".json")) for key in keys)
         return (name for name in found if name is not None)
 
+    def forget(self, collection: str) -> None:
+        """Remove all that is kept of a collection, which was dropped."""
+        for gate in Gate:
+            for name in self.names(collection, gate):
+                self.store.delete(f"{_folder(collection, gate)}{name.name}.json")
+
     def load(self, collection: str, gate: str, name: ResultName) -> dict[str, Any] | None:
         """A kept result; None if it is gone, or was torn when the machine's power went."""
         try:

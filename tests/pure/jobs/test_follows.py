@@ -173,7 +173,7 @@ def test_where_an_input_was_never_created_its_first_run_waits_and_is_no_failure(
     result = without_spark("correct", asked)
     assert result is not None
     assert (result["outcome"], result["waits_for"], result["unfinished"]) == ("waits", "carriers", False)
-    assert result["waits"] == "carriers was never created; `tidemark init` creates it from its file"
+    assert result["waits"] == "carriers was never created, or was dropped; `tidemark init` creates it from its file"
     graph.land("carriers", 0)
     created = without_spark("correct", asked)
     assert created is not None, "the columns of a join are known without Spark"

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.drawn import declared, fence_of, hold_of, ref, run_of, trace_batch, unsealed_batch
 from tidemark.model.acceptance import Acceptance, AcceptedFailure
+from tidemark.model.arrangement import Arrangement
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.change import (
     AheadMerged,
@@ -22,6 +23,7 @@ from tidemark.model.change import (
     Corrected,
     Created,
     Drained,
+    Dropped,
     HoldDropped,
     HoldPlaced,
     Ingested,
@@ -33,6 +35,7 @@ from tidemark.model.change import (
     Refused,
     Released,
     Remembered,
+    Restored,
     Sealed,
     Trimmed,
     Unpublished,
@@ -70,6 +73,9 @@ HAPPENED = "happened 1970-01-01T00:00:00Z to 1970-01-01T00:00:00.000009Z"
 SAID: list[tuple[Any, str]] = [
     (Created(declared({})), "created collection tides"),
     (Redefined(declared({})), "changed the declaration"),
+    (Dropped("tides"), "dropped collection tides"),
+    (Dropped("tides", "3-token"), "went on collecting the dropped collection tides"),
+    (Restored(7, Arrangement(declared({}))), "brought collection tides back, as of version 7"),
     (Attempted(FENCE), f"started to ingest {SPAN}, attempt token"),
     (Attempted(fence_of("collect", "0-10", "token")), "began to remove objects that no version names"),
     (Ingested(FENCE, BATCH, RUN, sources=(1, 2)), f"ingested {SPAN}: 1 row of 2 files as b1"),

@@ -5,19 +5,23 @@ from __future__ import annotations
 import pytest
 
 from support.world import collection, interval
-from tidemark.model.arrangement import Fence, LedgerRun
+from tidemark.model.arrangement import Arrangement, Fence, Hold, LedgerRun
 from tidemark.model.batch import Description, ObjectRef, TraceBatch
 from tidemark.model.change import (
     REPLAY,
     Attempted,
     Change,
     Compacted,
+    Created,
     Drained,
+    Dropped,
+    HoldPlaced,
     Ingested,
     LedgerMerged,
     Quarantined,
     Redefined,
     Released,
+    Restored,
     Sealed,
 )
 from tidemark.model.full_snapshot import Effect, FullSnapshot
@@ -28,6 +32,8 @@ RUN = LedgerRun(ObjectRef("ledger/1.json", 1, "0"), 1, "a", "a")
 DRAINED = Drained(FENCE, TraceBatch("x", Description(0, 10), 0, 0, 0, 0))
 COMPACTED = Compacted(FENCE, ("x",), TraceBatch("y", Description(0, 10), 0, 0, 0, 0))
 REDEFINED = Redefined(collection())
+DROPPED, RESTORED = Dropped("tides"), Restored(1, Arrangement(collection()))
+HOLD_PLACED = HoldPlaced(Hold("report", 0))
 
 
 REPLAYED = Ingested(Fence(REPLAY, interval(0), "t"), None, RUN, (7,))
@@ -86,6 +92,14 @@ def ingested(*sources: int) -> Ingested:
         (DRAINED, Quarantined("b", RUN)),
         # What it touched may be certified no longer; its rows may be judged otherwise now.
         (DRAINED, REDEFINED),
+        # Of one that was dropped nothing planned before goes on, also where another one has its name by now.
+        (DRAINED, DROPPED),
+        (REDEFINED, DROPPED),
+        (HOLD_PLACED, DROPPED),
+        # Who began to use it since must be asked.
+        (DROPPED, HOLD_PLACED),
+        (DROPPED, Created(collection())),
+        (DROPPED, RESTORED),
         (COMPACTED, REDEFINED),
         (ingested(1), REDEFINED),
         # A column's number is given once; and what came may not fit a column that gets wider.
@@ -104,6 +118,8 @@ def test_planned_again(mine: Change, theirs: Change):
         (of_snapshot(0, Effect.ANNOUNCED, 10), Released("b", RUN, (11,))),
         (ingested(1), ingested(2)),
         (ingested(1), Quarantined("b", RUN)),
+        (DROPPED, ingested(1)),
+        (RESTORED, DROPPED),
         (Quarantined("a", RUN), Quarantined("b", RUN)),
         (Released("a", RUN, (1,)), Released("b", RUN, (2,))),
         (REPLAYED, ingested(1)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -22,8 +22,10 @@ from tidemark.model.retention import Retention
 from tidemark.model.transition import Applied, Overtaken, Stale, apply, conflict
 from tidemark.model.transition.derived import CONSUMPTIONS_KEPT, kept_consumptions
 from tidemark.model.window.aggregate import Aggregate, Function
-from tidemark.model.window.kinds import Sliding, Tumbling
+from tidemark.model.window.calendar import Unit
+from tidemark.model.window.kinds import Calendar, Cumulate, Hopping, Session, Sliding, Tumbling
 from tidemark.model.window.windows import Late, Windows
+from tidemark.plan.computed_as import differs
 from tidemark.plan.retain import plan_retention
 
 pytestmark = pytest.mark.pure
@@ -113,6 +115,48 @@ class TestDeclaration:
         ]
         assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 7 + len(OTHERWISE)
         assert replace(one, history=5, max_lag=7).fingerprint == one.fingerprint
+
+    @pytest.mark.parametrize(
+        ("kind", "by", "recorded"),
+        [
+            (Tumbling(3600), (), "f0e976000c9eb2a1"),
+            (Tumbling(3600), ("id",), "efcf61b6d738a5cf"),
+            (Hopping(3600, 600), (), "cc29ac6de123b07c"),
+            (Sliding(60), ("id",), "e8807025d9728beb"),
+            (Session(60), (), "98399e8adcf4746a"),
+            (Cumulate(3600, 600), (), "87dfa89a89f45151"),
+            (Calendar(Unit.MONTH), (), "6ff150466251e246"),
+        ],
+    )
+    def test_windows_are_in_each_release_the_same_definition(
+        self, kind: Any, by: tuple[str, ...], recorded: str
+    ) -> None:
+        """As 0.4 and 0.5 recorded them. A field that is new is in it only where it says something."""
+        aggregates = (Aggregate("n", Function.COUNT), Aggregate("s", Function.SUM, "amount"))
+        assert Definition(windows=Windows(by, "at", kind, aggregates)).fingerprint == recorded
+
+        @dataclass(frozen=True)
+        class Newer(type(kind)):  # type: ignore[misc]
+            rounded: bool = False
+
+        newer = Newer(**vars(kind))
+        assert Definition(windows=Windows(by, "at", newer, aggregates)).fingerprint == recorded
+        assert Definition(windows=Windows(by, "at", replace(newer, rounded=True), aggregates)).fingerprint != recorded
+
+    def test_what_was_recorded_before_null_was_a_value_is_of_this_definition(self) -> None:
+        """Of 0.3: Windows(("id",), "at", Sliding(60), (count, sum of amount))."""
+        aggregates = (Aggregate("n", Function.COUNT), Aggregate("s", Function.SUM, "amount"))
+        windows = Windows(("id",), "at", Sliding(60), aggregates)
+        assert Definition(windows=windows).before_null_was_a_value == "c6d36285a1f95620"
+        made = replace(D, origin=Derived(("a",), Definition(windows=windows)))
+        recorded = replace(consumption(10), definition=made.derived.before_null_was_a_value + ".kept")
+        change = Corrected(fence_of("correct", "0-10", "t"), recorded, None, None, Mode.WHOLE, 0)
+        state = replace(Arrangement(made), fences=(change.fence,))
+        assert isinstance(apply(state, change), Applied), "its log could not be read"
+        recorded_whole = made.computed_as.replace(made.derived.fingerprint, made.derived.before_null_was_a_value)
+        by_key, by_value = landed("a", key=(Column("id", ColumnType.INT),)), landed("a")
+        assert differs(recorded_whole, made, [by_key]) == ""
+        assert differs(recorded_whole, made, [by_value]) == "rows without id count in windows since 0.4"
 
 
 class TestEvolution:

@@ -17,7 +17,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.derived import Consumption, Mode
 from tidemark.model.instant import format_instant
 from tidemark.model.key import Key
-from tidemark.plan.computed_as import computed_as
+from tidemark.plan.computed_as import differs
 from tidemark.plan.consume import InputState
 
 MOST = 20
@@ -186,7 +186,7 @@ def _why_not_comparable(
 ) -> str:
     """Why the rows as of a frontier cannot be compared with the definition; "" if it can."""
     known = [given.state.collection for given in inputs if given.state is not None]
-    if consumption.definition != computed_as(state.collection, known):
+    if differs(consumption.definition, state.collection, known):
         return "another definition was in force"
     if as_computed(state.collection, recipe) != state.collection:
         return "columns of its inputs changed, and with that what is kept behind its sums"

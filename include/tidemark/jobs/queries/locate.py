@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import NAME
 from tidemark.storage import open_store
+
+if TYPE_CHECKING:
+    from tidemark.storage.log.versions import Versions
 
 
 def collections(root: str) -> list[str]:
@@ -15,8 +19,23 @@ def collections(root: str) -> list[str]:
 
     Raises InvalidUsage for a root that is no folder or may not be read.
     """
-    store = open_store(root)
-    return [name for name in folders(root) if store.folders(f"{name}/versions/")]
+    return [name for name in folders(root) if _versions(root, name).exist()]
+
+
+def dropped(root: str) -> list[str]:
+    """The names below a root of which there is no collection any more, but what a collector has not removed yet."""
+    return [name for name in folders(root) if _is_dropped(root, name)]
+
+
+def _is_dropped(root: str, name: str) -> bool:
+    versions = _versions(root, name)
+    return versions.newest() > 0 and not versions.exist()
+
+
+def _versions(root: str, name: str) -> Versions:
+    from tidemark.storage.log.versions import Versions
+
+    return Versions(open_store(f"{root.rstrip('/')}/{name}"))
 
 
 def folders(root: str) -> list[str]:
@@ -40,6 +59,11 @@ def is_absent(root: str) -> bool:
 def absent(root: str, collection: str, existing: Sequence[str]) -> str:
     """Why a collection cannot be read, and what to do, in one line."""
     address = open_store(root).url
+    if NAME.fullmatch(collection) and _is_dropped(root, collection):
+        return (
+            f"collection {collection} was dropped; `tidemark drop {collection} --undo` brings it back, as long as its "
+            "objects are there"
+        )
     if existing:
         return f"no collection {collection} under {address}; existing: {', '.join(existing)}"
     if is_absent(root):

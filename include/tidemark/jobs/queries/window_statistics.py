@@ -11,7 +11,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Consumption, Mode
 from tidemark.model.instant import format_instant
-from tidemark.plan.computed_as import computed_as
+from tidemark.plan.computed_as import differs
 
 
 def consumption_of(state: Arrangement, given: Collection, upto: int, *, open_too: bool) -> Consumption:
@@ -26,7 +26,7 @@ def consumption_of(state: Arrangement, given: Collection, upto: int, *, open_too
     if found is None:
         kept = f"the oldest still recorded is {format_instant(recorded[0].upper - 1)}" if recorded else "none is"
         raise InvalidUsage(f"of what {name} consumed by {format_instant(upto)} nothing is recorded; {kept}")
-    if found.definition != computed_as(state.collection, [given]):
+    if differs(found.definition, state.collection, [given]):
         raise InvalidUsage(
             f"windows of {name} as known at {format_instant(upto)} were computed by another definition; statistics "
             f"need the current one: run `tidemark correct {name}`, or ask for a later time"

@@ -14,7 +14,7 @@ from typing import Any
 from tidemark.errors import Contention, Corruption, InvalidUsage, listed
 from tidemark.jobs.job import Job, Outcome
 from tidemark.model.arrangement import Fence
-from tidemark.model.change import Attempted
+from tidemark.model.change import Attempted, Dropped
 from tidemark.model.interval import Interval
 from tidemark.model.transition import Stale
 from tidemark.model.wording import counted
@@ -37,7 +37,7 @@ from tidemark.plan.collect import (
     token_of,
 )
 from tidemark.storage.log import plans
-from tidemark.storage.log.head import COLLECTION_GRACE, DATA_GRACE
+from tidemark.storage.log.head import COLLECTION_GRACE, DATA_GRACE, Committed
 from tidemark.storage.log.references import References
 from tidemark.storage.log.versions import CHECKPOINT_EVERY, Version, number_of, retried
 from tidemark.storage.read_many import read_many
@@ -121,6 +121,8 @@ def collect(
             f"versions kept for {keep // SECOND} s would go before their grace of {graces.versions // SECOND} s; "
             "keep them at least as long"
         )
+    if not dry_run:
+        _end_window_of_dropped(job)
     distrusted: str | None = None
     for _ in range(ROUNDS):
         with _undisturbed(job):
@@ -170,7 +172,8 @@ class _Search:
         versions = [(number_of(info.key), _stored(info)) for info in infos]
         oldest, newest = job.log.oldest_version(), versions[-1][0]
         self.found = Inventory(newest, oldest, versions, objects, unfinished)
-        self.named = References(job.store, job.log.load().state.correctable_from)
+        self.head = job.log.load()
+        self.named = References(job.store, self.head.state.correctable_from if self.head.arrangement else 0)
         self.named.add(_shown(job.log.versions.between(oldest, newest), oldest, newest, progress))
 
     def plan(self, job: Job, keep: int, pinned: Sequence[int], *, afresh: bool) -> tuple[GarbagePlan, int, str | None]:
@@ -226,6 +229,8 @@ def _carry_out(job: Job, search: _Search, plan: GarbagePlan, now: int, graces: G
     for at, gone in enumerate(read_many(lambda entry: _remove(job, entry), still)):
         progress("removing objects", at, len(still))
         removed += [still[at]] if gone else []
+    if search.head.arrangement is None and removed:
+        _forget_results(job)
     failed = len(ripe.versions) + len(still) - len(removed)
     for old in plans.listed(job.store, job.log.pause)[:-KEEP_PLANS]:
         _remove(job, Garbage(old.key, old.bytes, Why.UNNAMED))
@@ -252,8 +257,7 @@ def _still_unnamed(job: Job, search: _Search, ripe: GarbagePlan) -> tuple[int, S
     """
     head = search.found.version
     if any(entry.why is Why.UNNAMED for entry in ripe.objects):
-        fence = Attempted(Fence(COLLECT, Interval(0, 1), token_of(ripe, job.new_id())))
-        committed = job.log.commit(job.log.load(), fence)
+        committed = _announced(job, token_of(ripe, job.new_id()))
         if isinstance(committed, Stale):
             raise Contention(f"{committed.reason}; run the step again")
         head = committed.head.version
@@ -267,6 +271,37 @@ def _still_unnamed(job: Job, search: _Search, ripe: GarbagePlan) -> tuple[int, S
     with _undisturbed(job):
         named = search.named.since(oldest)
     return head, [entry for entry in ripe.objects if entry.key not in named or entry.why is Why.UNFINISHED]
+
+
+def _announced(job: Job, token: str) -> Committed | Stale:
+    """Commit that a collector is at it: a version that changes nothing, also of a collection that was dropped."""
+    base = job.log.load()
+    if base.version and base.arrangement is None:
+        return job.log.commit(base, Dropped(_name(job), token))
+    return job.log.commit(base, Attempted(Fence(COLLECT, Interval(0, 1), token)))
+
+
+def _end_window_of_dropped(job: Job) -> None:
+    """Bring the log of a dropped collection to the next checkpoint.
+
+    Versions go in whole windows between these, and no step of its own will ever write one. Then its newest versions
+    name nothing.
+    """
+    while (head := job.log.load()).version and head.arrangement is None and head.version % CHECKPOINT_EVERY:
+        if isinstance(_announced(job, job.new_id()), Stale):
+            return
+
+
+def _forget_results(job: Job) -> None:
+    """Remove what gates said of a dropped collection, with the rows in it."""
+    from tidemark.quality.results import results_of_collection
+
+    if results := results_of_collection(job.store.url):
+        results.forget(_name(job))
+
+
+def _name(job: Job) -> str:
+    return job.store.url.rstrip("/").rpartition("/")[2]
 
 
 def _removed_in_order(job: Job, versions: Iterable[Garbage]) -> Iterator[Garbage]:

@@ -14,6 +14,7 @@ from typing import Any
 from tidemark.definition.computation import Computed
 from tidemark.definition.recipe import Recipe
 from tidemark.definition.ways import Way
+from tidemark.errors import listed
 from tidemark.jobs.derived import (
     as_computed,
     as_written,
@@ -39,7 +40,7 @@ from tidemark.model.window.lateness import NOT_LATE
 from tidemark.model.wording import counted
 from tidemark.plan.arrivals import moves_late_rows
 from tidemark.plan.consume import Usable, laggard, usable
-from tidemark.plan.correct import CorrectRequest, InputState, Waits, hold_name
+from tidemark.plan.correct import CorrectRequest, InputState, Waits, history_lost, hold_name
 from tidemark.plan.event_times import reads_event_times
 from tidemark.plan.retain import check_hold
 from tidemark.plan.whole_history import judges_all_history
@@ -68,7 +69,7 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
         if settled.change is None:
             break
         done.append(settled)
-        _hold_consumed(job, settled.head.state, settled.found.inputs)
+        hold_consumed(job, settled.head.state, settled.found.inputs)
     waits, checked = settled.found.waits, False
     lags = waits or settled.found.lags
     if check and waits is None:
@@ -76,7 +77,7 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
         checked = settled.found.request is not None
         if settled.change is not None:
             done.append(settled)
-    _hold_consumed(job, settled.head.state, settled.found.inputs)
+    hold_consumed(job, settled.head.state, settled.found.inputs)
     result = _result(settled.head, done, lags)
     if check:
         result |= {"checked": checked, "repaired": sum(each.change.repaired for each in done if each.change)}
@@ -149,6 +150,12 @@ def _computed(
     fence: Fence,
 ) -> Proposal[Corrected | Redefined, _Found]:
     derived, read = state.collection.derived, inputs_of(job, request, inputs)
+    lost, frontiers = history_lost(state, inputs) if request.previous is None else (0, 0)
+    if lost:
+        job.note(
+            f"{state.collection.name}: history is not there at {lost:,} of {counted(frontiers, 'frontier')}, as "
+            f"retention has merged what {listed(derived.inputs)} knew then"
+        )
     mode, why = (Mode.WHOLE, request.whole) if request.whole else mode_of(derived, recipe, read)
     batch = job.new_id()
     calculation = computation(state, job.store.url, recipe, mode, read, upper=request.upper)
@@ -179,6 +186,7 @@ def _computed(
         computed.retracted,
         computed.added + computed.retracted if request.checks else 0,
         why,
+        request.readable if request.readable.rungs else None,
     )
     return Proposal(change, outcome)
 
@@ -192,7 +200,7 @@ def _note_change(job: Job, change: Corrected, computed: Computed) -> None:
         job.note(f"{counted(computed.unplaced, 'row')} in no window: what the windows are on is null")
 
 
-def _hold_consumed(job: Job, state: Arrangement, inputs: Sequence[InputState]) -> None:
+def hold_consumed(job: Job, state: Arrangement, inputs: Sequence[InputState]) -> None:
     """Hold the inputs where they are consumed, as an attempt that was killed may not have; and let go of what is no
     input any more. Where `inputs`, as they were found, show that it is so, none is looked at again."""
     newest = state.consumed

@@ -17,6 +17,7 @@ from tidemark.model.change import (
     Corrected,
     Created,
     Drained,
+    Dropped,
     HoldDropped,
     HoldPlaced,
     Ingested,
@@ -28,13 +29,14 @@ from tidemark.model.change import (
     Refused,
     Released,
     Remembered,
+    Restored,
     Sealed,
     Trimmed,
     Unpublished,
 )
 from tidemark.model.full_snapshot import Effect
 from tidemark.model.transition.ahead import ahead_merged
-from tidemark.model.transition.declarations import created, redefined
+from tidemark.model.transition.declarations import created, dropped, redefined, restored
 from tidemark.model.transition.derived import corrected
 from tidemark.model.transition.fences import attempted
 from tidemark.model.transition.fences import overtaken as overtaken
@@ -63,8 +65,12 @@ def apply(state: Arrangement | None, change: Change) -> Outcome:
     """What `change` makes of `state` (None before the collection was created)."""
     if isinstance(change, Created):
         return created(state, change)
+    if isinstance(change, Dropped):
+        return dropped(state, change)
+    if isinstance(change, Restored):
+        return restored(state, change)
     if state is None:
-        return Stale("the collection was never created")
+        return Stale("there is no collection: it was never created, or was dropped meanwhile")
     match change:
         case Redefined():
             return redefined(state, change)
@@ -127,6 +133,11 @@ def conflict(mine: Change, theirs: Change) -> Overtaken | None:
             return Overtaken("another run took a batch out, or put one back or replayed dead letters, meanwhile")
         if _of_a_snapshot(one) and (isinstance(other, Released) or _same_snapshot(one, other)):
             return Overtaken("another run took the interval's files, or put a batch back, meanwhile")
+    if isinstance(theirs, Dropped) and not isinstance(mine, Created | Restored | Dropped):
+        # One that was created since has nothing of what was planned.
+        return Overtaken(f"collection {theirs.collection} was dropped meanwhile")
+    if isinstance(mine, Dropped) and isinstance(theirs, Created | Restored | HoldPlaced | Publishing):
+        return Overtaken(f"collection {mine.collection} is used by somebody since")
     if isinstance(mine, Drained) and isinstance(theirs, Quarantined):
         return Overtaken(f"batch {theirs.batch} was quarantined meanwhile")
     if isinstance(mine, Ingested | Corrected | Drained | Compacted | AheadMerged) and isinstance(theirs, Redefined):

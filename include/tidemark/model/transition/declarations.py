@@ -1,4 +1,4 @@
-"""A collection is created, and declared again."""
+"""A collection is created, declared again, dropped, and brought back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import (
     Created,
+    Dropped,
     Redefined,
+    Restored,
 )
 from tidemark.model.collection import Collection
 from tidemark.model.evolution import check_successor
@@ -31,6 +33,22 @@ def redefined(state: Arrangement, change: Redefined) -> Outcome:
     check_successor(state.collection, change.collection)
     _check_intervals(state, change.collection)
     return Applied(replace(state, collection=change.collection, corrected_from=_corrected_from(state, change)))
+
+
+def dropped(state: Arrangement | None, change: Dropped) -> Outcome:
+    """No state is left. What a collector writes of a dropped collection never drops one that was created since."""
+    if state is None:
+        return Applied(None) if change.token else AlreadyApplied()
+    return Stale(f"collection {change.collection} is in use again") if change.token else Applied(None)
+
+
+def restored(state: Arrangement | None, change: Restored) -> Outcome:
+    """The state as it was before the collection was dropped."""
+    if state is None:
+        return Applied(change.state)
+    if state == change.state:
+        return AlreadyApplied()
+    return Stale(f"collection {state.collection.name} is in use again")
 
 
 def _corrected_from(state: Arrangement, change: Redefined) -> int:

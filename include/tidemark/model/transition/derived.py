@@ -8,6 +8,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.change import Corrected, Quarantined, Released
 from tidemark.model.corrected import CORRECT
 from tidemark.model.derived import Consumption
+from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.transition.fences import fenced_off
@@ -32,7 +33,8 @@ def corrected(state: Arrangement, change: Corrected) -> Outcome:
         return AlreadyApplied()
     if off := fenced_off(state, change.fence):
         return off
-    if consumption.definition.partition(".")[0] != state.collection.derived.fingerprint:
+    derived, recorded = state.collection.derived, consumption.definition.partition(".")[0]
+    if recorded not in (derived.fingerprint, derived.before_null_was_a_value):
         return Stale(f"collection {state.collection.name} was defined otherwise meanwhile")
     if change.previous != state.consumed or change.fence.interval.lower != lower:
         return Stale(f"collection {state.collection.name} was corrected to {format_instant(lower)} by another run")
@@ -43,7 +45,8 @@ def corrected(state: Arrangement, change: Corrected) -> Outcome:
     since, rungs = state.since, state.rungs
     if change.previous is None:
         # What it would have been before was never computed: such reads are refused, not answered with nothing.
-        since, rungs = max(since, consumption.upper - 1), ()
+        readable = change.readable or CompactionFunction(consumption.upper - 1)
+        since, rungs = max(since, readable.since), readable.rungs
     placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
     totals = replace(
         state.totals,

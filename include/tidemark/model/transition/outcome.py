@@ -9,9 +9,9 @@ from tidemark.model.arrangement import Arrangement
 
 @dataclass(frozen=True)
 class Applied:
-    """The change fits: the state after it."""
+    """The change fits: the state after it (None: the collection was dropped)."""
 
-    state: Arrangement
+    state: Arrangement | None
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,9 @@ def boot() -> str:
 
 @dataclass(frozen=True)
 class Head:
-    """A version and the state at it. Version 0 has no state: the collection was never created.
+    """A version and the state at it.
+
+    Version 0 has no state: the collection was never created. A later one has none where the collection was dropped.
 
     `seen_at` is when storage was last asked for it or for what follows it: never later than the answer.
     """
@@ -47,9 +49,10 @@ class Head:
 
     @property
     def state(self) -> Arrangement:
-        """The state; InvalidUsage if the collection was never created."""
+        """The state; InvalidUsage if the collection was never created, or dropped."""
         if self.arrangement is None:
-            raise InvalidUsage("there is no collection here; create it with `tidemark init`")
+            dropped = " any more: it was dropped, `tidemark drop NAME --undo` brings it back" if self.version else ""
+            raise InvalidUsage(f"there is no collection here{dropped}; create it with `tidemark init`")
         return self.arrangement
 
 

@@ -100,6 +100,10 @@ class StateLog:
         """The number of the newest version; 0 if there is none."""
         return self.versions.newest()
 
+    def exists(self) -> bool:
+        """Whether there is a collection: it was created, and not dropped since. Reads one version."""
+        return self.versions.exist()
+
     def commit(self, base: Head, change: Change) -> Committed | Stale:
         """Record `change`, planned against `base`, as the next version.
 

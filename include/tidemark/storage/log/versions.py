@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tidemark.errors import Corruption
+from tidemark.errors import Corruption, TidemarkError
+from tidemark.model.change import Dropped
 from tidemark.storage.documents import document
 from tidemark.storage.documents.codec import VersionRecord, without_checksum
 from tidemark.storage.documents.upgrade import Kind
@@ -82,6 +83,19 @@ class Versions:
         except Missing:
             return None
         return Version(_decoded(data, version), hashlib.sha256(data).hexdigest())
+
+    def exist(self) -> bool:
+        """Whether they are those of a collection.
+
+        There are some, and the newest did not drop it. One that cannot be read does not say so: whoever loads it says
+        why.
+        """
+        newest = self.newest()
+        try:
+            version = self.read(newest) if newest else None
+        except TidemarkError:
+            return True
+        return newest > 0 and not (version is not None and isinstance(version.record.change, Dropped))
 
     def holds(self, version: int, sha256: str) -> bool:
         """Whether a version is there and is the one of that hash; before the first one there is nothing."""

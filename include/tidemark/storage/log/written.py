@@ -16,7 +16,7 @@ from typing import TypeVar
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement, LedgerRun
 from tidemark.model.batch import ObjectRef
-from tidemark.model.change import Attempted, Change, LedgerMerged
+from tidemark.model.change import Attempted, Change, Dropped, LedgerMerged
 from tidemark.plan.collect import COLLECT, Graces, due, plan_of
 from tidemark.storage.log import plans
 from tidemark.storage.log.references import Root, key_of, roots
@@ -50,6 +50,8 @@ class Written:
         """Another change was committed since the plan."""
         if isinstance(other, Attempted) and other.fence.step == COLLECT:
             self._sweeps.append(other.fence.token)
+        elif isinstance(other, Dropped) and plan_of(other.token):
+            self._sweeps.append(other.token)
 
     def lost(self) -> str | None:
         """Why the objects cannot be relied on, or None. Costs nothing for a change that names none, and from the second

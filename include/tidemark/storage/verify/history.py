@@ -10,7 +10,7 @@ from tidemark.errors import Corruption, TidemarkError, plain_line
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.transition import Applied, FencedOff, Stale, apply
 from tidemark.storage.log.log import StateLog
-from tidemark.storage.log.versions import Version, key_of
+from tidemark.storage.log.versions import CHECKPOINT_EVERY, Version, key_of
 
 READERS = 16
 WINDOW = 256
@@ -73,7 +73,7 @@ class _Fold:
     def __init__(self, newest: int) -> None:
         self._newest = newest
         self._state: Arrangement | None = None
-        self._known = True
+        self._known, self._begun = True, False
         self._before: Version | None = None
         self._doubt: Finding | None = None
 
@@ -116,7 +116,7 @@ class _Fold:
     def _folded(self, version: Version) -> Iterator[Finding]:
         """The state after a version; where it is not known, the next checkpoint gives it."""
         key, checkpoint = key_of(version.number), version.record.checkpoint
-        if self._known and (self._state is not None or version.number == 1):
+        if self._known and (self._begun or version.number == 1):
             try:
                 outcome = apply(self._state, version.record.change)
             except TidemarkError as error:
@@ -127,9 +127,9 @@ class _Fold:
                     yield Finding("history", f"version {version.number} does not apply: {outcome.reason}", object=key)
                     self._known = False
                 elif isinstance(outcome, Applied):
-                    self._state = outcome.state
+                    self._state, self._begun = outcome.state, True
             if self._known and checkpoint is not None and checkpoint != self._state:
                 detail = f"the checkpoint of version {version.number} is not the fold of its changes"
                 yield Finding("history", detail, object=key)
-        if checkpoint is not None:
-            self._state, self._known = checkpoint, True
+        if version.number % CHECKPOINT_EVERY == 0:
+            self._state, self._known, self._begun = checkpoint, True, True
