@@ -183,6 +183,15 @@ def test_show_and_describe_say_what_there_is(sea: Sea) -> None:
     assert rows(sea, "SELECT column_name FROM (SUMMARIZE tides)") == [("k",), ("v",)]
 
 
+def test_columns_of_a_pivot_come_from_rows(sea: Sea) -> None:
+    pivot = "PIVOT {} ON v USING count(*) GROUP BY k ORDER BY k"
+    assert rows(sea, pivot.format("tides")) == [(1, 0, 1), (2, 1, 0), (4, 1, 0)]
+    assert rows(sea, f"SELECT high FROM ({pivot.format('tides')}) WHERE low = 1") == [(0,)]
+    assert rows(sea, pivot.format(f"as_of('tides', '{at(9)}')")) == [(1, 1), (2, 1), (3, 1)]
+    with pytest.raises(InvalidUsage, match="come from rows, which are not read to explain it; write IN"):
+        tidemark.sql(str(sea.root), f"SELECT high FROM ({pivot.format('tides')})").explain()
+
+
 REFUSED: list[tuple[str, str]] = [
     ("SELECT * FROM tids", "there is no collection tids in .*did you mean 'tides'"),
     ("SELECT * FROM far_away", "there is no collection far_away in .*; there are ports, tides"),
@@ -228,6 +237,12 @@ REFUSED: list[tuple[str, str]] = [
     ("SELECT * FROM latest_at('tides')", "write the name of a timeline"),
     ("SELECT * FROM latest_at('tides', 'v', 1)", "of type string; a timeline is"),
     ("SELECT error('stop') FROM tides", "stop"),
+    ("SELECT lenght(v) FROM tides", "^there is no scalar function lenght; did you mean 'length'"),
+    ("SELECT * FROM chnges('tides')", "^there is no table function chnges; did you mean 'changes'"),
+    ("SELECT 1::texxt", "^there is no type texxt"),
+    ("CREATE TABLE x AS PIVOT tides ON v", "CREATE is not asked here"),
+    ("WITH a AS (SELECT 1) INSERT INTO x PIVOT tides ON v", "INSERT is not asked here"),
+    ("UPDATE EXTENSIONS", "UPDATE is not asked here"),
     ("SELECT \0", "null character"),
     ("SELECT '" + "x" * 1_000_001 + "'", "characters; at most 1,000,000"),
 ]
@@ -258,11 +273,14 @@ def test_a_collection_that_cannot_be_read_matters_only_if_it_is_asked(sea: Sea) 
 def test_a_read_that_fails_within_duckdb_is_raised_as_itself(sea: Sea) -> None:
     sea.landed("negative", envelope=Envelope.UPDATES)
     sea.ingest("negative", 0, ("a", [row(1, "debt", 1, d=-2)]))
-    with pytest.raises(
-        InvalidUsage,
-        match=r"the row .*debt has the multiplicity -2, which no table can show; read it with its multiplicity",
-    ):
-        rows(sea, "SELECT * FROM negative")
+    sea.ingest("negative", 1, ("b", [row(1, "paid", 12, d=3), row(2, "paid", 12, d=1)]))
+    refused = r"the row k 1, v debt has the multiplicity -2, which no table can show; read it with its multiplicity"
+    for columns in ("*", "k", "count(*)", "max(v)"):
+        with pytest.raises(InvalidUsage, match=refused):
+            rows(sea, f"SELECT {columns} FROM negative")
+    with pytest.raises(InvalidUsage, match=refused):
+        rows(sea, "SELECT ports.v FROM ports JOIN negative USING (k)")
+    assert rows(sea, "SELECT count(*) FROM negative WHERE v = 'paid'") == [(4,)], "of rows that are no debt"
 
 
 def test_memory_is_bounded_by_a_setting(sea: Sea, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,17 +12,20 @@ import pyarrow.dataset
 
 from tidemark.api.dataset import ExplainedDataset
 from tidemark.api.sql.database import Database, in_one_line
-from tidemark.api.sql.statement import Statement
+from tidemark.api.sql.statement import FUNCTIONS, Statement
 from tidemark.api.sql.tables import Tables
 from tidemark.api.tabular import Tabular
 from tidemark.errors import InvalidUsage, TidemarkError, Unavailable
 from tidemark.model.instant import format_instant
+from tidemark.model.nearest import similar
 
 if TYPE_CHECKING:
     from tidemark.arrow.explain import Explanation
 
 T = TypeVar("T")
 
+_MISSING = re.compile(r'Catalog Error: ([\w ]+?) with name (.*?) does not exist!(?: Did you mean "(.*?)"\?)?')
+"""What DuckDB says of a name that it does not know: of what kind it is, the name, and the nearest it has."""
 BATCH_ROWS = 64 * 1024
 INEXACT = {"bignum", "bit", "time with time zone", "uhugeint", "variant"}
 """Types of which DuckDB gives Arrow other values without a word: bytes of its own, no offset, negative numbers."""
@@ -98,6 +102,12 @@ class SqlAnswer(Tabular):
                 {name: ExplainedDataset(dataset.rows, found) for name, dataset in self._tables.datasets.items()}
             )
             self._read(database, lambda: self._relation(database).to_arrow_table())
+        except InvalidUsage as error:
+            if "pivot" not in self._statement.names:
+                raise
+            raise InvalidUsage(
+                f"the columns of a PIVOT come from rows, which are not read to explain it; write IN (…): {error}"
+            ) from None
         finally:
             database.close()
         return found
@@ -127,9 +137,18 @@ class SqlAnswer(Tabular):
             return InvalidUsage(
                 f"the statement needs more memory than it may use; give it more, or ask for less: {message}"
             )
-        if isinstance(error, duckdb.CatalogException) and (name := _missing_table(message)) is not None:
-            return self._tables.absent(name)
+        if isinstance(error, duckdb.CatalogException) and (missing := _MISSING.match(message)) is not None:
+            return self._absent(*missing.groups())
         return (Unavailable if isinstance(error, duckdb.IOException | OSError) else InvalidUsage)(message)
+
+    def _absent(self, kind: str, name: str, near: str | None) -> TidemarkError:
+        """Why there is nothing of a kind and name; `near` is what DuckDB has instead."""
+        if kind == "Table":
+            return self._tables.absent(name)
+        if kind == "Table Function":
+            near = similar(name, FUNCTIONS) or near
+        hint = f"; did you mean {near!r}?" if near else ""
+        return InvalidUsage(f"there is no {kind.lower()} {name}{hint}")
 
     def __repr__(self) -> str:
         return f"<{self.described}; columns {', '.join(self.schema.names)}; not read yet>"
@@ -150,8 +169,3 @@ def _is_inexact(type_: Any) -> bool:
     if type_.id in ("array", "list", "map", "struct", "tuple", "union"):
         return any(_is_inexact(child) for _, child in type_.children if hasattr(child, "id"))
     return type_.id in INEXACT
-
-
-def _missing_table(message: str) -> str | None:
-    found = message.removeprefix("Catalog Error: Table with name ").partition(" does not exist!")
-    return found[0] if found[1] and found[0] != message else None

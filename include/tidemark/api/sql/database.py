@@ -14,6 +14,7 @@ import duckdb
 import pyarrow.dataset as ds
 
 from tidemark.api.sql import interrupts
+from tidemark.api.sql.statement import outer_words
 from tidemark.errors import InvalidUsage, plain_line
 
 T = TypeVar("T")
@@ -22,6 +23,8 @@ HEARD_S = 0.5
 """How often it is looked whether there was an interrupt that nobody raised."""
 CLAUSES = {"select", "from", "where", "group", "having", "limit", "join", "on", "using", "as", "and", "or", "by"}
 """Words at which DuckDB stops over what is written before them."""
+WRITING = {"copy", "create", "delete", "explain", "insert", "merge", "update"}
+"""Words that, outside of parentheses, make no SELECT of a statement with a PIVOT in it."""
 
 
 class Database:
@@ -62,7 +65,7 @@ class Database:
             raise InvalidUsage("the statement is empty; write a SELECT")
         if len(found) > 1:
             raise InvalidUsage(f"there are {len(found)} statements; ask one at a time")
-        kind = found[0].type.name
+        kind = _kind_of(found[0], text)
         if kind != "SELECT":
             raise InvalidUsage(f"{kind} is not asked here: only SELECT reads, and nothing else is allowed")
 
@@ -89,6 +92,21 @@ class Database:
     def close(self) -> None:
         """Give back what it holds."""
         self._closed()
+
+
+def _kind_of(statement: duckdb.Statement, text: str) -> str:
+    """Name what a statement does.
+
+    DuckDB reads a statement with a PIVOT without IN as several, which find its columns first; and it has kinds of
+    statements that its Python does not know.
+    """
+    try:
+        kind = statement.type.name
+    except ValueError:
+        kind = "MULTI"
+    if kind != "MULTI":
+        return str(kind)
+    return next((word.upper() for word in outer_words(text) if word in WRITING), "SELECT")
 
 
 def _stop(connection: duckdb.DuckDBPyConnection, pool: ThreadPoolExecutor) -> None:
