@@ -298,6 +298,19 @@ ENDLESS = "SELECT count(*) AS n FROM range(100000) a, range(100000) b, range(100
 
 
 @pytest.mark.timeout(60)
+def test_a_statement_ends_with_its_time(sea: Sea, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidUsage, match="was computed for 300ms and is not done; give it more time"):
+        rows(sea, ENDLESS, timeout="300ms")
+    answer = tidemark.sql(str(sea.root), "SELECT k FROM tides", timeout="2s")
+    assert [time.sleep(2.5) for _ in answer] == [None], "the time of who takes the rows does not count"
+    monkeypatch.setenv("TIDEMARK_SQL_TIMEOUT", "soon")
+    with pytest.raises(InvalidUsage, match="TIDEMARK_SQL_TIMEOUT: not a duration: 'soon'"):
+        rows(sea, "SELECT 1")
+    with pytest.raises(InvalidUsage, match="timeout is '0s'; write how long a statement may take"):
+        rows(sea, "SELECT 1", timeout="0s")
+
+
+@pytest.mark.timeout(60)
 def test_an_interrupt_ends_a_statement(sea: Sea) -> None:
     answer = tidemark.sql(str(sea.root), ENDLESS)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -315,7 +328,11 @@ def test_an_interrupt_ends_a_statement(sea: Sea) -> None:
 @pytest.mark.parametrize("when", ["before the query has begun", "while the query is handed over"])
 def test_an_interrupt_that_comes_early_ends_it(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     """Before it has begun, DuckDB forgets the interrupt."""
-    database, submit, begun = sql_database.Database(2**28), ThreadPoolExecutor.submit, threading.Event()
+    database, submit, begun = (
+        sql_database.Database(sql_database.Limits(2**28)),
+        ThreadPoolExecutor.submit,
+        threading.Event(),
+    )
 
     def endless() -> Any:
         begun.set()
@@ -345,7 +362,7 @@ def test_an_interrupt_that_was_dropped_on_the_way_ends_the_next_statement() -> N
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with interrupts.heard():
-            database = sql_database.Database(2**28)
+            database = sql_database.Database(sql_database.Limits(2**28))
             with suppress(KeyboardInterrupt):
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(5)
@@ -405,6 +422,6 @@ def test_a_database_may_be_let_go_of_by_its_own_thread(tmp_path: Path, monkeypat
     """As where an answer was read, and is forgotten before the thread has forgotten what it read."""
     made: Callable[..., str] = sql_database.tempfile.mkdtemp
     monkeypatch.setattr(sql_database.tempfile, "mkdtemp", lambda **given: made(dir=tmp_path, **given))
-    database = sql_database.Database(2**28)
+    database = sql_database.Database(sql_database.Limits(2**28))
     database.run(database.close)
     assert list(tmp_path.iterdir()) == []

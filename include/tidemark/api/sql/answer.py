@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from tidemark.api.dataset import ExplainedDataset
-from tidemark.api.sql.database import Database, in_one_line
+from tidemark.api.sql.database import Database, Limits, in_one_line
 from tidemark.api.sql.statement import FUNCTIONS, Statement
 from tidemark.api.sql.tables import Tables
 from tidemark.api.tabular import Tabular
@@ -33,8 +33,8 @@ INEXACT = {"bignum", "bit", "time with time zone", "uhugeint", "variant"}
 
 class SqlAnswer(Tabular):
     """The rows of a statement over the collections of a root, which were opened at one moment: it answers the same
-    however much is written meanwhile. They are computed again each time they are asked for, in memory that is
-    bounded by `memory`; what does not fit is put into a folder that is gone afterwards, if it can be.
+    however much is written meanwhile. They are computed again each time they are asked for, within limits of memory
+    and time; what does not fit is put into a folder that is gone afterwards, if it can be.
     """
 
     def __init__(
@@ -42,10 +42,10 @@ class SqlAnswer(Tabular):
         root: str,
         statement: Statement,
         parameters: Sequence[Any] | Mapping[str, Any] | None,
-        memory: int,
+        limits: Limits,
     ) -> None:
-        self._statement, self._parameters, self._memory = statement, parameters, memory
-        database = Database(memory)
+        self._statement, self._parameters, self._limits = statement, parameters, limits
+        database = Database(limits)
         try:
             database.check_select(statement.text)
             self._tables = Tables(root, statement)
@@ -96,7 +96,7 @@ class SqlAnswer(Tabular):
         """What each read of the statement opens and why it skips the rest, as DuckDB asks for columns and filters. Only
         footers are opened for it; what DuckDB finds out from rows on the way, as of joins, is not known to it."""
         found: list[Explanation] = []
-        database = Database(self._memory)
+        database = Database(self._limits)
         try:
             database.hold(
                 {name: ExplainedDataset(dataset.rows, found) for name, dataset in self._tables.datasets.items()}
@@ -113,7 +113,7 @@ class SqlAnswer(Tabular):
         return found
 
     def _database(self) -> Database:
-        ready = Database(self._memory)
+        ready = Database(self._limits)
         ready.hold(self._tables.datasets)
         return ready
 
@@ -125,7 +125,7 @@ class SqlAnswer(Tabular):
         DuckDB is raised as itself."""
         try:
             return database.run(work)
-        except (duckdb.Error, pa.ArrowInvalid, OSError) as error:
+        except (duckdb.Error, pa.ArrowInvalid, OSError, MemoryError) as error:
             if (failure := self._tables.failure()) is not None:
                 raise failure from None
             raise self._refusal(error) from None
@@ -133,7 +133,7 @@ class SqlAnswer(Tabular):
     def _refusal(self, error: Exception) -> TidemarkError:
         """Why DuckDB refused the statement, and what to do."""
         message = in_one_line(error)
-        if isinstance(error, duckdb.OutOfMemoryException):
+        if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
             return InvalidUsage(
                 f"the statement needs more memory than it may use; give it more, or ask for less: {message}"
             )
