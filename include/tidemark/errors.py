@@ -102,10 +102,11 @@ class MissingExtra(InvalidUsage, ImportError):
     """A package is not installed that only some of Tidemark needs; the message says what to install."""
 
 
-def require(package: str, extra: str) -> None:
-    """Raise MissingExtra unless a package of an extra is there; nothing is imported."""
+def require(package: str, extra: str | None = None) -> None:
+    """Raise MissingExtra unless a package, which comes with an `extra` (None: with none), is there; import nothing."""
     if find_spec(package) is None:
-        raise MissingExtra(f"{package} is not installed: pip install '.[{extra}]' (in a checkout of Tidemark)")
+        what = f"'.[{extra}]' (in a checkout of Tidemark)" if extra else package
+        raise MissingExtra(f"{package} is not installed: pip install {what}")
 
 
 class GateFailed(TidemarkError):

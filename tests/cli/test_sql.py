@@ -237,6 +237,8 @@ def test_a_prompt_on_a_terminal(asked: Shell, tmp_path: Path) -> None:
         assert "1 row of events at version" in terminal.until("complete below 2024-01-03T00:00:00Z")
         terminal.type("SELECT * FROM nowhere;\n")
         terminal.until("error: there is no collection nowhere")
+        terminal.type("SELECT length(repeat('x', 1900000000));\n")
+        terminal.until("error: the statement needs more memory than it may use")
         terminal.type(".tables\n")
         terminal.until("events\r\n")
         terminal.type("SELECT count(*) FROM range(10000000) a, range(1000000) b WHERE a.range + b.range = 7;\n")

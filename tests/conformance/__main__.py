@@ -1,7 +1,8 @@
 """`python -m tests.conformance DIR`: run the vector files of a folder against the real modules.
 
 One line per failing case, and one per case that is law-only: the law of windows alone answers it, as no collection file
-can declare it, or as production asks Spark for it. Then, if there are any, how many are law-only; at last
+can declare it, as production asks Spark for it, or as the case tells the order of rows that came within one interval,
+which production judges together. Then, if there are any, how many are law-only; at last
 `N passed, N failed`. Exit 0 if all passed, 1 if not, 2 if there is nothing to run.
 """
 

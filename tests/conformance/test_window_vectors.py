@@ -130,6 +130,7 @@ def test_other_cases_are_answered_by_production(name: str):
 TRIGGER = "no collection file declares a trigger"
 PANES = "no collection file has a window tell only what it did not tell before"
 CLAMPED = "no collection file says that aligned windows do not start below 0"
+ORDER = "a late row counts or not by the order of rows of one interval, which production judges together"
 RETENTION = "no collection file says for how long rows of open windows are kept"
 REVIVED = "no collection file says that late rows revive sessions that are closed"
 OWN = "no collection file says that a row is late by itself, whatever session would take it"
@@ -146,6 +147,7 @@ LAW_ONLY = {
     "kafka/cogroup_hop_200": CLAMPED,
     "own.clamped_records": CLAMPED,
     "own.batches.update": "no collection file emits open windows, or closed ones again",
+    "own.order_within_an_interval": ORDER,
     "own.batches.complete": "no collection file emits all windows again with each batch",
     "own.gap_of_each_record": "no collection file gives each record a gap of its own",
     "tumbling_negative": "production refuses rows that are there fewer times than none",

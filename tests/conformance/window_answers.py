@@ -22,16 +22,21 @@ from tidemark.model.window.lateness import judge
 
 Shown = list[dict[str, Any]]
 Answer = TypeVar("Answer")
+ORDER = "a late row counts or not by the order of rows of one interval, which production judges together"
 
 
 def all_windows(rule: Rule, rows: Sequence[Happened], without: Sequence[Happened] = (), close: int = 1) -> Shown:
     """All windows of rows, by the vectors' names, and whether each is `closed` at a frontier. Rows that are in no
     window, `without` a key or a value, are there for production only."""
-    by_law = [
+    by_law = _by_law(rule, rows, close)
+    return answered(by_law, lambda: windows_by_production(rule, rows, without, close), alike=unordered)
+
+
+def _by_law(rule: Rule, rows: Sequence[Happened], close: int) -> Shown:
+    return [
         described(rule, key, window, contained) | {"closed": rule.closed(window.end, close)}
         for (key, window), contained in contents(rule, rows).items()
     ]
-    return answered(by_law, lambda: windows_by_production(rule, rows, without, close), alike=unordered)
 
 
 def windows_by_production(
@@ -42,7 +47,22 @@ def windows_by_production(
     computed = _computed(one, [*rows, *without], max(close, 1))
     by_times = close >= 1 and not is_for_a_while(one) and not counts_when_rows_came(one)
     closed = [window.time < close if by_times else rule.closed(window.end, close) for window in computed]
-    return [_named(rule, window, rows) | {"closed": shut} for window, shut in zip(computed, closed, strict=True)]
+    shaped = [_named(rule, window, rows) | {"closed": shut} for window, shut in zip(computed, closed, strict=True)]
+    if _is_by_order(rule, rows):
+        together = _by_law(rule, _together(rows), close)
+        assert unordered(shaped) == unordered(together), f"production has {shaped}, the law of intervals {together}"
+        raise LawOnly(ORDER)
+    return shaped
+
+
+def _is_by_order(rule: Rule, rows: Sequence[Happened]) -> bool:
+    """Whether windows differ by the order in which the rows of one interval came."""
+    return contents(rule, rows) != contents(rule, _together(rows))
+
+
+def _together(rows: Iterable[Happened]) -> list[Happened]:
+    """The rows without their order within an interval."""
+    return [row._replace(batch=0) for row in rows]
 
 
 def before_and_after(rule: Rule, before: Sequence[Happened], more: Sequence[Happened]) -> list[Shown]:
@@ -85,6 +105,8 @@ def late_records(rule: Rule, rows: Sequence[Happened]) -> list[int]:
         one = declared(_as_declared(rule, rows))
         if not is_for_a_while(one) or not isinstance(rule.kind, Session):
             raise LawOnly("production counts late rows of aligned and sliding windows, and does not name them")
+        if _is_by_order(rule, rows):
+            raise LawOnly(ORDER)
         return [*late_for_sessions(one, tuple(map(_as_stored, rows)))]
 
     return answered(by_law, by_production, note=False)

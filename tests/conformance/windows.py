@@ -224,7 +224,7 @@ def _behind(expected: Case, stream: Stream) -> None:
     """How late records came, as a metric."""
     check_known(expected, {"max", "avg"})
     found = behind(stream.rows)
-    compare(expected, {"max": max(found), "avg": round(sum(found) / len(found), 2)}, "lateness")
+    compare(expected, {"max": max(found), "avg": sum(found) / len(found)}, "lateness")
 
 
 def _same_in(rule: Rule, stream: Stream, engines: list[str], listed: list[Case]) -> None:

@@ -183,6 +183,15 @@ def test_show_and_describe_say_what_there_is(sea: Sea) -> None:
     assert rows(sea, "SELECT column_name FROM (SUMMARIZE tides)") == [("k",), ("v",)]
 
 
+def test_columns_of_a_pivot_come_from_rows(sea: Sea) -> None:
+    pivot = "PIVOT {} ON v USING count(*) GROUP BY k ORDER BY k"
+    assert rows(sea, pivot.format("tides")) == [(1, 0, 1), (2, 1, 0), (4, 1, 0)]
+    assert rows(sea, f"SELECT high FROM ({pivot.format('tides')}) WHERE low = 1") == [(0,)]
+    assert rows(sea, pivot.format(f"as_of('tides', '{at(9)}')")) == [(1, 1), (2, 1), (3, 1)]
+    with pytest.raises(InvalidUsage, match="come from rows, which are not read to explain it; write IN"):
+        tidemark.sql(str(sea.root), f"SELECT high FROM ({pivot.format('tides')})").explain()
+
+
 REFUSED: list[tuple[str, str]] = [
     ("SELECT * FROM tids", "there is no collection tids in .*did you mean 'tides'"),
     ("SELECT * FROM far_away", "there is no collection far_away in .*; there are ports, tides"),
@@ -228,6 +237,12 @@ REFUSED: list[tuple[str, str]] = [
     ("SELECT * FROM latest_at('tides')", "write the name of a timeline"),
     ("SELECT * FROM latest_at('tides', 'v', 1)", "of type string; a timeline is"),
     ("SELECT error('stop') FROM tides", "stop"),
+    ("SELECT lenght(v) FROM tides", "^there is no scalar function lenght; did you mean 'length'"),
+    ("SELECT * FROM chnges('tides')", "^there is no table function chnges; did you mean 'changes'"),
+    ("SELECT 1::texxt", "^there is no type texxt"),
+    ("CREATE TABLE x AS PIVOT tides ON v", "CREATE is not asked here"),
+    ("WITH a AS (SELECT 1) INSERT INTO x PIVOT tides ON v", "INSERT is not asked here"),
+    ("UPDATE EXTENSIONS", "UPDATE is not asked here"),
     ("SELECT \0", "null character"),
     ("SELECT '" + "x" * 1_000_001 + "'", "characters; at most 1,000,000"),
 ]
@@ -258,11 +273,14 @@ def test_a_collection_that_cannot_be_read_matters_only_if_it_is_asked(sea: Sea) 
 def test_a_read_that_fails_within_duckdb_is_raised_as_itself(sea: Sea) -> None:
     sea.landed("negative", envelope=Envelope.UPDATES)
     sea.ingest("negative", 0, ("a", [row(1, "debt", 1, d=-2)]))
-    with pytest.raises(
-        InvalidUsage,
-        match=r"the row .*debt has the multiplicity -2, which no table can show; read it with its multiplicity",
-    ):
-        rows(sea, "SELECT * FROM negative")
+    sea.ingest("negative", 1, ("b", [row(1, "paid", 12, d=3), row(2, "paid", 12, d=1)]))
+    refused = r"the row k 1, v debt has the multiplicity -2, which no table can show; read it with its multiplicity"
+    for columns in ("*", "k", "count(*)", "max(v)"):
+        with pytest.raises(InvalidUsage, match=refused):
+            rows(sea, f"SELECT {columns} FROM negative")
+    with pytest.raises(InvalidUsage, match=refused):
+        rows(sea, "SELECT ports.v FROM ports JOIN negative USING (k)")
+    assert rows(sea, "SELECT count(*) FROM negative WHERE v = 'paid'") == [(4,)], "of rows that are no debt"
 
 
 def test_memory_is_bounded_by_a_setting(sea: Sea, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,6 +295,19 @@ def test_memory_is_bounded_by_a_setting(sea: Sea, monkeypatch: pytest.MonkeyPatc
 
 
 ENDLESS = "SELECT count(*) AS n FROM range(100000) a, range(100000) b, range(1000) c WHERE a.range + b.range = c.range"
+
+
+@pytest.mark.timeout(60)
+def test_a_statement_ends_with_its_time(sea: Sea, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidUsage, match="was computed for 300ms and is not done; give it more time"):
+        rows(sea, ENDLESS, timeout="300ms")
+    answer = tidemark.sql(str(sea.root), "SELECT k FROM tides", timeout="2s")
+    assert [time.sleep(2.5) for _ in answer] == [None], "the time of who takes the rows does not count"
+    monkeypatch.setenv("TIDEMARK_SQL_TIMEOUT", "soon")
+    with pytest.raises(InvalidUsage, match="TIDEMARK_SQL_TIMEOUT: not a duration: 'soon'"):
+        rows(sea, "SELECT 1")
+    with pytest.raises(InvalidUsage, match="timeout is '0s'; write how long a statement may take"):
+        rows(sea, "SELECT 1", timeout="0s")
 
 
 @pytest.mark.timeout(60)
@@ -297,7 +328,11 @@ def test_an_interrupt_ends_a_statement(sea: Sea) -> None:
 @pytest.mark.parametrize("when", ["before the query has begun", "while the query is handed over"])
 def test_an_interrupt_that_comes_early_ends_it(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     """Before it has begun, DuckDB forgets the interrupt."""
-    database, submit, begun = sql_database.Database(2**28), ThreadPoolExecutor.submit, threading.Event()
+    database, submit, begun = (
+        sql_database.Database(sql_database.Limits(2**28)),
+        ThreadPoolExecutor.submit,
+        threading.Event(),
+    )
 
     def endless() -> Any:
         begun.set()
@@ -327,7 +362,7 @@ def test_an_interrupt_that_was_dropped_on_the_way_ends_the_next_statement() -> N
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with interrupts.heard():
-            database = sql_database.Database(2**28)
+            database = sql_database.Database(sql_database.Limits(2**28))
             with suppress(KeyboardInterrupt):
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(5)
@@ -387,6 +422,6 @@ def test_a_database_may_be_let_go_of_by_its_own_thread(tmp_path: Path, monkeypat
     """As where an answer was read, and is forgotten before the thread has forgotten what it read."""
     made: Callable[..., str] = sql_database.tempfile.mkdtemp
     monkeypatch.setattr(sql_database.tempfile, "mkdtemp", lambda **given: made(dir=tmp_path, **given))
-    database = sql_database.Database(2**28)
+    database = sql_database.Database(sql_database.Limits(2**28))
     database.run(database.close)
     assert list(tmp_path.iterdir()) == []

@@ -142,6 +142,10 @@ def test_a_row_is_as_many_rows_as_its_multiplicity_and_a_negative_one_is_none(sp
         PySparkException, match=r"the row id 1, kind a has the multiplicity -1, which no table can show"
     ):
         read(spark, made).count()
+    put(3, {4: 3})
+    with pytest.raises(PySparkException, match=r"the row id 1, kind a has the multiplicity -1"):
+        read(spark, made, columns="kind").count()
+    assert read(spark, made, columns="kind", where="id > 1").count() == 200_006, "of rows that are none of it"
     assert frame.count() == 200_004, "it stays at its version"
 
 

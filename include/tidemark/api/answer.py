@@ -16,6 +16,8 @@ from tidemark.model.instant import format_instant
 from tidemark.storage.stores.store import Missing
 
 if TYPE_CHECKING:
+    import polars
+
     from tidemark.api.dataset import CollectionDataset
     from tidemark.api.pinned import Pinned
     from tidemark.arrow.explain import Explanation
@@ -109,6 +111,9 @@ class Answer(Tabular):
         from tidemark.api.rows import AnswerRows
 
         return CollectionDataset(AnswerRows(self._pinned, partial(_always, self), ()))
+
+    def _lazy_polars(self) -> polars.LazyFrame:
+        return self.dataset().to_polars()
 
     def __repr__(self) -> str:
         return f"<{self.described}; columns {', '.join(self._schema.names)}; not read yet>"

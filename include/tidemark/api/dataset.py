@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
@@ -16,14 +17,16 @@ from pyarrow.fs import LocalFileSystem
 
 from tidemark.api.arrow_filters import implied, referenced
 from tidemark.api.scan import Columns, Scan
-from tidemark.errors import InvalidUsage, listed, plain_line
+from tidemark.errors import InvalidUsage, listed, plain_line, require
 from tidemark.model.condition.tree import Condition
 
 if TYPE_CHECKING:
+    import polars
     import pyarrow.compute as pc
 
     from tidemark.api.rows import Rows
     from tidemark.arrow.explain import Explanation
+    from tidemark.arrow.runs import Keep
 
 
 NO_FILE = "a dataset of Tidemark is read by its own scanner(), to_table() and to_batches()"
@@ -76,7 +79,32 @@ class CollectionDataset(ds.FileSystemDataset):  # type: ignore[misc]
             raise InvalidUsage(f"scanner has no option {unknown[0]!r}; it takes columns, filter and {listed(OPTIONS)}")
         filter = _both(self._filter, filter)
         read, condition = self._asked(columns, filter)
-        return Scan(self.rows.in_columns, read, condition, columns, filter)
+        keep = None if filter is None else partial(_fitting, filter=filter)
+        return Scan(partial(self.rows.in_columns, keep=keep), read, condition, columns, filter)
+
+    def pruned(self, columns: list[str], filter: pc.Expression | None, keep: Keep) -> Iterator[pa.RecordBatch]:
+        """Read at least the rows that fit `filter`, for a caller that filters again (Tidemark's own).
+
+        A row of negative multiplicity is refused if `keep` leaves it.
+        """
+        read, condition = self._asked(columns, _both(self._filter, filter))
+        own = self._filter
+
+        def both(rows: pa.RecordBatch) -> pa.Table:
+            return keep(rows if own is None else _fitting(rows, own))
+
+        return Scan(partial(self.rows.in_columns, keep=both), read, condition, columns, own).to_batches()
+
+    def to_polars(self) -> polars.LazyFrame:
+        """Return the rows as a lazy frame of polars, which reads only the columns and chunks that it needs.
+
+        Its filters leave the rows that they leave of a data frame. Those of `polars.scan_pyarrow_dataset` do not: they
+        drop NaN. Raises MissingExtra without polars.
+        """
+        require("polars")
+        from tidemark.api.lazy_polars import lazy_frame
+
+        return lazy_frame(self.schema, self.pruned)
 
     def _asked(self, columns: Columns, filter: pc.Expression | None) -> tuple[pa.Schema, Condition]:
         """What is read for a scan: which columns, and of rows that fit which condition."""
@@ -153,6 +181,10 @@ class ExplainedDataset(CollectionDataset):
         where = "" if filter is None else f"; where {plain_line(str(filter), 300)}"
         self._found.append(replace(explanation, question=f"{explanation.question}{where}"))
         return Scan(lambda _, __: iter(()), read, condition, columns, filter)
+
+
+def _fitting(rows: pa.RecordBatch, filter: pc.Expression) -> pa.Table:
+    return pa.Table.from_batches([rows]).filter(filter)
 
 
 def _both(one: pc.Expression | None, other: pc.Expression | None) -> pc.Expression | None:

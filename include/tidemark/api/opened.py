@@ -132,7 +132,7 @@ class OpenCollection:
         multiplicity: bool = False,
     ) -> CollectionDataset:
         """The rows of the collection as a dataset of Arrow: for DuckDB (`duckdb.sql("SELECT … FROM dataset")`), polars
-        (`polars.scan_pyarrow_dataset(dataset)`) and Arrow (`dataset.to_table(columns=…, filter=…)`), whose columns and
+        (`dataset.to_polars()`) and Arrow (`dataset.to_table(columns=…, filter=…)`), whose columns and
         filters it takes: only those columns are read, and only row groups that can hold a row which fits.
 
         The arguments are those of `as_of`. A row with multiplicity m is m rows; with `multiplicity` it may
@@ -140,7 +140,7 @@ class OpenCollection:
         times then, so add it up. The order of rows is not defined.
 
         Raises InvalidUsage as `as_of`; and, when it is read without `multiplicity`, for a row of
-        negative multiplicity.
+        negative multiplicity that fits, whichever columns are read.
         """
         from tidemark.api.dataset import CollectionDataset
         from tidemark.api.rows import AsOfRows

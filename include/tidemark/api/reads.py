@@ -15,7 +15,7 @@ from tidemark.api.conditions import ALL, LEARNED, NOTHING
 from tidemark.api.selection import Selection, selection
 from tidemark.arrow.read import Answered, answer, as_of_schema, changes_schema
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME
-from tidemark.arrow.view import changes_in, rows_in
+from tidemark.arrow.view import changes_in, each_row_in, rows_in
 from tidemark.errors import InvalidUsage, TidemarkError, require
 from tidemark.model.condition.tree import Condition
 from tidemark.model.instant import MAX_TIME, format_instant
@@ -143,6 +143,11 @@ class AsOf(Read):
     def kernel(self) -> Answered:
         """What makes the rows of a task (Tidemark's own). It may be pickled: of state and store it takes nothing."""
         return partial(rows_in, view=self._selection.view)
+
+    @property
+    def each_row(self) -> Answered:
+        """As `kernel`, a row of multiplicity m as m rows, without that column (Tidemark's own)."""
+        return partial(each_row_in, view=self._selection.view)
 
     def _answered(self, store: ObjectStore, task: ReadTask) -> Iterator[pa.RecordBatch]:
         return self.kernel(store, task)

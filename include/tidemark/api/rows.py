@@ -15,6 +15,7 @@ from tidemark.api.selection import selection
 from tidemark.arrow.bag import Bag
 from tidemark.arrow.read import as_of_schema
 from tidemark.arrow.rows.schema import DIFF
+from tidemark.arrow.runs import Keep
 from tidemark.errors import TidemarkError
 from tidemark.model.condition.tree import Condition
 from tidemark.model.instant import MAX_TIME, format_instant
@@ -40,11 +41,16 @@ class Rows(ABC):
         self.pinned = pinned
         self.failure: Exception | None = None
 
-    def batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
-        """At least those of `columns`, of at least the rows for which the condition is true."""
+    def batches(
+        self, columns: Sequence[str], condition: Condition, keep: Keep | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Read at least `columns` of at least the rows for which the condition is true and which `keep` leaves.
+
+        `keep` looks at whole rows, and decides which of negative multiplicity are refused (None: all).
+        """
         self.failure = None
         try:
-            yield from self._batches(columns, condition)
+            yield from self._batches(columns, condition, keep)
         except (Missing, TidemarkError) as error:
             self.failure = error
             try:
@@ -54,9 +60,9 @@ class Rows(ABC):
                 raise
             raise
 
-    def in_columns(self, schema: pa.Schema, condition: Condition) -> Iterator[pa.RecordBatch]:
+    def in_columns(self, schema: pa.Schema, condition: Condition, keep: Keep | None = None) -> Iterator[pa.RecordBatch]:
         """The same rows in the columns of `schema`, which are some of them."""
-        for rows in self.batches(schema.names, condition):
+        for rows in self.batches(schema.names, condition, keep):
             yield pa.RecordBatch.from_arrays([rows.column(name) for name in schema.names], schema=schema)
 
     @abstractmethod
@@ -64,7 +70,7 @@ class Rows(ABC):
         """What such a read opens, and why it skips the rest. Only footers are opened for it."""
 
     @abstractmethod
-    def _batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]: ...
+    def _batches(self, columns: Sequence[str], condition: Condition, keep: Keep | None) -> Iterator[pa.RecordBatch]: ...
 
 
 class AsOfRows(Rows):
@@ -93,8 +99,9 @@ class AsOfRows(Rows):
     def explain(self, columns: Sequence[str], condition: Condition) -> Explanation:
         from tidemark.arrow.explain import explained
 
-        read = [*self._read(columns), DIFF]
-        return explained(self.pinned.read_store(), self.narrowed(condition), read, self.words)
+        bag = Bag(self.pinned.read_store(), self.narrowed(condition), self._read(columns))
+        read = [*bag.names, DIFF] if self._counted else bag.columns
+        return explained(bag.store, bag.request, read, self.words)
 
     def _read(self, columns: Sequence[str]) -> tuple[str, ...]:
         """The columns that are read for some that are asked for."""
@@ -102,12 +109,17 @@ class AsOfRows(Rows):
         names = [*(name for name in columns if name in chosen.shown), *chosen.conditions.columns]
         return tuple(dict.fromkeys(names)) or chosen.shown[:1]
 
-    def _batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
+    def _batches(self, columns: Sequence[str], condition: Condition, keep: Keep | None) -> Iterator[pa.RecordBatch]:
         chosen = self._selection
         asked_reads.note(self.pinned.store, self.request)
         bag = Bag(self.pinned.read_store(), self.narrowed(condition), self._read(columns))
         fitting = chosen.conditions.fitting if chosen.conditions.columns else None
-        for rows in bag.counted() if self._counted else bag.rows():
+
+        def counting(rows: pa.RecordBatch) -> pa.RecordBatch:
+            rows = fitting(rows) if fitting else rows
+            return keep(rows) if keep else rows
+
+        for rows in bag.counted() if self._counted else bag.rows(counting):
             yield fitting(rows) if fitting else rows
 
     def narrowed(self, condition: Condition) -> ReadRequest:
@@ -138,7 +150,7 @@ class AnswerRows(Rows):
         found: Explanation = self._ask(condition).explain()
         return found
 
-    def _batches(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
+    def _batches(self, columns: Sequence[str], condition: Condition, keep: Keep | None) -> Iterator[pa.RecordBatch]:
         yield from self._ask(condition)
 
     def __reduce__(self) -> tuple[Any, ...]:

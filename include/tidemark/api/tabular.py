@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
-from tidemark.errors import MissingExtra, require
+from tidemark.errors import require
 
 if TYPE_CHECKING:
     import os
@@ -84,7 +83,7 @@ class Tabular(ABC):
     def to_pandas(self) -> pandas.DataFrame:
         """All rows as a pandas data frame. Integers and truths have pandas' nullable types, so that no null turns a
         whole number into a float. MissingExtra without pandas."""
-        _require("pandas")
+        require("pandas")
         import pandas
 
         exact = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
@@ -99,10 +98,15 @@ class Tabular(ABC):
     def to_polars(self, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
         """All rows as a polars data frame; `lazy` as a frame that reads when it is collected, and only the columns and
         chunks that it needs. MissingExtra without polars."""
-        _require("polars")
+        require("polars")
         import polars
 
-        return polars.scan_pyarrow_dataset(self.dataset()) if lazy else polars.DataFrame(self.to_arrow())
+        return self._lazy_polars() if lazy else polars.DataFrame(self.to_arrow())
+
+    def _lazy_polars(self) -> polars.LazyFrame:
+        import polars
+
+        return polars.DataFrame(self.to_arrow()).lazy()
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """The rows as a relation of DuckDB, on a `connection` or DuckDB's own; it reads when it is asked, and only the
@@ -131,8 +135,3 @@ class Tabular(ABC):
         from tidemark.api.notebook import ROWS, of_rows
 
         return of_rows(self.head(ROWS + 1), self.described)
-
-
-def _require(package: str) -> None:
-    if find_spec(package) is None:
-        raise MissingExtra(f"{package} is not installed: pip install {package}")

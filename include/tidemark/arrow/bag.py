@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -28,11 +28,11 @@ import pyarrow as pa
 from tidemark.arrow.kernels.merge import groups_at_once
 from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.read import as_of_schema, rows_as_of
-from tidemark.arrow.repeated import all_once, each_time
+from tidemark.arrow.repeated import all_once, each_time, without_negative
 from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import values
 from tidemark.arrow.rows.schema import DIFF
-from tidemark.arrow.runs import Asked
+from tidemark.arrow.runs import Asked, Keep
 from tidemark.model.batch import Part
 from tidemark.plan.ranges import groups_among
 from tidemark.plan.read import ReadRequest, read_tasks
@@ -63,9 +63,15 @@ class Bag:
         """The columns, without a multiplicity."""
         return as_of_schema(self.request.collection, self.names).remove(len(self.names))
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
-        """Each row as often as its multiplicity says. InvalidUsage for a negative one."""
-        for rows, counts in self._counted():
+    def rows(self, keep: Keep | None = None) -> Iterator[pa.RecordBatch]:
+        """Read each row as often as its multiplicity says; of rows that `keep` does not leave, some may be missing.
+
+        Raises InvalidUsage for a whole row of negative multiplicity that `keep` leaves (None: it leaves all), whichever
+        columns are read.
+        """
+        for rows, counts in self._counted(
+            partial(without_negative, keep=keep, unshown=self.request.collection.unshown)
+        ):
             if counts is None:
                 yield rows
             else:
@@ -78,14 +84,29 @@ class Bag:
             column = of_numbers(np.ones(rows.num_rows, np.int64)) if counts is None else counts
             yield pa.RecordBatch.from_arrays([*rows.columns, column], schema=schema)
 
-    def _counted(self) -> Iterator[Counted]:
+    def _counted(self, keep: Keep | None = None) -> Iterator[Counted]:
+        """The rows and their multiplicities; of those that are merged what `keep` leaves of whole rows with DIFF."""
+        unmerged, merged = self._tasks
+        yield from self._as_they_are(unmerged)
+        if merged is not None:
+            yield from self._merged(merged, keep)
+
+    @cached_property
+    def _tasks(self) -> tuple[ReadTask, ReadTask | None]:
+        """What is read as it is, and what is merged."""
         request, parts = parts_table.opened_read(self.store, self.request)
-        plain = in_a_bag(request, parts)
-        files = {part.file.key for some in plain for part in some.parts}
+        in_bag = in_a_bag(request, parts)
+        files = {part.file.key for some in in_bag for part in some.parts}
         (merged,) = read_tasks(request, parts, but=files)
-        yield from self._as_they_are(replace(merged, at_rest=plain, unsealed=None))
-        if merged.unsealed is not None or any(some.parts for some in merged.at_rest):
-            yield from self._merged(merged)
+        is_merged = merged.unsealed is not None or any(rest.parts for rest in merged.at_rest)
+        return replace(merged, at_rest=in_bag, unsealed=None), merged if is_merged else None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that `rows` reads: all of them where it is whole rows that show a negative multiplicity."""
+        collection = self.request.collection
+        whole = not collection.kind.one_value and self._tasks[1] is not None
+        return [*dict.fromkeys([*self.names, *(column.name for column in collection.columns if whole)]), DIFF]
 
     def _as_they_are(self, task: ReadTask) -> Iterator[Counted]:
         pieces = (
@@ -108,12 +129,18 @@ class Bag:
             rows = asked.of_groups(file, after, groups)
         return self._split(rows, counted=not once)
 
-    def _merged(self, task: ReadTask) -> Iterator[Counted]:
-        """Merged by whole keys, so that memory is bounded whatever the columns are."""
-        key = [column.name for column in self.request.collection.key]
-        columns = [*key, *(name for name in self.names if name not in key)]
+    def _merged(self, task: ReadTask, keep: Keep | None) -> Iterator[Counted]:
+        """Merge by whole keys, so that memory is bounded whatever the columns are, and by whole rows for `keep`.
+
+        Where a key has one value, no multiplicity is negative, and `keep` is not called.
+        """
+        collection = task.collection
+        keep = None if collection.kind.one_value else keep
+        needed = collection.columns if keep else collection.key
+        columns = list(dict.fromkeys([*(column.name for column in needed), *self.names]))
         for rows in rows_as_of(self.store, task, columns):
-            yield self._split(rows.rename_columns([*columns, DIFF]), counted=True)
+            whole = rows.rename_columns([*columns, DIFF])
+            yield self._split(keep(whole) if keep else whole, counted=True)
 
     def _split(self, rows: pa.RecordBatch, *, counted: bool) -> Counted:
         """The columns that are asked for, as the schema has them, and the multiplicity of each row."""

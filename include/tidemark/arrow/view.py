@@ -30,6 +30,7 @@ from tidemark.arrow.read import (
     rounds_by,
     rows_as_of,
 )
+from tidemark.arrow.repeated import repeated
 from tidemark.arrow.rows.schema import DIFF
 from tidemark.model.collection import Collection
 from tidemark.plan.tasks import ReadTask
@@ -57,6 +58,17 @@ def rows_in(store: ObjectStore, task: ReadTask, view: View) -> Iterator[pa.Recor
     """What the keys of a task hold, in the columns of `as_of` as the view has them."""
     schema = as_of_schema(task.collection, view.shown)
     return _seen(rows_as_of(store, task, view.read(task.collection)), task.collection, view, schema, MULTIPLICITY)
+
+
+def each_row_in(store: ObjectStore, task: ReadTask, view: View) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a task as the view has them, each as often as its multiplicity says.
+
+    Raises InvalidUsage for a whole row of negative multiplicity that fits, whichever columns are shown.
+    """
+    columns = view.read(task.collection) if task.collection.kind.one_value else None
+    rows = rows_as_of(store, task, columns)
+    fitting = map(view.keep, rows) if view.keep else rows
+    return (whole.select(view.shown) for whole in repeated(fitting, task.collection.unshown))
 
 
 def changes_in(store: ObjectStore, task: ReadTask, view: View, *, net: bool) -> Iterator[pa.RecordBatch]:

@@ -41,6 +41,7 @@ class Prompt:
 
     call: Call
     memory: str | None
+    timeout: str | None
     limit: int | None
     shape: Shape
     _lines: list[str] = field(default_factory=list)
@@ -80,7 +81,7 @@ class Prompt:
     def _ask(self, statement: str) -> None:
         try:
             with interrupts.heard():
-                shown(self.call, asked(self.call, statement, self.memory), self.limit, self.shape)
+                shown(self.call, asked(self.call, statement, self.memory, self.timeout), self.limit, self.shape)
         except TidemarkError as error:
             output.note(f"error: {error}")
         except KeyboardInterrupt:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -103,20 +102,14 @@ class QuestionReader(DataSourceReader):
 
 def task_partitions(question: AsOf | Changes, *, each: bool = False) -> list[TaskPartition]:
     """The read tasks of a question; with `each` a row of multiplicity m is m rows."""
+    from tidemark.api.reads import AsOf
     from tidemark.spark.read import tasks_of
     from tidemark.storage.documents.codec import encode
     from tidemark.storage.sidecars import parts_table
 
-    kernel = partial(each_row, kernel=question.kernel) if each else question.kernel
+    kernel = question.each_row if each and isinstance(question, AsOf) else question.kernel
     request, parts = parts_table.opened_read(question.store, question.request)
     return [TaskPartition(encode(task), kernel, question.version) for task in tasks_of(CORES, request, parts)]
-
-
-def each_row(store: ObjectStore, task: ReadTask, *, kernel: Answered) -> Iterator[pa.RecordBatch]:
-    """The rows of an as-of, each repeated by its multiplicity."""
-    from tidemark.arrow.repeated import repeated
-
-    return repeated(kernel(store, task), task.collection.unshown)
 
 
 def answer_schema(question: AsOf | Changes, options: Options) -> pa.Schema:

@@ -312,6 +312,6 @@ def test_the_beginning_that_was_merged_is_refused_with_what_can_be_said(tmp_path
 
 
 def test_polars_that_is_not_installed_is_said(tides: tidemark.OpenCollection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemark.api.tabular.find_spec", lambda name: None)
+    monkeypatch.setattr("tidemark.errors.find_spec", lambda name: None)
     with pytest.raises(tidemark.MissingExtra, match="polars is not installed: pip install polars"):
         tides.as_of().to_polars()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,18 +11,21 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from tidemark.api.dataset import ExplainedDataset
-from tidemark.api.sql.database import Database, in_one_line
-from tidemark.api.sql.statement import Statement
+from tidemark.api.sql.database import Database, Limits, in_one_line
+from tidemark.api.sql.statement import FUNCTIONS, Statement
 from tidemark.api.sql.tables import Tables
 from tidemark.api.tabular import Tabular
 from tidemark.errors import InvalidUsage, TidemarkError, Unavailable
 from tidemark.model.instant import format_instant
+from tidemark.model.nearest import similar
 
 if TYPE_CHECKING:
     from tidemark.arrow.explain import Explanation
 
 T = TypeVar("T")
 
+_MISSING = re.compile(r'Catalog Error: ([\w ]+?) with name (.*?) does not exist!(?: Did you mean "(.*?)"\?)?')
+"""What DuckDB says of a name that it does not know: of what kind it is, the name, and the nearest it has."""
 BATCH_ROWS = 64 * 1024
 INEXACT = {"bignum", "bit", "time with time zone", "uhugeint", "variant"}
 """Types of which DuckDB gives Arrow other values without a word: bytes of its own, no offset, negative numbers."""
@@ -29,8 +33,8 @@ INEXACT = {"bignum", "bit", "time with time zone", "uhugeint", "variant"}
 
 class SqlAnswer(Tabular):
     """The rows of a statement over the collections of a root, which were opened at one moment: it answers the same
-    however much is written meanwhile. They are computed again each time they are asked for, in memory that is
-    bounded by `memory`; what does not fit is put into a folder that is gone afterwards, if it can be.
+    however much is written meanwhile. They are computed again each time they are asked for, within limits of memory
+    and time; what does not fit is put into a folder that is gone afterwards, if it can be.
     """
 
     def __init__(
@@ -38,10 +42,10 @@ class SqlAnswer(Tabular):
         root: str,
         statement: Statement,
         parameters: Sequence[Any] | Mapping[str, Any] | None,
-        memory: int,
+        limits: Limits,
     ) -> None:
-        self._statement, self._parameters, self._memory = statement, parameters, memory
-        database = Database(memory)
+        self._statement, self._parameters, self._limits = statement, parameters, limits
+        database = Database(limits)
         try:
             database.check_select(statement.text)
             self._tables = Tables(root, statement)
@@ -92,18 +96,24 @@ class SqlAnswer(Tabular):
         """What each read of the statement opens and why it skips the rest, as DuckDB asks for columns and filters. Only
         footers are opened for it; what DuckDB finds out from rows on the way, as of joins, is not known to it."""
         found: list[Explanation] = []
-        database = Database(self._memory)
+        database = Database(self._limits)
         try:
             database.hold(
                 {name: ExplainedDataset(dataset.rows, found) for name, dataset in self._tables.datasets.items()}
             )
             self._read(database, lambda: self._relation(database).to_arrow_table())
+        except InvalidUsage as error:
+            if "pivot" not in self._statement.names:
+                raise
+            raise InvalidUsage(
+                f"the columns of a PIVOT come from rows, which are not read to explain it; write IN (…): {error}"
+            ) from None
         finally:
             database.close()
         return found
 
     def _database(self) -> Database:
-        ready = Database(self._memory)
+        ready = Database(self._limits)
         ready.hold(self._tables.datasets)
         return ready
 
@@ -115,7 +125,7 @@ class SqlAnswer(Tabular):
         DuckDB is raised as itself."""
         try:
             return database.run(work)
-        except (duckdb.Error, pa.ArrowInvalid, OSError) as error:
+        except (duckdb.Error, pa.ArrowInvalid, OSError, MemoryError) as error:
             if (failure := self._tables.failure()) is not None:
                 raise failure from None
             raise self._refusal(error) from None
@@ -123,13 +133,22 @@ class SqlAnswer(Tabular):
     def _refusal(self, error: Exception) -> TidemarkError:
         """Why DuckDB refused the statement, and what to do."""
         message = in_one_line(error)
-        if isinstance(error, duckdb.OutOfMemoryException):
+        if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
             return InvalidUsage(
                 f"the statement needs more memory than it may use; give it more, or ask for less: {message}"
             )
-        if isinstance(error, duckdb.CatalogException) and (name := _missing_table(message)) is not None:
-            return self._tables.absent(name)
+        if isinstance(error, duckdb.CatalogException) and (missing := _MISSING.match(message)) is not None:
+            return self._absent(*missing.groups())
         return (Unavailable if isinstance(error, duckdb.IOException | OSError) else InvalidUsage)(message)
+
+    def _absent(self, kind: str, name: str, near: str | None) -> TidemarkError:
+        """Why there is nothing of a kind and name; `near` is what DuckDB has instead."""
+        if kind == "Table":
+            return self._tables.absent(name)
+        if kind == "Table Function":
+            near = similar(name, FUNCTIONS) or near
+        hint = f"; did you mean {near!r}?" if near else ""
+        return InvalidUsage(f"there is no {kind.lower()} {name}{hint}")
 
     def __repr__(self) -> str:
         return f"<{self.described}; columns {', '.join(self.schema.names)}; not read yet>"
@@ -150,8 +169,3 @@ def _is_inexact(type_: Any) -> bool:
     if type_.id in ("array", "list", "map", "struct", "tuple", "union"):
         return any(_is_inexact(child) for _, child in type_.children if hasattr(child, "id"))
     return type_.id in INEXACT
-
-
-def _missing_table(message: str) -> str | None:
-    found = message.removeprefix("Catalog Error: Table with name ").partition(" does not exist!")
-    return found[0] if found[1] and found[0] != message else None

@@ -11,7 +11,7 @@ text is split by DuckDB's own tokenizer, so that what is in texts, comments and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "latest_at": ("collection", "timeline", "t", "within", "time", "event_time"),
 }
 """Our functions, and what their arguments are called."""
+_BEFORE_TABLES = ("from", "join", ",", "lateral", "pivot", "pivot_wider", "unpivot", "pivot_longer")
 _CLOCKS = {"timestamp": "time", "system_time": "time", "version": "version", "system_version": "version"}
 MOST_CHARACTERS = 1_000_000
 """A statement may have so many: no person writes a longer one."""
@@ -106,6 +107,15 @@ def _tokens(text: str) -> list[_Token]:
     ]
 
 
+def outer_words(text: str) -> Iterator[str]:
+    """The words of a statement outside of parentheses, in lower case."""
+    depth = 0
+    for token in _tokens(text):
+        depth += {"(": 1, ")": -1}.get(token.word, 0)
+        if not depth:
+            yield token.word
+
+
 class _Reading:
     """One pass over the tokens of a statement."""
 
@@ -151,7 +161,7 @@ class _Reading:
         if name is None or self._before(at) == ".":
             return None
         behind = self._next(at + 1)
-        if name in FUNCTIONS and self._at(behind).word == "(" and self._before(at) in ("from", "join", ",", "lateral"):
+        if name in FUNCTIONS and self._at(behind).word == "(" and self._before(at) in _BEFORE_TABLES:
             return self._call(name, behind + 1)
         word = self._at(behind).word
         if word == "for" and self._at(behind + 1).word in _CLOCKS:
