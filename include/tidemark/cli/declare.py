@@ -9,6 +9,7 @@ from tidemark.errors import InvalidUsage
 if TYPE_CHECKING:
     from tidemark.cli.command import Call
     from tidemark.config.collection_file import CollectionFile
+    from tidemark.config.declaration import Declaration
     from tidemark.config.derived_file import DerivedFile
     from tidemark.jobs.job import Job
     from tidemark.model.collection import Collection, ValueType
@@ -24,8 +25,7 @@ def declared(
         return _derived(call, job, file, sample)
     if not file.undeclared:
         return file.collection(), {}
-    frozen = _frozen(job)
-    frozen |= {new: frozen[old] for new, old in file.declaration.renames.items() if old in frozen and new not in frozen}
+    frozen = _types_of_landed(job, file.declaration, sample)
     types = {name: frozen[name] for name in file.undeclared if name in frozen}
     inferred: dict[str, ValueType] = {}
     if len(types) < len(file.undeclared):
@@ -68,6 +68,22 @@ def _frozen(job: Job) -> dict[str, ValueType]:
         return {}
     read = () if current.collection.is_derived else current.collection.landed.inputs
     return {column.name: column.type for column in (*read, *current.collection.columns)}
+
+
+def _types_of_landed(job: Job, declaration: Declaration, sample: str | None) -> dict[str, ValueType]:
+    """The types that the collection has, by the names that its file gives columns now.
+
+    With a sample, those of a collection without data are inferred again.
+    """
+    from tidemark.model.evolution import pending_renames
+
+    current = job.log.load().arrangement
+    if current is None or (sample is not None and current.has_no_data):
+        return {}
+    types = _frozen(job)
+    renames = [(old, new) for new, old in declaration.renames.items()]
+    pending = pending_renames(current.collection, renames, declaration.value)
+    return types | {new: types[old] for new, old in pending.items()}
 
 
 def first_landed(call: Call, file: CollectionFile) -> str:

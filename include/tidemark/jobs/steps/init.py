@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidemark.config.collection_file import parse
@@ -14,7 +15,8 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.change import Created, Redefined
 from tidemark.model.collection import Collection, Column
-from tidemark.model.evolution import bounds_of, differences, evolved, started, widened
+from tidemark.model.evolution import bounds_of, differences, following, holds, started, widened
+from tidemark.model.transition.declarations import redeclared
 from tidemark.plan.consume import Waits, usable
 from tidemark.storage.log.log import Head
 from tidemark.storage.probe.certificate import certified, kept
@@ -23,6 +25,9 @@ from tidemark.storage.sidecars import parts_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tidemark.jobs.derived import Shape
+    from tidemark.plan.correct import InputState
 
 READERS = 16
 """Footers read at once, where values have to be looked at."""
@@ -49,30 +54,63 @@ def derived_collection(job: Job, file: DerivedFile) -> Collection:
     a definition that does not fit its inputs, and for one whose key must be declared.
     """
     _check_acyclic(job, file)
-    if (frozen := _frozen(job, file)) is not None:
-        return file.collection(frozen.columns, [column.name for column in frozen.key], frozen.hidden)
-    from tidemark.jobs.derived import shaped
+    from tidemark.jobs.derived import opened, shaped
 
+    inputs = opened(job, file.origin)
+    state = job.log.load().arrangement
     try:
-        shape = shaped(job, file.name, file.origin)
+        if (frozen := _frozen(state, file)) is not None and not _reads_others(frozen, inputs):
+            key = [column.name for column in frozen.key]
+            declared = file.collection(frozen.columns, key, frozen.hidden)
+            return replace(declared, input_columns=frozen.input_columns)
+        shape = shaped(job, file.name, file.origin, inputs)
     except InvalidUsage as error:
         raise file.refusal_of_definition(str(error)) from None
-    return file.collection(shape.columns, shape.key, shape.hidden)
+    return declared_over(file, shape, state)
 
 
-def _frozen(job: Job, file: DerivedFile) -> Collection | None:
+def declared_over(file: DerivedFile, shape: Shape, state: Arrangement | None) -> Collection:
+    """The collection that a file declares, whose definition was found to have a shape.
+
+    Args:
+        state: What is to follow: its columns stay as they are where they hold what is given.
+
+    Raises:
+        InvalidUsage: At the file's line, for a type under `columns` that does not hold what the definition gives.
+    """
+    given = {column.name: column.type for column in shape.columns}
+    for name, declared in file.declaration.types.items():
+        if name in given and not holds(given[name], declared):
+            raise file.refusal(
+                ("columns", name),
+                f"column {name} is {declared} here, and the definition gives {given[name]}; write {name}: {given[name]}",
+            )
+    current = () if state is None or state.has_no_data else state.collection.columns
+    made = file.collection(following(current, shape.columns), shape.key, shape.hidden)
+    return replace(made, input_columns=shape.input_columns)
+
+
+def _frozen(state: Arrangement | None, file: DerivedFile) -> Collection | None:
     """The collection with the columns of this very definition, if that was analysed already."""
-    state = job.log.load().arrangement
     if state is None or not state.collection.is_derived:
         return None
     return state.collection if state.collection.derived.fingerprint == file.origin.fingerprint else None
+
+
+def _reads_others(frozen: Collection, inputs: Sequence[InputState]) -> bool:
+    """Whether columns of its inputs changed since a collection was analysed; False where one is not there any more."""
+    from tidemark.jobs.derived import reads_others, recipe_of
+
+    if any(source.state is None for source in inputs):
+        return False
+    return reads_others(frozen, recipe_of(frozen.derived, inputs), inputs)
 
 
 def waits_for_input(job: Job, file: str) -> Waits | None:
     """The input without which the definition that a file declares cannot be analysed yet, as it was never created; None
     if all are there, or it was analysed before."""
     parsed = parse(file)
-    if not isinstance(parsed, DerivedFile) or _frozen(job, parsed) is not None:
+    if not isinstance(parsed, DerivedFile) or _frozen(job.log.load().arrangement, parsed) is not None:
         return None
     from tidemark.jobs.derived import opened
 
@@ -111,20 +149,28 @@ def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
         if head.arrangement is None:
             _ask_store(job)
             return Proposal(Created(started(collection), job.new_id()), [])
-        new = evolved(head.state.collection, collection)
+        new = redeclared(head.state, collection)
         if new == head.state.collection:
             return Proposal(None, [])
-        _check_values(job, head.state, new)
-        return Proposal(Redefined(new), list(differences(head.state.collection, new)))
+        check_values(job, head.state, new)
+        return Proposal(Redefined(new), changed_columns(head.state, new))
 
     done = job.settle(propose)
     head, columns = done.head, done.found
     outcome = Outcome.NOTHING_TO_DO if done.change is None or not done.fresh else done.change.kind
-    if evolved(head.state.collection, collection) != head.state.collection:
+    if redeclared(head.state, collection) != head.state.collection:
         raise InvalidUsage(f"collection {collection.name} was declared otherwise by another run meanwhile; run again")
     for line in columns:
         job.note(f"collection {collection.name}: {line}")
     return {"outcome": str(outcome), "version": head.version, "collection": collection.name, "columns": columns}
+
+
+def changed_columns(state: Arrangement, new: Collection) -> list[str]:
+    """What becomes of the columns of a state by its next declaration, one line each."""
+    if not state.has_no_data:
+        return differences(state.collection, new)
+    columns = (new.key, new.value) != (state.collection.key, state.collection.value)
+    return ["declared anew, as no row has come yet"] if columns else []
 
 
 def _ask_store(job: Job) -> None:
@@ -137,7 +183,7 @@ def _ask_store(job: Job) -> None:
         job.note(leftover(proof))
 
 
-def _check_values(job: Job, state: Arrangement, new: Collection) -> None:
+def check_values(job: Job, state: Arrangement, new: Collection) -> None:
     """Raise InvalidUsage if a column is to get wider, and a value at rest is not the same in the wider type.
 
     Only footers are read. What is ingested meanwhile makes the redefinition stale, so it is looked at too.

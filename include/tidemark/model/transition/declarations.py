@@ -11,7 +11,7 @@ from tidemark.model.change import (
     Redefined,
 )
 from tidemark.model.collection import Collection
-from tidemark.model.evolution import check_successor
+from tidemark.model.evolution import check_begun, check_successor, evolved, started
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
 
 
@@ -28,9 +28,36 @@ def redefined(state: Arrangement, change: Redefined) -> Outcome:
     """The declaration replaced by one that rows at rest can follow. InvalidUsage for any other."""
     if state.collection == change.collection:
         return AlreadyApplied()
-    check_successor(state.collection, change.collection)
+    if state.has_no_data:
+        _check_begun(state, change.collection)
+    else:
+        check_successor(state.collection, change.collection)
     _check_intervals(state, change.collection)
     return Applied(replace(state, collection=change.collection, corrected_from=_corrected_from(state, change)))
+
+
+def redeclared(state: Arrangement, asked: Collection) -> Collection:
+    """What a state declares once the declaration of a file is brought in; the same as before if nothing changed.
+
+    Without data it is what the file says, in every field. With data it is what rows at rest can follow
+    (`evolution.evolved`).
+
+    Raises:
+        InvalidUsage: The state cannot follow, with both values and what would be needed.
+    """
+    current = state.collection
+    if not state.has_no_data:
+        return evolved(current, asked)
+    new = started(asked)
+    _check_begun(state, new)
+    changed = (new.key, new.value, new.hidden) != (current.key, current.value, current.hidden)
+    return replace(new, schema=current.schema + (changed or bool(current.dropped)))
+
+
+def _check_begun(state: Arrangement, new: Collection) -> None:
+    """Raise InvalidUsage where intervals were ingested, be it without rows, and would not be those of the new one."""
+    if state.ingested.members:
+        check_begun(state.collection, new)
 
 
 def _corrected_from(state: Arrangement, change: Redefined) -> int:
