@@ -100,6 +100,11 @@ class Call:
             raise UsageError("no landing: pass --landing or set TIDEMARK_LANDING to the folder where delta files land")
         return landing
 
+    @property
+    def has_landing(self) -> bool:
+        """Whether a landing was given."""
+        return bool(_said(self.settings.landing, os.environ.get("TIDEMARK_LANDING")))
+
     def job(self, collection: str, *, spark: str | None = None, step: str = "read", create: bool = False) -> Job:
         """A job on a collection, which must exist unless it is to be created. Steps read little data in this process;
         Spark starts for more, for other questions, and for all data if the option --spark was given (`spark`)."""

@@ -16,7 +16,7 @@ from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection, Column, Landed
 from tidemark.model.derived import Consumption, Definition, Derived, Mode, Refresh
-from tidemark.model.evolution import evolved, following
+from tidemark.model.evolution import evolved, following, holds
 from tidemark.model.transition.declarations import redeclared
 from tidemark.model.window.judged import judged_from
 from tidemark.model.window.kinds import Sliding
@@ -181,13 +181,32 @@ def over(state: Arrangement, shape: Shape) -> Collection:
         if columns.pop(column.name).type != column.type:
             raise InvalidUsage(
                 f"key column {column.name} of {collection.name} is {column.type}, and its definition gives "
-                f"another type now; write CAST(… AS {column.type}) AS {column.name}, or give the collection another name"
+                f"another type now; write CAST(… AS {column.type}) AS {column.name}, or call the collection otherwise"
             )
     value = tuple(replace(column, id=0) for column in columns.values())
-    asked = replace(
-        collection, value=value, hidden=shape.hidden, dropped=(), input_columns=shape.input_columns
-    )
-    return redeclared(state, asked)
+    proposed = replace(collection, value=value, hidden=shape.hidden, dropped=(), input_columns=shape.input_columns)
+    return redeclared(state, proposed)
+
+
+def declared_over(file: DerivedFile, shape: Shape, state: Arrangement | None) -> Collection:
+    """The collection that a file declares, whose definition was found to have a shape.
+
+    Args:
+        state: What is to follow: its columns stay as they are where they hold the values of the definition.
+
+    Raises:
+        InvalidUsage: At the file's line, for a type under `columns` that does not hold what the definition gives.
+    """
+    types = {column.name: column.type for column in shape.columns}
+    for name, declared in file.declaration.types.items():
+        if name in types and not holds(types[name], declared):
+            raise file.refusal(
+                ("columns", name),
+                f"column {name} is {declared}, and the definition gives {types[name]}; write {name}: {types[name]}",
+            )
+    current = () if state is None or state.has_no_data else state.collection.columns
+    made = file.collection(following(current, shape.columns), shape.key, shape.hidden)
+    return replace(made, input_columns=shape.input_columns)
 
 
 def mode_of(derived: Derived, recipe: Recipe | None, inputs: Sequence[Input]) -> tuple[Mode, str]:

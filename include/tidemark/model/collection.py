@@ -99,8 +99,9 @@ class Collection:
     `value` are the columns users see, `dropped` those they no longer do, `hidden` those they never do: a derived
     collection's own counts, stored and merged as any value column, and in no answer. `schema` counts how often the
     columns changed (model/evolution.py). `renames` are pairs (old name, new name) that a file asks for; in a state
-    those by which names were exchanged, as names do not show whether that is done. `layout` says by what time rows at rest are in order before they are in order of their key; it never
-    changes. A chunk that is not in order of its timelines has at most `max_rows_if_unsorted` rows. The values of
+    those by which names were exchanged, as names do not show whether that is done. `layout` says by what time rows at
+    rest are in order before they are in order of their key; it never changes. A chunk that is not in order of its
+    timelines has at most `max_rows_if_unsorted` rows. The values of
     `masked` columns are left out where rows are shown to people who look after the collection: pages, logs, gates.
     `publish` says in which tables others find what it holds, one of a format. `input_columns` identifies the columns of
     its inputs, by name, number and type, over which the columns of a derived collection were found (empty: those that

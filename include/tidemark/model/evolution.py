@@ -58,40 +58,40 @@ def bounds_of(old: ValueType, asked: ValueType) -> tuple[int, int] | None:
     return None
 
 
-def holds(given: ValueType, declared: ValueType) -> bool:
-    """Whether a column of the type `declared` takes all values that a definition gives as `given`."""
-    if given == declared or (given, declared) in _TAKEN_AS:
+def holds(value_type: ValueType, declared: ValueType) -> bool:
+    """Whether a column of the type `declared` takes all values that a definition gives as `value_type`."""
+    if value_type == declared or (value_type, declared) in _TAKEN_AS:
         return True
     if not isinstance(declared, DecimalType):
         return False
-    if given is ColumnType.INT:
+    if value_type is ColumnType.INT:
         return declared.whole_digits >= INT_DIGITS
-    return isinstance(given, DecimalType) and _common_decimal(given, declared) == declared
+    return isinstance(value_type, DecimalType) and _common_decimal(value_type, declared) == declared
 
 
-def following(current: Sequence[Column], given: Sequence[Column]) -> tuple[Column, ...]:
+def following(current: Sequence[Column], columns: Sequence[Column]) -> tuple[Column, ...]:
     """The columns that a definition gives, with the types that a collection of it gets that has the columns `current`.
 
-    A column stays as it is where it holds what is given, and gets wider where it can. Where it cannot, the type is the
-    one given, which `evolved` refuses.
+    A column stays as it is where it holds the values of the definition, and gets wider where it can. Where it cannot,
+    it has the type of the definition, which `evolved` refuses.
     """
     types = {column.name: column.type for column in current}
-    return tuple(replace(column, type=_following(types.get(column.name), column.type)) for column in given)
+    return tuple(replace(column, type=_following(types.get(column.name), column.type)) for column in columns)
 
 
-def _following(old: ValueType | None, given: ValueType) -> ValueType:
-    if old is None or widens(old, given):
-        return given
-    if holds(given, old):
+def _following(old: ValueType | None, new: ValueType) -> ValueType:
+    if old is None or widens(old, new):
+        return new
+    if holds(new, old):
         return old
-    return _common_decimal(old, given) or given
+    return _common_decimal(old, new) or new
 
 
-def _common_decimal(old: ValueType, asked: ValueType) -> DecimalType | None:
+def _common_decimal(old: ValueType, new: ValueType) -> DecimalType | None:
     """The narrowest decimal that holds all values of two types; None if there is none."""
-    if not isinstance(old, DecimalType) or not isinstance(asked, DecimalType):
+    if not isinstance(old, DecimalType) or not isinstance(new, DecimalType):
         return None
-    whole, scale = max(old.whole_digits, asked.whole_digits), max(old.scale, asked.scale)
+    whole, scale = max(old.whole_digits, new.whole_digits), max(old.scale, new.scale)
     return DecimalType(whole + scale, scale) if whole + scale <= MAX_PRECISION else None
 
 
@@ -216,23 +216,22 @@ def _check_frozen(current: Collection, asked: Collection) -> None:
             raise _refused(current, what, old, new, _advice(current))
 
 
-def check_begun(current: Collection, asked: Collection) -> None:
+def check_begun(current: Collection, new: Collection) -> None:
     """Raise InvalidUsage for what cannot change once intervals are counted: name, origin, and where they begin."""
-    start, asked_start = format_instant(current.start), format_instant(asked.start)
-    for what, old, new in (
-        ("name", current.name, asked.name),
-        ("origin", current.origin.kind, asked.origin.kind),
-        ("start", start, asked_start),
+    for what, before, after in (
+        ("name", current.name, new.name),
+        ("origin", current.origin.kind, new.origin.kind),
+        ("start", format_instant(current.start), format_instant(new.start)),
     ):
-        if old != new:
-            raise _refused(current, what, old, new, _advice(current))
+        if before != after:
+            raise _refused(current, what, before, after, _advice(current))
 
 
-def _envelopes(current: Collection, asked: Collection) -> Iterator[tuple[str, str, str]]:
+def _envelopes(current: Collection, new: Collection) -> Iterator[tuple[str, str, str]]:
     """What source rows say. A derived collection may be defined otherwise: what differs by that is the next thing it
     is corrected by."""
     if not current.is_derived:
-        yield "envelope", str(current.landed.source.envelope), str(asked.landed.source.envelope)
+        yield "envelope", str(current.landed.source.envelope), str(new.landed.source.envelope)
 
 
 def _check_layout(current: Collection, new: Collection) -> None:
@@ -289,9 +288,7 @@ def _sources(current: Collection, asked: Collection) -> dict[str, Column | None]
     return sources
 
 
-def pending_renames(
-    current: Collection, renames: Sequence[tuple[str, str]], wanted: Names[str]
-) -> dict[str, str]:
+def pending_renames(current: Collection, renames: Sequence[tuple[str, str]], wanted: Names[str]) -> dict[str, str]:
     """The columns that get the name of another one now, each with its old name.
 
     A name that is taken already is free only if its column is renamed in turn, as where names are exchanged (a was b,
@@ -302,9 +299,7 @@ def pending_renames(
         wanted: The value columns that the file lists.
     """
     live = {column.name for column in current.value}
-    pending = {
-        new: old for old, new in renames if new in wanted and old in live and (old, new) not in current.renames
-    }
+    pending = {new: old for old, new in renames if new in wanted and old in live and (old, new) not in current.renames}
     while True:
         leaving = set(pending.values())
         blocked = [

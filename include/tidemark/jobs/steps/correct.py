@@ -28,8 +28,8 @@ from tidemark.jobs.derived import (
     recipe_of,
 )
 from tidemark.jobs.job import Job, Outcome, Proposal, Settled
+from tidemark.jobs.queries.exact_values import check_values
 from tidemark.jobs.steps.ingest import unsealed_batch
-from tidemark.jobs.steps.init import check_values
 from tidemark.model.arrangement import Arrangement, Fence, Hold
 from tidemark.model.change import Corrected, HoldDropped, HoldPlaced, Redefined
 from tidemark.model.corrected import CORRECT
@@ -111,7 +111,7 @@ def _settled(job: Job, *, until: int | None, whole: bool, check: bool) -> _Settl
                 _note_change(job, settled.change, settled.found.computed)
                 return Settled(settled.head, settled.change, settled.found, settled.fresh)
             case Redefined():
-                job.note(f"{settled.head.state.collection.name}: columns of its inputs changed, all is computed")
+                job.note(f"{settled.change.collection.name}: columns of its inputs changed, all is computed")
 
 
 def _proposed(

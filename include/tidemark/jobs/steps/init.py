@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,39 +10,37 @@ from tidemark.config.collection_file import parse
 from tidemark.config.derived_file import DerivedFile
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job, Outcome, Proposal
+from tidemark.jobs.queries.exact_values import check_values
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import Part
 from tidemark.model.change import Created, Redefined
-from tidemark.model.collection import Collection, Column
-from tidemark.model.evolution import bounds_of, differences, following, holds, started, widened
-from tidemark.model.transition.declarations import redeclared
+from tidemark.model.collection import Collection
+from tidemark.model.evolution import started
+from tidemark.model.transition.declarations import changed_columns, redeclared
 from tidemark.plan.consume import Waits, usable
 from tidemark.storage.log.log import Head
 from tidemark.storage.probe.certificate import certified, kept
 from tidemark.storage.probe.probe import leftover
-from tidemark.storage.sidecars import parts_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from tidemark.jobs.derived import Shape
     from tidemark.plan.correct import InputState
-
-READERS = 16
-"""Footers read at once, where values have to be looked at."""
 
 
 def declare(job: Job, file: str) -> dict[str, Any]:
     """Create the collection a file declares, or redefine it where the file changed; a no-op where it did not.
 
     Of a derived collection the columns are those of its definition, which is analysed over its inputs where it is new
-    (`derived_collection`). Raises InvalidUsage for a wrong file, and for a change that data at rest cannot follow
-    (model/evolution.py).
+    (`derived_collection`). Raises InvalidUsage for a wrong file, for a change that data at rest cannot follow
+    (model/evolution.py), and for one that breaks what is derived from the collection.
     """
+    from tidemark.jobs.queries.dependents import check_unbroken, consequences, files_beside
+
+    def check(new: Collection) -> None:
+        check_unbroken(new.name, consequences(job, new, files_beside(file)))
+
     parsed = parse(file)
     if isinstance(parsed, DerivedFile):
-        return declare_collection(job, derived_collection(job, parsed))
-    return declare_collection(job, parsed.collection())
+        return declare_collection(job, derived_collection(job, parsed), check)
+    return declare_collection(job, parsed.collection(), check)
 
 
 def derived_collection(job: Job, file: DerivedFile) -> Collection:
@@ -54,7 +51,7 @@ def derived_collection(job: Job, file: DerivedFile) -> Collection:
     a definition that does not fit its inputs, and for one whose key must be declared.
     """
     _check_acyclic(job, file)
-    from tidemark.jobs.derived import opened, shaped
+    from tidemark.jobs.derived import declared_over, opened, shaped
 
     inputs = opened(job, file.origin)
     state = job.log.load().arrangement
@@ -67,27 +64,6 @@ def derived_collection(job: Job, file: DerivedFile) -> Collection:
     except InvalidUsage as error:
         raise file.refusal_of_definition(str(error)) from None
     return declared_over(file, shape, state)
-
-
-def declared_over(file: DerivedFile, shape: Shape, state: Arrangement | None) -> Collection:
-    """The collection that a file declares, whose definition was found to have a shape.
-
-    Args:
-        state: What is to follow: its columns stay as they are where they hold what is given.
-
-    Raises:
-        InvalidUsage: At the file's line, for a type under `columns` that does not hold what the definition gives.
-    """
-    given = {column.name: column.type for column in shape.columns}
-    for name, declared in file.declaration.types.items():
-        if name in given and not holds(given[name], declared):
-            raise file.refusal(
-                ("columns", name),
-                f"column {name} is {declared} here, and the definition gives {given[name]}; write {name}: {given[name]}",
-            )
-    current = () if state is None or state.has_no_data else state.collection.columns
-    made = file.collection(following(current, shape.columns), shape.key, shape.hidden)
-    return replace(made, input_columns=shape.input_columns)
 
 
 def _frozen(state: Arrangement | None, file: DerivedFile) -> Collection | None:
@@ -138,8 +114,12 @@ def _check_acyclic(job: Job, file: DerivedFile) -> None:
                 reached.append(one)
 
 
-def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
+def declare_collection(
+    job: Job, collection: Collection, check: Callable[[Collection], None] = lambda new: None
+) -> dict[str, Any]:
     """As `declare`, from a declaration at hand. The result says what became of the value columns.
+
+    `check` is called with a declaration that is about to replace another, and may refuse it.
 
     Before the first commit the store is asked what it promises (docs/decisions/0046): InvalidUsage if it breaks one of
     the guarantees that commits rely on.
@@ -153,6 +133,7 @@ def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
         if new == head.state.collection:
             return Proposal(None, [])
         check_values(job, head.state, new)
+        check(new)
         return Proposal(Redefined(new), changed_columns(head.state, new))
 
     done = job.settle(propose)
@@ -165,14 +146,6 @@ def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
     return {"outcome": str(outcome), "version": head.version, "collection": collection.name, "columns": columns}
 
 
-def changed_columns(state: Arrangement, new: Collection) -> list[str]:
-    """What becomes of the columns of a state by its next declaration, one line each."""
-    if not state.has_no_data:
-        return differences(state.collection, new)
-    columns = (new.key, new.value) != (state.collection.key, state.collection.value)
-    return ["declared anew, as no row has come yet"] if columns else []
-
-
 def _ask_store(job: Job) -> None:
     """Ask the store what it promises and keep its certificate, unless one of this very store is kept already."""
     if kept(job.store, job.log.pause) is not None:
@@ -181,42 +154,3 @@ def _ask_store(job: Job) -> None:
     proof = certified(job.store, unique=job.new_id(), writer=job.log.writer, now=now, pause=job.log.pause)
     if proof.left:
         job.note(leftover(proof))
-
-
-def check_values(job: Job, state: Arrangement, new: Collection) -> None:
-    """Raise InvalidUsage if a column is to get wider, and a value at rest is not the same in the wider type.
-
-    Only footers are read. What is ingested meanwhile makes the redefinition stale, so it is looked at too.
-    """
-    for old, wide in widened(state.collection, new):
-        bounds = bounds_of(old.type, wide.type)
-        if bounds is not None:
-            _check_column(job, state, old, wide, bounds)
-
-
-def _check_column(job: Job, state: Arrangement, old: Column, wide: Column, bounds: tuple[int, int]) -> None:
-    from tidemark.arrow.parts.bounds import integer_bounds
-
-    fields = list(_holders(job, state, old))
-    with ThreadPoolExecutor(READERS) as pool:
-        found = pool.map(lambda one: integer_bounds(job.store, one[1], one[2]), fields)
-        for (batch, _, _), values in zip(fields, found, strict=True):
-            beyond = [value for value in values or () if not bounds[0] <= value <= bounds[1]]
-            if beyond:
-                raise InvalidUsage(
-                    f"value column {old.name} of collection {state.collection.name} cannot change from {old.type} to "
-                    f"{wide.type}: batch {batch} holds {beyond[0]}, beyond {bounds[0]} to {bounds[1]}, within which "
-                    f"all values stay exact; add a column of another name"
-                )
-
-
-def _holders(job: Job, state: Arrangement, column: Column) -> Iterator[tuple[str, Part, pa.Field]]:
-    """Batch, part and field of all that may hold a value of the column; also of what facts are ordered by, if by it."""
-    from tidemark.arrow.rows.schema import ORDER, unsealed_schema, updates_schema
-
-    ordered = state.collection.order_by == column.name
-    for batch in state.batches:
-        schema = (updates_schema if batch in state.trace else unsealed_schema)(state.collection)
-        names = [column.name, *([ORDER] if ordered and ORDER in schema.names else [])]
-        for part in parts_table.parts_of(job.store, [batch]):
-            yield from ((batch.id, part, schema.field(name)) for name in names)

@@ -11,7 +11,7 @@ from tidemark.model.change import (
     Redefined,
 )
 from tidemark.model.collection import Collection
-from tidemark.model.evolution import check_begun, check_successor, evolved, started
+from tidemark.model.evolution import check_begun, check_successor, differences, evolved, started
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
 
 
@@ -36,7 +36,7 @@ def redefined(state: Arrangement, change: Redefined) -> Outcome:
     return Applied(replace(state, collection=change.collection, corrected_from=_corrected_from(state, change)))
 
 
-def redeclared(state: Arrangement, asked: Collection) -> Collection:
+def redeclared(state: Arrangement, declared: Collection) -> Collection:
     """What a state declares once the declaration of a file is brought in; the same as before if nothing changed.
 
     Without data it is what the file says, in every field. With data it is what rows at rest can follow
@@ -47,11 +47,19 @@ def redeclared(state: Arrangement, asked: Collection) -> Collection:
     """
     current = state.collection
     if not state.has_no_data:
-        return evolved(current, asked)
-    new = started(asked)
+        return evolved(current, declared)
+    new = started(declared)
     _check_begun(state, new)
     changed = (new.key, new.value, new.hidden) != (current.key, current.value, current.hidden)
     return replace(new, schema=current.schema + (changed or bool(current.dropped)))
+
+
+def changed_columns(state: Arrangement, new: Collection) -> list[str]:
+    """What becomes of the columns of a state by its next declaration, one line each."""
+    if not state.has_no_data:
+        return differences(state.collection, new)
+    columns = (new.key, new.value) != (state.collection.key, state.collection.value)
+    return ["replaced: no row has come yet"] if columns else []
 
 
 def _check_begun(state: Arrangement, new: Collection) -> None:

@@ -15,8 +15,8 @@ from tidemark.arrow.decode.jsontexts import of_texts
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.model.canonical_json import NotJson
-from tidemark.model.evolution import holds
 from tidemark.model.collection import COLUMN_NAME, HIDDEN_NAME, Collection, Column, ColumnType, DecimalType, ValueType
+from tidemark.model.evolution import holds
 
 _SIMPLE: dict[type[T.DataType], ColumnType] = {
     T.BooleanType: ColumnType.BOOL,
