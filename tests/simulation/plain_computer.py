@@ -21,7 +21,7 @@ from tidemark.definition.recipe import Recipe
 from tidemark.definition.resolve import resolved, sql_type
 from tidemark.definition.steps import column_type
 from tidemark.definition.types import type_of
-from tidemark.model.collection import Column
+from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Definition, Mode
 from tidemark.model.key import plain_scalar
 from tidemark.model.window.close import frozen_from
@@ -60,7 +60,10 @@ class PlainComputer:
     def shape(
         self, name: str, definition: Definition, recipe: Recipe | None, inputs: Sequence[Input]
     ) -> tuple[Column, ...]:
-        """The columns of a select whose types its text shows."""
+        """The columns of a select whose types its text shows; of windows, as `windows_of` declares them."""
+        if definition.windows is not None and recipe is not None:
+            by = definition.windows.by
+            return tuple(Column(c, ColumnType.STRING if c in by else ColumnType.INT) for c in recipe.columns)
         shapes = {source.name: source.shape for source in inputs}
         columns = {(name, c.name): sql_type(c.type) for name, shape in shapes.items() for c in shape.columns}
         select = resolved(parsed(definition.select), shapes)

@@ -104,9 +104,10 @@ def recipe_of_file(file: DerivedFile, inputs: Sequence[InputState]) -> Recipe | 
     return recipe
 
 
-def shaped(job: Job, name: str, derived: Derived, inputs: Sequence[InputState]) -> Shape:
-    """What a definition says over its inputs, by Spark's analysis of it. Raises InvalidUsage as `recipe_of` and
-    `Computer.shape`."""
+def shaped(job: Job, name: str, derived: Derived, inputs: Sequence[InputState] | None = None) -> Shape:
+    """What a definition says over its inputs (None: as they are), by Spark's analysis of it. Raises InvalidUsage as
+    `recipe_of` and `Computer.shape`."""
+    inputs = opened(job, derived) if inputs is None else inputs
     recipe = recipe_of(derived, inputs)
     read = input_columns(recipe, inputs)
     sources = [
