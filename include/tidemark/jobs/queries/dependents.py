@@ -12,7 +12,7 @@ from tidemark.config.collection_file import parse
 from tidemark.config.derived_file import DerivedFile
 from tidemark.definition.recipe import Recipe
 from tidemark.errors import InvalidUsage, TidemarkError
-from tidemark.jobs.derived import columns_read, declared_over, over, recipe_of, shaped
+from tidemark.jobs.derived import columns_read, declared_over, over, reads_others, recipe_of, shaped
 from tidemark.jobs.job import Job, root_of
 from tidemark.jobs.queries.exact_values import check_values
 from tidemark.jobs.queries.locate import collections
@@ -206,7 +206,8 @@ class _Change:
         derived = state.collection.derived if file is None else file.origin
         after = self._inputs(derived, self.changed)
         recipe = recipe_of(derived, after)
-        if derived.fingerprint == state.collection.derived.fingerprint and reads == _reads(recipe, after):
+        same = reads == _reads(recipe, after) or not reads_others(state.collection, recipe, after)
+        if same and derived.fingerprint == state.collection.derived.fingerprint:
             return None
         shape = shaped(self.job, name, derived, after)
         new = over(state, shape) if file is None else redeclared(state, declared_over(file, shape, state))
