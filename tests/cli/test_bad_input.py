@@ -57,6 +57,8 @@ def test_a_collection_file_that_is_not_there(shell: Shell) -> None:
 
 
 def test_what_data_at_rest_depends_on_cannot_change(events: Shell) -> None:
+    events.events(1, "a,1,10:00")
+    events.ok("ingest", "events", "--date", "2024-01-01")
     message = events.refused("init", events.declared(EVENTS.replace("amount: int", "amount: string")))
     assert "value column amount of collection events cannot change from int to string" in message
     assert "next" in events.ok("init", events.declared(EVENTS.replace("2024-02-01", "2024-03-01"))).out

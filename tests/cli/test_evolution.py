@@ -6,9 +6,13 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from tests.cli.conftest import PEOPLE, Shell
+from tests.cli.conftest import EVENTS, PEOPLE, Shell
 from tests.cli.test_steps import land_people
+from tests.support.graph import Graph
+from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.model.derived import Definition, Derived
 
 EVOLVED = PEOPLE.replace("[city, born]", "[tag, town]").replace(
     "city: string, born: date,", "town: {type: string, was: city}, tag: int,"
@@ -44,6 +48,84 @@ def test_columns_change_between_two_days(shell: Shell) -> None:
     before = shell.json("as-of", "people", "--time", "2024-01-01T23:59:59.999999Z")["rows"]
     assert [tuple(row.values()) for row in before] == [(1, "Rome", None, 1), (2, "Oslo", None, 1)]
     assert shell.json("verify", "people", "--data")["sound"]
+
+
+ORDERED = """\
+name: readings
+key: [id]
+value: [size, taken]
+columns: {id: string, size: int, taken: timestamp, met: timestamp, heard: timestamp, number: int}
+start: 2024-01-01
+timelines: [taken]
+time: {column: heard}
+event_time: {column: met}
+source: {path: "{{ landing }}/readings/{{ ds }}/*.csv", format: csv, envelope: upsert, order_by: number}
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (("met", "mett"), "readings.yaml:8: {file} has no column mett; did you mean 'met'?"),
+        (("heard", "herd"), "readings.yaml:7: {file} has no column herd; did you mean 'heard'?"),
+        (("number", "nubmer"), "readings.yaml:9: {file} has no column nubmer; did you mean 'number'?"),
+        (("taken", "tooken"), "readings.yaml:6: {file} has no column tooken; did you mean 'taken'?"),
+    ],
+)
+def test_columns_of_times_are_looked_for_in_the_first_file(shell: Shell, edit: tuple[str, str], says: str) -> None:
+    wrong = shell.declared(ORDERED.replace(*edit))
+    shell.ok("init", wrong)  # nothing has landed yet
+    path = shell.land("readings/2024-01-02/a.csv", "id,size,taken,met,heard,number\n")
+    assert shell.refused("init", wrong).endswith(says.format(file=path))
+    path.write_bytes(b"")
+    assert "was not checked" in shell.ok("init", wrong).err
+
+
+def test_a_declaration_without_rows_changes_in_every_field(shell: Shell) -> None:
+    shell.ok("init", shell.declared(EVENTS))
+    other = (
+        EVENTS.replace("key: [id]", "key: [name]")
+        .replace("id: string", "name: int")
+        .replace("column: at", "column: heard")
+    )
+    other = other.replace("at: timestamp", "heard: timestamp").replace("2024-01-01", "2023-06-01")
+    other = other.replace("append", "upsert") + "event_time: {column: heard}\nschedule: '@hourly'\n"
+    document = shell.json("init", shell.declared(other))
+    assert (document["outcome"], document["columns"]) == ("redefined", ["replaced: no row has come yet"])
+    shell.events(1, "a,1,10:00:00")
+    shell.ok("init", shell.declared(EVENTS))
+    shell.ok("ingest", "events", "--date", "2024-01-01")
+    assert "start of collection events cannot change" in shell.refused("init", shell.declared(other))
+
+
+def test_a_change_that_breaks_what_is_derived_is_refused(shell: Shell) -> None:
+    shell.ok("init", shell.declared(EVENTS))
+    shell.events(1, "a,1,10:00:00")
+    shell.ok("ingest", "events", "--date", "2024-01-01")
+    origin = Derived(("events",), Definition("SELECT id, sum(amount) AS amount FROM events GROUP BY id"))
+    key, value = (Column("id", ColumnType.STRING),), (Column("amount", ColumnType.INT),)
+    Graph(shell.root).declare(Collection("sums", key, value, origin))
+    added = shell.declared(
+        EVENTS.replace("[amount]", "[amount, more]").replace("amount: int", "amount: int, more: int")
+    )
+    assert shell.ok("explain", added).out.splitlines() == [
+        "events, by `tidemark init`: added more int",
+        "sums: same",
+    ]
+    renamed = shell.declared(
+        EVENTS.replace("[amount]", "[size]").replace("amount: int", "size: {type: int, was: amount}")
+    )
+    needed = (
+        "needs an edit: events calls amount size now, write size for it in the definition, and size AS amount where it "
+        "is a column of the result"
+    )
+    assert f"sums: {needed}" in shell.ok("explain", renamed).out
+    assert shell.refused("init", renamed) == (
+        f"this change of events breaks what is derived from it: sums {needed}. Edit that first, or run "
+        "`tidemark init FILE --break-derived`"
+    )
+    (derived,) = shell.json("init", renamed, "--break-derived")["derived"]
+    assert (derived["collection"], derived["follows"]) == ("sums", "needs an edit")
 
 
 def test_what_rows_cannot_follow_is_refused_in_one_line(shell: Shell) -> None:

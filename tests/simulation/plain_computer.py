@@ -16,8 +16,12 @@ from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.rows.order import sort, sort_key_of
 from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, updates_schema
 from tidemark.definition.computation import Computation, Computed, Differing, Input
+from tidemark.definition.parse import parsed
 from tidemark.definition.recipe import Recipe
-from tidemark.model.collection import Column
+from tidemark.definition.resolve import resolved, sql_type
+from tidemark.definition.steps import column_type
+from tidemark.definition.types import type_of
+from tidemark.model.collection import Column, ColumnType
 from tidemark.model.derived import Definition, Mode
 from tidemark.model.key import plain_scalar
 from tidemark.model.window.close import frozen_from
@@ -56,7 +60,15 @@ class PlainComputer:
     def shape(
         self, name: str, definition: Definition, recipe: Recipe | None, inputs: Sequence[Input]
     ) -> tuple[Column, ...]:
-        raise AssertionError("declared by hand here")
+        """The columns of a select whose types its text shows; of windows, as `windows_of` declares them."""
+        if definition.windows is not None and recipe is not None:
+            by = definition.windows.by
+            return tuple(Column(c, ColumnType.STRING if c in by else ColumnType.INT) for c in recipe.columns)
+        shapes = {source.name: source.shape for source in inputs}
+        columns = {(name, c.name): sql_type(c.type) for name, shape in shapes.items() for c in shape.columns}
+        select = resolved(parsed(definition.select), shapes)
+        types = [column_type(type_of(node, columns)) for node in select.query.selects]
+        return (*map(Column, select.columns, types), *(recipe.hidden if recipe else ()))
 
     def compute(self, computation: Computation) -> Computed:
         self.asked.append(computation)

@@ -53,6 +53,10 @@ MEANS = "SELECT v, avg(w) AS mean FROM tides WHERE v IS NOT NULL GROUP BY v"
 RANKED = "SELECT k, v, rank() OVER (ORDER BY k) AS place FROM tides WHERE v IS NOT NULL"
 SOMETIMES = "SELECT k, v, CASE WHEN v <> 'b' THEN k END AS at FROM tides"
 OFFERED = "SELECT k, v, 7 * k AS since FROM tides WHERE v IS NOT NULL"
+TOTALS = "SELECT v, sum(w) AS total, max(w) AS most FROM tides GROUP BY v"
+TEXTS = "SELECT k, CAST(w AS string) AS t FROM tides"
+ALL = "SELECT * FROM tides"
+GREAT = "SELECT v, total FROM totals WHERE total > 1"
 MET = "SELECT big.k, big.v AS v, counts.n AS n FROM big JOIN counts ON big.v = counts.v"
 
 
@@ -140,6 +144,26 @@ PLAIN: dict[str, Plain] = {
 }
 
 
+def _totals(rows: Rows) -> list[Row]:
+    groups = {row["v"]: [other["w"] for other in rows["tides"] if other["v"] == row["v"]] for row in rows["tides"]}
+    return [{"v": v, "total": sum(cells), "most": max(cells)} for v, cells in groups.items()]
+
+
+def _great(row: Row) -> list[Row]:
+    return [{"v": row["v"], "total": row["total"]}] if row["total"] > 1 else []
+
+
+PLAIN |= {
+    TOTALS: Plain(_totals, by={"tides": ("v",)}, group_columns=("v",)),
+    TEXTS: Plain(
+        lambda rows: [{"k": row["k"], "t": str(row["w"])} for row in rows["tides"]],
+        lambda row: [{"k": row["k"], "t": str(row["w"])}],
+    ),
+    ALL: Plain(lambda rows: list(rows["tides"]), lambda row: [row]),
+    GREAT: Plain(lambda rows: [made for row in rows["totals"] for made in _great(row)], _great),
+}
+
+
 def plain_of(definition: Definition) -> Plain:
     return PLAIN[definition.select] if definition.windows is None else windowed(definition.windows)
 
@@ -202,6 +226,10 @@ SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[Column, ...]]] =
     OFFERED: (("tides",), ("k",), (Column("v", _STRING), Column("since", _INT))),
     SOMETIMES: (("tides",), ("k",), (Column("v", _STRING), Column("at", _INT))),
     MET: (("big", "counts"), ("k",), (Column("v", _STRING), Column("n", _INT))),
+    TOTALS: (("tides",), ("v",), (Column("total", _INT), Column("most", _INT))),
+    TEXTS: (("tides",), ("k",), (Column("t", _STRING),)),
+    ALL: (("tides",), ("k",), (Column("v", _STRING), Column("w", _INT))),
+    GREAT: (("totals",), ("v",), (Column("total", _INT),)),
 }
 """Inputs, key and value of each."""
 

@@ -87,7 +87,7 @@ class Sea:
     def joined(self, job: Job) -> Job:
         """A job that knows its neighbours, and what computes."""
         computer = PlainComputer(self.store, job.store, self.new_id, self.asked)
-        return replace(job, beside=self.log, computer_on=lambda runner: computer)
+        return replace(job, beside=self.log, all_names=lambda: [*self.worlds], computer_on=lambda runner: computer)
 
     def run(self, name: str, step: Callable[[Job], Any], **more: Any) -> Any:
         """A step of a collection as a DAG runs it, gated and tried again."""

@@ -102,6 +102,8 @@ def test_a_number_is_not_given_twice(tmp_path: Path):
     """Two files add a column at once: the later one speaks last, and the number of the other's column stays taken."""
     string, kept = ColumnType.STRING, Column("v", ColumnType.STRING)
     world = World(tmp_path, valued(Envelope.APPEND, kept))
+    world.land(0, "a", [row(1, "a", 1)])
+    moved(world, 0, ingest)
     theirs = valued(Envelope.APPEND, kept, Column("theirs", string))
     mine = valued(Envelope.APPEND, kept, Column("mine", string))
     assert redefined(world, mine, meddled(world, lambda: redefined(world, theirs))) == "redefined"

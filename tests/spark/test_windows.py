@@ -18,10 +18,12 @@ from tests.spark.window_statistics import check_statistics
 from tests.support.reading import as_of
 from tests.support.world import certify
 from tidemark.arrow.read import updates_of
+from tidemark.config.collection_file import load
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.jobs.queries.definition import verify_definition
 from tidemark.jobs.steps.correct import correct
+from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Gate
@@ -239,6 +241,11 @@ def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, e
     again = events.text + "reprocess_for: 5d\n"
     events.file.write_text(again)
     events.land(3, 20, keys=12, files=1)
+    with pytest.raises(
+        InvalidUsage, match="breaks what is derived from it: adding needs an edit"
+    ):
+        events.moved(3)
+    declare_collection(events.job(), load(events.file))  # as `init --break-derived`
     events.moved(3)
     file = events.landing / "events/2024-01-03/0.parquet"
     pyarrow.parquet.write_table(pyarrow.parquet.read_table(file).slice(0, 10), file)

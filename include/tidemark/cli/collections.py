@@ -12,7 +12,9 @@ from tidemark.errors import TidemarkError
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
+    from tidemark.jobs.queries.consequences import Consequence
     from tidemark.jobs.queries.status import Shelf, Status
+    from tidemark.model.collection import Collection
     from tidemark.plan.bounds import Bounds
 
 PANEL = "Collections"
@@ -35,12 +37,20 @@ def init(
     sample: Annotated[
         str | None, typer.Option("--sample", metavar="FILE", help="Infer undeclared types from this delta file.")
     ] = None,
+    break_derived: Annotated[
+        bool,
+        typer.Option(
+            "--break-derived", help="Also bring in a change that collections derived from this one cannot follow."
+        ),
+    ] = False,
     spark: SparkOption = None,
 ) -> None:
     """Create the collection a file declares, or bring a changed declaration in. Types the file leaves open are inferred
-    once and frozen: from the first delta file that has landed, or, of a derived collection, from its definition."""
+    once and frozen: from the first delta file that has landed, or, of a derived collection, from its definition. Lists
+    what becomes of each collection that is derived from it."""
     from tidemark.cli.declare import declared
     from tidemark.config.collection_file import parse
+    from tidemark.jobs.queries.consequences import check_unbroken, consequences, files_beside
     from tidemark.jobs.queries.status import status as compute
     from tidemark.jobs.steps.init import declare_collection
 
@@ -49,17 +59,26 @@ def init(
     collection, inferred = declared(call, job, parsed, sample)
     if sample is not None and not inferred:
         output.note(f"{sample} is not read: no type is left to infer")
-    result = declare_collection(job, collection)
+    following: list[Consequence] = []
+
+    def check(new: Collection) -> None:
+        following[:] = consequences(job, new, files_beside(file))
+        if not break_derived:
+            check_unbroken(new.name, following)
+
+    result = declare_collection(job, collection, check)
     seen = compute(job.log.load())
     read = () if collection.is_derived else collection.landed.inputs
     types = {column.name: str(column.type) for column in (*collection.columns, *read)}
-    about = {"root": job.store.url, "types": types, "inferred": inferred}
+    derived = [each.as_dict() for each in following]
+    about = {"root": job.store.url, "types": types, "inferred": inferred, "derived": derived}
     document = {"step": "init", **result, **about, **_frontiers(seen)}
     said = [f"{result['outcome']}: collection {collection.name} in {job.store.url}"]
     if inferred:
         said.append("inferred " + ", ".join(f"{name} {of}" for name, of in inferred.items()))
     if collection.is_derived:
         said.append(f"key {', '.join(column.name for column in collection.key)}")
+    said += [f"{each.collection}: {each.words}" for each in following]
     call.emit(document, *said, output.facts(_frontier_lines(seen)), f"next: {seen.next_step}")
 
 

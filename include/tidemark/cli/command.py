@@ -100,6 +100,11 @@ class Call:
             raise UsageError("no landing: pass --landing or set TIDEMARK_LANDING to the folder where delta files land")
         return landing
 
+    @property
+    def has_landing(self) -> bool:
+        """Whether a landing was given."""
+        return bool(_said(self.settings.landing, os.environ.get("TIDEMARK_LANDING")))
+
     def job(
         self,
         collection: str,

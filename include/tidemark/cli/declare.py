@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, Unavailable
 
 if TYPE_CHECKING:
     from tidemark.cli.command import Call
     from tidemark.config.collection_file import CollectionFile
+    from tidemark.config.declaration import Declaration
     from tidemark.config.derived_file import DerivedFile
     from tidemark.jobs.job import Job
     from tidemark.model.collection import Collection, ValueType
@@ -22,10 +23,10 @@ def declared(
 
     if isinstance(file, DerivedFile):
         return _derived(call, job, file, sample)
+    _check_first_file(call, job, file, sample)
     if not file.undeclared:
         return file.collection(), {}
-    frozen = _frozen(job)
-    frozen |= {new: frozen[old] for new, old in file.declaration.renames.items() if old in frozen and new not in frozen}
+    frozen = _types_of_landed(job, file.declaration, sample)
     types = {name: frozen[name] for name in file.undeclared if name in frozen}
     inferred: dict[str, ValueType] = {}
     if len(types) < len(file.undeclared):
@@ -33,6 +34,31 @@ def declared(
 
         inferred = infer_types(file.path, sample or first_landed(call, file))
     return file.collection({**inferred, **types}), {name: str(of) for name, of in inferred.items() if name not in types}
+
+
+def _check_first_file(call: Call, job: Job, file: CollectionFile, sample: str | None) -> None:
+    """Check the columns that give times and orders against the sample, or the first file that has landed, if any.
+
+    Once rows are there, these columns are known to be right, and only a rename changes them.
+
+    Raises:
+        InvalidUsage: The file has no such column.
+    """
+    from tidemark.cli import output
+    from tidemark.config.collection_file import wrong_coordinate
+
+    current = job.log.load().arrangement
+    if current is not None and not current.has_no_data:
+        return
+    try:
+        path = sample or next(iter(_landed_files(call, file)[1]), None)
+        wrong = wrong_coordinate(file, path) if path else None
+    except (InvalidUsage, Unavailable) as error:
+        if call.has_landing:
+            output.note(f"that a file has the columns of times was not checked: {error}")
+        return
+    if wrong is not None:
+        raise wrong
 
 
 def _derived(call: Call, job: Job, file: DerivedFile, sample: str | None) -> tuple[Collection, dict[str, str]]:
@@ -70,17 +96,38 @@ def _frozen(job: Job) -> dict[str, ValueType]:
     return {column.name: column.type for column in (*read, *current.collection.columns)}
 
 
+def _types_of_landed(job: Job, declaration: Declaration, sample: str | None) -> dict[str, ValueType]:
+    """The types that the collection has, by the names that its file gives columns now.
+
+    With a sample, those of a collection without data are inferred again.
+    """
+    from tidemark.model.evolution import pending_renames
+
+    current = job.log.load().arrangement
+    if current is None or (sample is not None and current.has_no_data):
+        return {}
+    types = _frozen(job)
+    renames = [(old, new) for new, old in declaration.renames.items()]
+    pending = pending_renames(current.collection, renames, declaration.value)
+    return types | {new: types[old] for new, old in pending.items()}
+
+
 def first_landed(call: Call, file: CollectionFile) -> str:
     """The first delta file by path, of whatever interval. InvalidUsage if none has landed."""
+    pattern, paths = _landed_files(call, file)
+    if not paths:
+        raise InvalidUsage(
+            f"{file.path} declares no type for {', '.join(file.undeclared)}, and no file has landed at {pattern} "
+            "to infer it from; declare it under columns:, or pass --sample FILE"
+        )
+    return paths[0]
+
+
+def _landed_files(call: Call, file: CollectionFile) -> tuple[str, list[str]]:
+    """The pattern of the delta files of all intervals, and the files that have landed, by path."""
     from tidemark.config.template import of_any_interval, uses_landing
     from tidemark.storage import landing
 
     path = file.declaration.source.path
     pattern = of_any_interval(path, call.landing if uses_landing(path) else "")
-    found = landing.list_sources(pattern)
-    if not found:
-        raise InvalidUsage(
-            f"{file.path} declares no type for {', '.join(file.undeclared)}, and no file has landed at {pattern} "
-            "to infer it from; declare it under columns:, or pass --sample FILE"
-        )
-    return found[0].path
+    return pattern, [found.path for found in landing.list_sources(pattern)]

@@ -33,7 +33,7 @@ _PLACES = {
 
 def add_to(app: typer.Typer) -> None:
     """Make `explain` a command of `app`."""
-    register(app, "explain", panel=PANEL)(explain)
+    register(app, "explain", landing=True, panel=PANEL)(explain)
 
 
 def explain(
@@ -41,17 +41,30 @@ def explain(
     collection: Annotated[
         str,
         typer.Argument(
-            metavar="COLLECTION|FILE", help="A derived collection, or its file, also one that is not created yet."
+            metavar="COLLECTION|FILE",
+            help="A derived collection, or a file, also of a collection that is not created yet.",
         ),
     ],
     queries: Annotated[bool, typer.Option("--queries", help="Also show the queries.")] = False,
 ) -> None:
-    """Explain how a derived collection is computed, why not cheaper, and what its next run does. Starts no Spark.
+    """Explain how a derived collection is computed, why not cheaper, and what its next run does.
+
+    Of a file it also says what `tidemark init` would change, and what becomes of each collection that is derived from
+    it. Starts Spark only to find the types of columns that would change.
 
     Example: tidemark explain delays_by_carrier
     """
     report = _of_file(call, collection) if _is_file(collection) else _of_collection(call, collection)
-    call.emit(report, *_explained(report, queries))
+    explained = _explained(report, queries) if "mode" in report else ()
+    call.emit(report, *explained, *_changes(report))
+
+
+def _changes(report: dict[str, Any]) -> Iterable[str]:
+    """What `init` would change, and what becomes of what is derived."""
+    if "columns" in report:
+        changed = "; ".join(report["columns"]) or "no column changes"
+        yield f"{report['collection']}, by `tidemark init`: {changed if report['version'] else 'created'}"
+    yield from (f"{each['collection']}: {each['words']}" for each in report.get("derived", ()))
 
 
 def _is_file(given: str) -> bool:
@@ -65,22 +78,26 @@ def _of_collection(call: Call, name: str) -> dict[str, Any]:
 
 
 def _of_file(call: Call, path: str) -> dict[str, Any]:
-    from tidemark.cli.declare import check_inputs
+    from tidemark.cli.declare import check_inputs, declared
     from tidemark.config.collection_file import parse
     from tidemark.config.derived_file import DerivedFile
-    from tidemark.errors import InvalidUsage
+    from tidemark.jobs.queries.consequences import explain_change, has_derived
     from tidemark.jobs.queries.explain import explain as question
     from tidemark.jobs.queries.explain import explain_declared
+    from tidemark.jobs.steps.init import derived_collection
 
     file = parse(path)
-    if not isinstance(file, DerivedFile):
-        raise InvalidUsage(f"{path}: {file.name} is not derived, its rows land as files; there is nothing to explain")
     job = call.job(file.name, step="explain", create=True)
+    if not isinstance(file, DerivedFile):
+        collection, _ = declared(call, job, file, None)
+        return explain_change(job, path, collection)
     check_inputs(call, file)
     current = job.log.load().arrangement
     if current is not None and current.collection.is_derived and current.collection.derived == file.origin:
-        return question(job)
-    return explain_declared(job, file)
+        report = question(job)
+    else:
+        report = explain_declared(job, file)
+    return report | explain_change(job, path, derived_collection(job, file)) if has_derived(job, file.name) else report
 
 
 def _explained(report: dict[str, Any], queries: bool) -> Iterable[Any]:

@@ -23,7 +23,8 @@ from tidemark.config.build import Builder
 from tidemark.config.declaration import Declaration, DerivedDeclaration
 from tidemark.config.declared_file import DeclaredFile
 from tidemark.config.derived_file import DerivedFile
-from tidemark.config.document import Document
+from tidemark.config.document import Document, Loc
+from tidemark.config.nearest import nearest
 from tidemark.config.origin import is_derived, misplaced
 from tidemark.config.refusal import refused
 from tidemark.errors import InvalidUsage, shortened
@@ -151,6 +152,29 @@ def infer_types(path: str | Path, first_source_file: str) -> dict[str, ValueType
     declared = file.declaration
     places = debezium.places(declared, file.undeclared)
     return debezium.inferred_types(declared, inferred(first_source_file, declared.source.file_format, places))
+
+
+def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | None:
+    """Find a column that says when rows are, in which order or on which timeline, and that a source file does not have.
+
+    Returns:
+        The refusal, at the field's line and with the nearest name that the file has; None if it has all of them.
+
+    Raises:
+        InvalidUsage: The file cannot be read.
+    """
+    from tidemark.config.infer import lacking
+
+    declared = file.declaration
+    named: list[tuple[Loc, str | None]] = [(("timelines", at), name) for at, name in enumerate(declared.timelines)]
+    named += [(("source", "order_by"), declared.source.order_by)]
+    named += [(("event_time", "column"), declared.event_time_column), (("time", "column"), declared.time_column)]
+    locs: dict[str, Loc] = {name: loc for loc, name in named if name}
+    wrong = lacking(source_file, declared.source.file_format, debezium.places(declared, locs))
+    if wrong is None:
+        return None
+    name, has = wrong
+    return file.refusal(locs[name], f"{source_file} has no column {name}{nearest(name, has)}")
 
 
 @contextmanager

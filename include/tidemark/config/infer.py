@@ -34,16 +34,7 @@ def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]
     Raises InvalidUsage if the file cannot be read, lacks a column, or shows no type for one (it is null throughout, or
     of a type Tidemark does not have): declare that column's type then.
     """
-    try:
-        with open_source(path) as source:
-            if another := another_kind(source.read(HEAD), file_format):
-                raise InvalidUsage(f"{path} {another}, or declare the types under columns:")
-            source.seek(0)
-            schema = _schema(source, file_format, columns)
-    except MemoryError as error:
-        raise out_of_memory(path, error) from error
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidUsage(f"{path} cannot be read to infer types from: {str(error).splitlines()[0]}") from None
+    schema = _schema_of(path, file_format, columns)
     types = {}
     for name, places in columns.items():
         found = next((field for field in (_field(schema, place) for place in places) if field is not None), None)
@@ -54,6 +45,35 @@ def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]
             )
         types[name] = _column_type(path, found)
     return types
+
+
+def lacking(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:
+    """The first of some columns that a file does not have, and the names of those that it has; None if it has all.
+
+    Args:
+        columns: Of each column the paths where it may be in a row.
+
+    Raises:
+        InvalidUsage: The file cannot be read.
+    """
+    schema = _schema_of(path, file_format, columns)
+    for name, places in columns.items():
+        if all(_field(schema, place) is None for place in places):
+            return name, schema.names
+    return None
+
+
+def _schema_of(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]) -> pa.Schema:
+    try:
+        with open_source(path) as source:
+            if another := another_kind(source.read(HEAD), file_format):
+                raise InvalidUsage(f"{path} {another}, or declare the types under columns:")
+            source.seek(0)
+            return _schema(source, file_format, columns)
+    except MemoryError as error:
+        raise out_of_memory(path, error) from error
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidUsage(f"{path} cannot be read to infer types from: {str(error).splitlines()[0]}") from None
 
 
 def _field(schema: pa.Schema, place: str) -> pa.Field | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
@@ -15,11 +16,13 @@ from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection, Column, Landed
 from tidemark.model.derived import Consumption, Definition, Derived, Mode, Refresh
-from tidemark.model.evolution import evolved
+from tidemark.model.evolution import evolved, following, holds
+from tidemark.model.transition.declarations import redeclared
 from tidemark.model.window.judged import judged_from
 from tidemark.model.window.kinds import Sliding
 from tidemark.model.window.windows import Late
 from tidemark.plan.arrivals import check_arrivals
+from tidemark.plan.computed_as import identity_of
 from tidemark.plan.correct import CorrectRequest, InputState, Waits, plan_correct
 from tidemark.plan.event_times import check_event_times
 from tidemark.plan.read import at_rest, plan_as_of, plan_changes
@@ -29,6 +32,7 @@ from tidemark.storage.sidecars import parts_table
 if TYPE_CHECKING:
     from tidemark.config.derived_file import DerivedFile
 
+_WORD = re.compile(r"\w+")
 STOPS = 64
 """Boundaries of a schedule that are looked ahead to: a run plans again after each commit."""
 
@@ -39,13 +43,21 @@ class NotComparable(InvalidUsage):
 
 @dataclass(frozen=True)
 class Shape:
-    """What a definition says over its inputs as they are: its columns, the key it shows (None: it must be declared),
-    columns of ours that come with it, and how it is computed."""
+    """What a definition says over its inputs.
+
+    Attributes:
+        columns: Its columns, in order.
+        key: The key that it shows (None: it must be declared).
+        hidden: Columns of ours that come with it.
+        recipe: How it is computed (None: by a function in Python).
+        input_columns: What it was found over (`Collection.input_columns`).
+    """
 
     columns: tuple[Column, ...]
     key: tuple[str, ...] | None
     hidden: tuple[Column, ...]
     recipe: Recipe | None
+    input_columns: str
 
 
 def opened(job: Job, derived: Derived) -> tuple[InputState, ...]:
@@ -92,26 +104,110 @@ def recipe_of_file(file: DerivedFile, inputs: Sequence[InputState]) -> Recipe | 
     return recipe
 
 
-def shaped(job: Job, name: str, derived: Derived) -> Shape:
-    """What a definition says, by Spark's analysis of it. Raises InvalidUsage as `recipe_of` and `Computer.shape`."""
-    inputs = opened(job, derived)
+def shaped(job: Job, name: str, derived: Derived, inputs: Sequence[InputState] | None = None) -> Shape:
+    """What a definition says over its inputs (None: as they are), by Spark's analysis of it. Raises InvalidUsage as
+    `recipe_of` and `Computer.shape`."""
+    inputs = opened(job, derived) if inputs is None else inputs
     recipe = recipe_of(derived, inputs)
+    read = input_columns(recipe, inputs)
     sources = [
         Input(source.name, job.neighbour(source.name).store.url, _created(source), _created(source).seal)
         for source in inputs
     ]
     columns = job.computer.shape(name, derived.definition, recipe, sources)
     if recipe is None:
-        return Shape(columns, None, (), None)
+        return Shape(columns, None, (), None, read)
     hidden = {column.name for column in recipe.hidden}
     visible = tuple(column for column in columns if column.name not in hidden)
-    return Shape(visible, recipe.key, recipe.hidden, recipe)
+    return Shape(visible, recipe.key, recipe.hidden, recipe, read)
 
 
-def as_computed(collection: Collection, recipe: Recipe | None) -> Collection:
-    """The collection with the columns that are kept behind its sums today, as its inputs' columns may have got wider
-    since it was declared; itself where it has these."""
-    return evolved(collection, replace(collection, hidden=recipe.hidden if recipe else (), renames=()))
+def input_columns(recipe: Recipe | None, inputs: Sequence[InputState]) -> str:
+    """The identity of the columns that a definition reads of its inputs, as these have them."""
+    return identity_of(columns_read(recipe, source.name, _created(source).collection) for source in inputs)
+
+
+def columns_read(recipe: Recipe | None, name: str, collection: Collection) -> tuple[Column, ...]:
+    """The columns of an input that a definition looks at, and maybe others."""
+    if recipe is None:
+        return collection.columns
+    names = {*(recipe.used or {}).get(name, ())}
+    if recipe.windowed is not None:
+        names = {*_WORD.findall(f"{recipe.windowed.rows} {recipe.windowed.valued}")}
+    return tuple(column for column in collection.columns if column.name in names)
+
+
+def reads_others(collection: Collection, recipe: Recipe | None, inputs: Sequence[InputState]) -> bool:
+    """Whether its inputs' columns are others than those over which a collection's columns were found."""
+    if not collection.input_columns:  # found by a release that did not record it, or before any changed
+        return any(_created(source).collection.schema for source in inputs)
+    return collection.input_columns != input_columns(recipe, inputs)
+
+
+def as_computed(collection: Collection, recipe: Recipe | None, inputs: Sequence[InputState]) -> Collection:
+    """The collection as its next run computes it, as far as that is known without Spark; itself if nothing changed.
+
+    Its inputs' columns may have changed since it was declared, and with that what is kept behind its sums.
+    """
+    read = collection.input_columns
+    if reads_others(collection, recipe, inputs):
+        read = input_columns(recipe, inputs)
+    hidden = recipe.hidden if recipe else ()
+    return evolved(collection, replace(collection, hidden=hidden, input_columns=read))
+
+
+def followed(job: Job, state: Arrangement, recipe: Recipe | None, inputs: Sequence[InputState]) -> Collection:
+    """As `as_computed`, with the columns that the definition gives over its inputs today.
+
+    Raises:
+        InvalidUsage: Its rows cannot follow them, with both types and what to write in its file.
+    """
+    collection = state.collection
+    if not reads_others(collection, recipe, inputs):
+        return as_computed(collection, recipe, inputs)
+    return over(state, shaped(job, collection.name, collection.derived, inputs))
+
+
+def over(state: Arrangement, shape: Shape) -> Collection:
+    """The collection of a state with the columns that its definition was found to give.
+
+    Raises:
+        InvalidUsage: Its rows cannot follow them, with both types and what to write in its file.
+    """
+    collection = state.collection
+    columns = {column.name: column for column in following(collection.columns, shape.columns)}
+    for column in collection.key:
+        if column.name not in columns:
+            raise InvalidUsage(f"the definition of {collection.name} gives no {column.name}, which is in its key")
+        if columns.pop(column.name).type != column.type:
+            raise InvalidUsage(
+                f"key column {column.name} of {collection.name} is {column.type}, and its definition gives "
+                f"another type now; write CAST(… AS {column.type}) AS {column.name}, or call the collection otherwise"
+            )
+    value = tuple(replace(column, id=0) for column in columns.values())
+    proposed = replace(collection, value=value, hidden=shape.hidden, dropped=(), input_columns=shape.input_columns)
+    return redeclared(state, proposed)
+
+
+def declared_over(file: DerivedFile, shape: Shape, state: Arrangement | None) -> Collection:
+    """The collection that a file declares, whose definition was found to have a shape.
+
+    Args:
+        state: What is to follow: its columns stay as they are where they hold the values of the definition.
+
+    Raises:
+        InvalidUsage: At the file's line, for a type under `columns` that does not hold what the definition gives.
+    """
+    types = {column.name: column.type for column in shape.columns}
+    for name, declared in file.declaration.types.items():
+        if name in types and not holds(types[name], declared):
+            raise file.refusal(
+                ("columns", name),
+                f"column {name} is {declared}, and the definition gives {types[name]}; write {name}: {types[name]}",
+            )
+    current = () if state is None or state.has_no_data else state.collection.columns
+    made = file.collection(following(current, shape.columns), shape.key, shape.hidden)
+    return replace(made, input_columns=shape.input_columns)
 
 
 def mode_of(derived: Derived, recipe: Recipe | None, inputs: Sequence[Input]) -> tuple[Mode, str]:

@@ -94,7 +94,7 @@ class Job:
     `runner` is called only when data must be read, so that a step without such work never starts a JVM; `attempt` is
     the fencing token, and `first` says that none before it of the same run can be alive; `note` shows progress.
     `computer_on` makes of the runner what computes derived collections; `beside` opens the log of a collection below
-    the same root (None: where this one's store says it is).
+    the same root (None: where this one's store says it is), `all_names` are those of the collections there.
     """
 
     store: ObjectStore
@@ -106,6 +106,7 @@ class Job:
     first: bool = False
     computer_on: Callable[[Callable[[], Runner]], Computer] = on_spark
     beside: Callable[[str], StateLog] | None = None
+    all_names: Callable[[], Sequence[str]] | None = None
     _own_fences: set[Fence] = field(default_factory=set)
     _near: dict[str, StateLog] = field(default_factory=dict)
 
@@ -171,7 +172,12 @@ class Job:
 
 
 def _neighbour_store(url: str, name: str) -> ObjectStore:
-    return collection_store(url.rstrip("/").rpartition("/")[0], name)
+    return collection_store(root_of(url), name)
+
+
+def root_of(url: str) -> str:
+    """The root that a collection's store is below."""
+    return url.rstrip("/").rpartition("/")[0]
 
 
 def collection_store(root: str, name: str) -> ObjectStore:

@@ -427,6 +427,14 @@ class Arrangement:
         """Every batch the state names, quarantined ones too."""
         return self.unsealed + self.ahead + self.remembered + self.trace + self.quarantined
 
+    @property
+    def has_no_data(self) -> bool:
+        """Whether no row has ever come, in time or late: then the declaration may change in every field."""
+        totals = self.totals
+        rows = totals.rows_ingested or totals.rows_late_discarded or totals.rows_late_moved
+        snapshots = self.snapshots or self.drained_snapshots
+        return not (rows or snapshots or self.publications or any(batch.rows for batch in self.batches))
+
     def objects(self) -> Iterator[ObjectRef]:
         """The objects the state names itself: parts tables, which name data files in turn, and the files of those that
         are kept here; roots of the ledger."""

@@ -99,10 +99,13 @@ class Collection:
     `value` are the columns users see, `dropped` those they no longer do, `hidden` those they never do: a derived
     collection's own counts, stored and merged as any value column, and in no answer. `schema` counts how often the
     columns changed (model/evolution.py). `renames` are pairs (old name, new name) that a file asks for; in a state
-    there are none. `layout` says by what time rows at rest are in order before they are in order of their key; it never
-    changes. A chunk that is not in order of its timelines has at most `max_rows_if_unsorted` rows. The values of
+    those by which names were exchanged, as names do not show whether that is done. `layout` says by what time rows at
+    rest are in order before they are in order of their key; it never changes. A chunk that is not in order of its
+    timelines has at most `max_rows_if_unsorted` rows. The values of
     `masked` columns are left out where rows are shown to people who look after the collection: pages, logs, gates.
-    `publish` says in which tables others find what it holds, one of a format.
+    `publish` says in which tables others find what it holds, one of a format. `input_columns` identifies the columns of
+    its inputs, by name, number and type, over which the columns of a derived collection were found (empty: those that
+    its inputs were created with).
     """
 
     name: str
@@ -122,6 +125,7 @@ class Collection:
     max_rows_if_unsorted: int = MOST_UNSORTED_ROWS
     masked: tuple[str, ...] = ()
     publish: tuple[Destination, ...] = ()
+    input_columns: str = ""
 
     def __post_init__(self) -> None:
         self._number_columns()
@@ -277,10 +281,11 @@ class Collection:
     def computed_as(self) -> str:
         """What rows of a derived collection follow from and are kept in: its definition, and the numbers of its value
         columns. Another one, and what it holds says nothing of what it is to hold: of a column that went and came back
-        no value is left."""
-        numbers = [[column.id for column in columns] for columns in (self.value, self.hidden)]
+        no value is left, and columns that exchanged names have each other's."""
+        numbers: list[object] = [[column.id for column in columns] for columns in (self.value, self.hidden)]
+        numbers += [self.renames] if self.renames else []
         kept = hashlib.sha256(json.dumps(numbers, separators=(",", ":")).encode()).hexdigest()[:8]
-        return f"{self.derived.fingerprint}.{kept}"
+        return ".".join(filter(None, (self.derived.fingerprint, kept, self.input_columns)))
 
     @property
     def is_derived(self) -> bool:

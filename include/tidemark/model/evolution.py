@@ -8,7 +8,8 @@ after a drop is a new column: old values do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection as Names
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tidemark.errors import InvalidUsage
@@ -24,6 +25,8 @@ _WIDENINGS = frozenset(
         (ColumnType.DATE, ColumnType.TIMESTAMP),
     }
 )
+_TAKEN_AS = frozenset({(ColumnType.STRING, ColumnType.JSON), (ColumnType.INT, ColumnType.FLOAT)})
+"""What a definition may give where another type is declared."""
 INT_DIGITS = 19
 """Digits of the longest int."""
 EXACT_IN_FLOAT = 2**53
@@ -53,6 +56,43 @@ def bounds_of(old: ValueType, asked: ValueType) -> tuple[int, int] | None:
     if (old, asked) == (ColumnType.DATE, ColumnType.TIMESTAMP):
         return -(2**63) // DAY + 1, (2**63 - 1) // DAY
     return None
+
+
+def holds(value_type: ValueType, declared: ValueType) -> bool:
+    """Whether a column of the type `declared` takes all values that a definition gives as `value_type`."""
+    if value_type == declared or (value_type, declared) in _TAKEN_AS:
+        return True
+    if not isinstance(declared, DecimalType):
+        return False
+    if value_type is ColumnType.INT:
+        return declared.whole_digits >= INT_DIGITS
+    return isinstance(value_type, DecimalType) and _common_decimal(value_type, declared) == declared
+
+
+def following(current: Sequence[Column], columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns that a definition gives, with the types that a collection of it gets that has the columns `current`.
+
+    A column stays as it is where it holds the values of the definition, and gets wider where it can. Where it cannot,
+    it has the type of the definition, which `evolved` refuses.
+    """
+    types = {column.name: column.type for column in current}
+    return tuple(replace(column, type=_following(types.get(column.name), column.type)) for column in columns)
+
+
+def _following(old: ValueType | None, new: ValueType) -> ValueType:
+    if old is None or widens(old, new):
+        return new
+    if holds(new, old):
+        return old
+    return _common_decimal(old, new) or new
+
+
+def _common_decimal(old: ValueType, new: ValueType) -> DecimalType | None:
+    """The narrowest decimal that holds all values of two types; None if there is none."""
+    if not isinstance(old, DecimalType) or not isinstance(new, DecimalType):
+        return None
+    whole, scale = max(old.whole_digits, new.whole_digits), max(old.scale, new.scale)
+    return DecimalType(whole + scale, scale) if whole + scale <= MAX_PRECISION else None
 
 
 def widened(current: Collection, asked: Collection) -> Iterator[tuple[Column, Column]]:
@@ -109,7 +149,7 @@ def evolved(current: Collection, asked: Collection) -> Collection:
         hidden=hidden,
         dropped=dropped,
         schema=current.schema + changed,
-        renames=(),
+        renames=_exchanged(asked.renames),
     )
     check_successor(current, new)
     return new
@@ -127,7 +167,7 @@ def _evolved_hidden(current: Collection, asked: Collection, last: int) -> tuple[
 def started(asked: Collection) -> Collection:
     """What a new collection declares: nothing was called otherwise before. InvalidUsage for a reserved name."""
     column_names.check([column.name for column in asked.columns])
-    return replace(asked, renames=())
+    return replace(asked, renames=_exchanged(asked.renames))
 
 
 def check_successor(current: Collection, new: Collection) -> None:
@@ -145,7 +185,7 @@ def check_successor(current: Collection, new: Collection) -> None:
                 f"value column {old.name}",
                 str(old.type),
                 str(column.type),
-                f"{_nearest_wider(old.type, column.type)}add a column of another name, or {_advice(current)}",
+                f"{_nearest_wider(old.type, column.type)}{_instead(current, old)}, or {_advice(current)}",
             )
     last = max(column.id for column in (*current.key, *current.stored_value))
     if early := [column.name for column in kept.values() if column.id <= last]:
@@ -154,32 +194,44 @@ def check_successor(current: Collection, new: Collection) -> None:
     _check_layout(current, new)
 
 
+def _instead(current: Collection, column: Column) -> str:
+    if not current.is_derived:
+        return "add a column of another name"
+    return f"write CAST(… AS {column.type}) AS {column.name} in its definition"
+
+
 def _nearest_wider(old: ValueType, asked: ValueType) -> str:
     """The decimal that holds the values of both, if there is one, as the first half of an advice."""
-    if not (isinstance(old, DecimalType) and isinstance(asked, DecimalType)):
-        return ""
-    whole, scale = max(old.whole_digits, asked.whole_digits), max(old.scale, asked.scale)
-    return f"{DecimalType(whole + scale, scale)} would hold both; or " if whole + scale <= MAX_PRECISION else ""
+    common = _common_decimal(old, asked)
+    return "" if common is None else f"{common} would hold both; or "
 
 
 def _check_frozen(current: Collection, asked: Collection) -> None:
+    check_begun(current, asked)
     for what, old, new in (
-        ("name", current.name, asked.name),
-        ("origin", current.origin.kind, asked.origin.kind),
         ("key", _described(current.key), _described(asked.key)),
-        *_frozen_of_landed(current, asked),
+        *_envelopes(current, asked),
     ):
         if old != new:
             raise _refused(current, what, old, new, _advice(current))
 
 
-def _frozen_of_landed(current: Collection, asked: Collection) -> Iterator[tuple[str, str, str]]:
-    """Where intervals begin, and what source rows say. A derived collection may be defined otherwise: what differs by
-    that is the next thing it is corrected by."""
-    if current.is_derived or asked.is_derived:
-        return
-    yield "start", format_instant(current.landed.start), format_instant(asked.landed.start)
-    yield "envelope", str(current.landed.source.envelope), str(asked.landed.source.envelope)
+def check_begun(current: Collection, new: Collection) -> None:
+    """Raise InvalidUsage for what cannot change once intervals are counted: name, origin, and where they begin."""
+    for what, before, after in (
+        ("name", current.name, new.name),
+        ("origin", current.origin.kind, new.origin.kind),
+        ("start", format_instant(current.start), format_instant(new.start)),
+    ):
+        if before != after:
+            raise _refused(current, what, before, after, _advice(current))
+
+
+def _envelopes(current: Collection, new: Collection) -> Iterator[tuple[str, str, str]]:
+    """What source rows say. A derived collection may be defined otherwise: what differs by that is the next thing it
+    is corrected by."""
+    if not current.is_derived:
+        yield "envelope", str(current.landed.source.envelope), str(new.landed.source.envelope)
 
 
 def _check_layout(current: Collection, new: Collection) -> None:
@@ -223,28 +275,85 @@ def _sources(current: Collection, asked: Collection) -> dict[str, Column | None]
     live = {column.name: column for column in current.value}
     old_names = {new: old for old, new in asked.renames}
     wanted = {column.name for column in asked.value}
-    return {column.name: _source(current, column, old_names.get(column.name), live, wanted) for column in asked.value}
+    renamed = pending_renames(current, asked.renames, wanted)
+    sources: dict[str, Column | None] = {}
+    for column in asked.value:
+        name = column.name
+        if name not in live:
+            _check_dropped(current, column)
+        if name in renamed:
+            sources[name] = live[renamed[name]]
+        else:
+            sources[name] = _source(current, column, old_names.get(name), live, wanted)
+    return sources
+
+
+def pending_renames(current: Collection, renames: Sequence[tuple[str, str]], wanted: Names[str]) -> dict[str, str]:
+    """The columns that get the name of another one now, each with its old name.
+
+    A name that is taken already is free only if its column is renamed in turn, as where names are exchanged (a was b,
+    b was a) or shift (b was a, c was b). Exchanges that an earlier declaration brought in, `current.renames`, are done.
+
+    Args:
+        renames: Pairs (old name, new name), as a file asks for them.
+        wanted: The value columns that the file lists.
+    """
+    live = {column.name for column in current.value}
+    pending = {new: old for old, new in renames if new in wanted and old in live and (old, new) not in current.renames}
+    while True:
+        leaving = set(pending.values())
+        blocked = [
+            new
+            for new, old in pending.items()
+            if (new in live and new not in leaving) or (old in wanted and old not in pending)
+        ]
+        if not blocked:
+            return pending
+        for new in blocked:
+            del pending[new]
+
+
+def _exchanged(renames: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The renames (old name, new name) that go around in circles: names alone do not show whether they are done."""
+    old_names = {new: old for old, new in renames}
+
+    def returns(name: str) -> bool:
+        at = old_names.get(name)
+        for _ in renames:
+            if at is None or at == name:
+                break
+            at = old_names.get(at)
+        return at == name
+
+    return tuple(sorted(pair for pair in renames if returns(pair[1])))
+
+
+def _check_dropped(current: Collection, column: Column) -> None:
+    """Raise InvalidUsage if a dropped column of the same name had another type: nobody is to take one for the other."""
+    for old in current.dropped:
+        if old.name == column.name and old.type != column.type:
+            needed = "call the column otherwise"
+            raise _refused(current, f"dropped column {old.name}", str(old.type), str(column.type), needed)
 
 
 def _source(
-    current: Collection, column: Column, was: str | None, live: dict[str, Column], wanted: Iterable[str]
+    current: Collection, column: Column, was: str | None, live: Mapping[str, Column], wanted: Names[str]
 ) -> Column | None:
     name = column.name
     if name in live:
-        if was in live and was not in wanted:
-            raise InvalidUsage(
-                f"column {name} of {current.name} was {was}, but the collection has both; "
-                f"drop one of them first, by a file without `was: {was}`"
-            )
+        if was is not None and was in live and was not in wanted:
+            steps = f"first bring in a file that lists {was} and not {name}, then this one"
+            if live[was].type != live[name].type:
+                steps = f"call {was} by a name that no column has had"
+            raise InvalidUsage(f"column {name} of {current.name} was {was}, but the collection has both; {steps}")
         return live[name]
-    for old in current.dropped:
-        if old.name == name and old.type != column.type:
-            needed = "call the column otherwise"
-            raise _refused(current, f"dropped column {name}", str(old.type), str(column.type), needed)
     if was is None:
         return None
     if was in wanted:
-        raise InvalidUsage(f"column {name} of {current.name} was {was}, which is still listed; list one of them")
+        raise InvalidUsage(
+            f"column {name} of {current.name} was {was}, which is still listed; list one of them; if {was} is to be a "
+            f"new column, list it once {name} is brought in"
+        )
     if was not in live:
         raise InvalidUsage(
             f"column {name} of {current.name} was {was}, but the collection has neither; "

@@ -3,9 +3,11 @@ why what was computed from something else says nothing any more."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
 
-from tidemark.model.collection import Collection
+from tidemark.model.collection import Collection, Column
 from tidemark.model.derived import Derived
 from tidemark.model.window.aggregate import Function
 from tidemark.model.window.kinds import Session
@@ -37,6 +39,12 @@ def _counts_exactly(derived: Derived) -> bool:
     return any(one.function is Function.APPROX_DISTINCT for one in windows.aggregates)
 
 
+def identity_of(columns: Iterable[Sequence[Column]]) -> str:
+    """Another one for input columns of another name, number or type: what follows from them may be other rows."""
+    read = [[(column.name, column.id, str(column.type)) for column in each] for each in columns]
+    return hashlib.sha256(json.dumps(read, separators=(",", ":")).encode()).hexdigest()[:8]
+
+
 def differs(recorded: str, collection: Collection, inputs: Sequence[Collection]) -> str:
     """Why what was computed as recorded says nothing of what is to be stored; "" if it does."""
     wanted, derived = computed_as(collection, inputs), collection.derived
@@ -57,6 +65,8 @@ def differs(recorded: str, collection: Collection, inputs: Sequence[Collection])
         return "approx_distinct in sessions is exact now"
     if known.removesuffix(_ON_EVENT_TIMES) == what.removesuffix(_ON_EVENT_TIMES):
         return "a column event_time came or went"
+    if known.split(".")[:2] == what.split(".")[:2]:
+        return "columns of its inputs changed"
     return "it is kept in other columns"
 
 

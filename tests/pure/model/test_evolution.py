@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,9 +28,18 @@ from tidemark.model.collection import (
     parse_type,
 )
 from tidemark.model.decimals import NoDecimal, units
+from tidemark.model.derived import Definition, Derived
 from tidemark.model.evolution import bounds_of, differences, evolved, started, widens
+from tidemark.model.interval import Interval, IntervalSet
+from tidemark.model.layout import Layout
+from tidemark.model.records import Totals
 from tidemark.model.transition import Applied, apply
+from tidemark.model.transition.declarations import redeclared
 from tidemark.storage.documents.codec import decode, encode
+
+
+def with_rows(declared: Collection) -> Arrangement:
+    return Arrangement(declared, totals=Totals(rows_ingested=1))
 
 
 class Columns:
@@ -53,8 +63,8 @@ class Columns:
             return f"refused: {refusal}"
         if new == self.current:
             return "nothing changed"
-        assert apply(Arrangement(self.current), Redefined(new)) == Applied(Arrangement(new))
-        report = "\n".join(differences(self.current, new))
+        assert apply(with_rows(self.current), Redefined(new)) == Applied(with_rows(new))
+        report = "\n".join(differences(self.current, new)) or "columns stay"
         self.current = new
         return f"{report}\n{_described(new)}"
 
@@ -168,7 +178,7 @@ def test_a_redefinition_that_rows_cannot_follow_is_not_applied(
         return tuple(Column(name, ColumnType.INT, number) for name, number in some)
 
     with pytest.raises(InvalidUsage, match=says):
-        apply(Arrangement(WITHOUT_A), Redefined(replace(WITHOUT_A, value=columns(value), dropped=columns(dropped))))
+        apply(with_rows(WITHOUT_A), Redefined(replace(WITHOUT_A, value=columns(value), dropped=columns(dropped))))
 
 
 def test_a_declaration_from_before_columns_had_numbers_gets_them():
@@ -220,3 +230,33 @@ def test_names_from_before_they_were_reserved_stay_and_may_be_left():
         evolved(freed, old)
     with pytest.raises(InvalidUsage, match="column diff is reserved"):
         started(old)
+
+
+DERIVED = Derived(("moons",), Definition("SELECT k, v FROM moons"))
+FIELDS: dict[str, dict[str, Any]] = {
+    "key": {"key": (Column("id", ColumnType.STRING),)},
+    "type": {"value": (Column("v", ColumnType.INT),)},
+    "envelope": {"envelope": Envelope.SNAPSHOT},
+    "event_time": {"event_time": False},
+    "layout": {"value": (Column("at", ColumnType.INT),), "timelines": ("at",), "layout": Layout("at", 10)},
+    "start": {"start": 10},
+    "origin": {"origin": DERIVED},
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_without_rows_a_declaration_changes_in_every_field(field: str):
+    """Where intervals were ingested, be it without rows, they are still to be those of the collection."""
+    current, other = collection(), replace(collection(**FIELDS[field]), renames=(("never", "v"),))
+    fresh = Arrangement(current)
+    new = redeclared(fresh, other)
+    assert replace(new, schema=0) == replace(other, renames=())
+    assert apply(fresh, Redefined(new)) == Applied(Arrangement(new))
+    begun = replace(fresh, ingested=IntervalSet((Interval(0, 10),)))
+    for state in [with_rows(current), *([begun] if field in ("start", "origin") else [])]:
+        with pytest.raises(InvalidUsage, match="cannot change"):
+            redeclared(state, other)
+        with pytest.raises(InvalidUsage, match=r"cannot change|neither kept nor dropped"):
+            apply(state, Redefined(new))
+    if field not in ("start", "origin"):
+        assert redeclared(begun, other) == new

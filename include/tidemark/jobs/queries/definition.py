@@ -188,8 +188,8 @@ def _why_not_comparable(
     known = [given.state.collection for given in inputs if given.state is not None]
     if differs(consumption.definition, state.collection, known):
         return "another definition was in force"
-    if as_computed(state.collection, recipe) != state.collection:
-        return "columns of its inputs changed, and with that what is kept behind its sums"
+    if as_computed(state.collection, recipe, inputs) != state.collection:
+        return "columns of its inputs changed since"
     if not state.function.keeps(consumption.upper - 1):
         return f"the history of {state.collection.name} is merged there"
     return ""

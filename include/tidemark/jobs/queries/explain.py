@@ -45,7 +45,7 @@ def explain(job: Job) -> dict[str, Any]:
     recipe = recipe_of(collection.derived, inputs)
     key = [column.name for column in collection.key]
     report = _computed(collection.name, collection.derived, recipe, inputs, state)
-    state = replace(state, collection=as_computed(collection, recipe))
+    state = replace(state, collection=as_computed(collection, recipe, inputs))
     next_run = _next(job, state, inputs, recipe)
     return {"collection": collection.name, "version": head.version, "key": key, **report, "next": next_run}
 

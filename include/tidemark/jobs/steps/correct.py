@@ -16,9 +16,9 @@ from tidemark.definition.recipe import Recipe
 from tidemark.definition.ways import Way
 from tidemark.errors import listed
 from tidemark.jobs.derived import (
-    as_computed,
     as_written,
     computation,
+    followed,
     has_changes,
     inputs_of,
     judged,
@@ -29,6 +29,7 @@ from tidemark.jobs.derived import (
     recipe_of,
 )
 from tidemark.jobs.job import Job, Outcome, Proposal, Settled
+from tidemark.jobs.queries.exact_values import check_values
 from tidemark.jobs.steps.ingest import unsealed_batch
 from tidemark.model.arrangement import Arrangement, Fence, Hold
 from tidemark.model.change import Corrected, HoldDropped, HoldPlaced, Redefined
@@ -111,9 +112,7 @@ def _settled(job: Job, *, until: int | None, whole: bool, check: bool) -> _Settl
                 _note_change(job, settled.change, settled.found.computed)
                 return Settled(settled.head, settled.change, settled.found, settled.fresh)
             case Redefined():
-                job.note(
-                    f"{settled.head.state.collection.name}: columns of its inputs changed, so it is kept in others"
-                )
+                job.note(f"{settled.change.collection.name}: columns of its inputs changed, all is computed")
 
 
 def _proposed(
@@ -133,7 +132,8 @@ def _proposed(
         lags = laggard(state, [ready for ready in consumable if isinstance(ready, Usable)])
         return Proposal(None, _Found(inputs, lags=lags))
     recipe = recipe_of(derived, inputs)
-    if (collection := as_computed(state.collection, recipe)) != state.collection:
+    if (collection := followed(job, state, recipe, inputs)) != state.collection:
+        check_values(job, state, collection)
         return Proposal(Redefined(collection), _Found(inputs))
     head, fence = job.fenced(head, CORRECT, request.interval)
     for span in request.inputs:

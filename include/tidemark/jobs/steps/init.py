@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidemark.config.collection_file import parse
 from tidemark.config.derived_file import DerivedFile
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.job import Job, Outcome, Proposal
+from tidemark.jobs.queries.exact_values import check_values
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batch import Part
 from tidemark.model.change import Created, Redefined
-from tidemark.model.collection import Collection, Column
-from tidemark.model.evolution import bounds_of, differences, evolved, started, widened
+from tidemark.model.collection import Collection
+from tidemark.model.evolution import started
+from tidemark.model.transition.declarations import changed_columns, redeclared
 from tidemark.plan.consume import Waits, usable
 from tidemark.storage.log.log import Head
 from tidemark.storage.probe.certificate import certified, kept
 from tidemark.storage.probe.probe import leftover
-from tidemark.storage.sidecars import parts_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-READERS = 16
-"""Footers read at once, where values have to be looked at."""
+    from tidemark.plan.correct import InputState
 
 
 def declare(job: Job, file: str) -> dict[str, Any]:
     """Create the collection a file declares, or redefine it where the file changed; a no-op where it did not.
 
     Of a derived collection the columns are those of its definition, which is analysed over its inputs where it is new
-    (`derived_collection`). Raises InvalidUsage for a wrong file, and for a change that data at rest cannot follow
-    (model/evolution.py).
+    (`derived_collection`). Raises InvalidUsage for a wrong file, for a change that data at rest cannot follow
+    (model/evolution.py), and for one that breaks what is derived from the collection.
     """
+    from tidemark.jobs.queries.consequences import check_unbroken, consequences, files_beside
+
+    def check(new: Collection) -> None:
+        check_unbroken(new.name, consequences(job, new, files_beside(file)))
+
     parsed = parse(file)
     if isinstance(parsed, DerivedFile):
-        return declare_collection(job, derived_collection(job, parsed))
-    return declare_collection(job, parsed.collection())
+        return declare_collection(job, derived_collection(job, parsed), check)
+    return declare_collection(job, parsed.collection(), check)
 
 
 def derived_collection(job: Job, file: DerivedFile) -> Collection:
@@ -49,30 +51,42 @@ def derived_collection(job: Job, file: DerivedFile) -> Collection:
     a definition that does not fit its inputs, and for one whose key must be declared.
     """
     _check_acyclic(job, file)
-    if (frozen := _frozen(job, file)) is not None:
-        return file.collection(frozen.columns, [column.name for column in frozen.key], frozen.hidden)
-    from tidemark.jobs.derived import shaped
+    from tidemark.jobs.derived import declared_over, opened, shaped
 
+    inputs = opened(job, file.origin)
+    state = job.log.load().arrangement
     try:
-        shape = shaped(job, file.name, file.origin)
+        if (frozen := _frozen(state, file)) is not None and not _reads_others(frozen, inputs):
+            key = [column.name for column in frozen.key]
+            declared = file.collection(frozen.columns, key, frozen.hidden)
+            return replace(declared, input_columns=frozen.input_columns)
+        shape = shaped(job, file.name, file.origin, inputs)
     except InvalidUsage as error:
         raise file.refusal_of_definition(str(error)) from None
-    return file.collection(shape.columns, shape.key, shape.hidden)
+    return declared_over(file, shape, state)
 
 
-def _frozen(job: Job, file: DerivedFile) -> Collection | None:
+def _frozen(state: Arrangement | None, file: DerivedFile) -> Collection | None:
     """The collection with the columns of this very definition, if that was analysed already."""
-    state = job.log.load().arrangement
     if state is None or not state.collection.is_derived:
         return None
     return state.collection if state.collection.derived.fingerprint == file.origin.fingerprint else None
+
+
+def _reads_others(frozen: Collection, inputs: Sequence[InputState]) -> bool:
+    """Whether columns of its inputs changed since a collection was analysed; False where one is not there any more."""
+    from tidemark.jobs.derived import reads_others, recipe_of
+
+    if any(source.state is None for source in inputs):
+        return False
+    return reads_others(frozen, recipe_of(frozen.derived, inputs), inputs)
 
 
 def waits_for_input(job: Job, file: str) -> Waits | None:
     """The input without which the definition that a file declares cannot be analysed yet, as it was never created; None
     if all are there, or it was analysed before."""
     parsed = parse(file)
-    if not isinstance(parsed, DerivedFile) or _frozen(job, parsed) is not None:
+    if not isinstance(parsed, DerivedFile) or _frozen(job.log.load().arrangement, parsed) is not None:
         return None
     from tidemark.jobs.derived import opened
 
@@ -100,8 +114,12 @@ def _check_acyclic(job: Job, file: DerivedFile) -> None:
                 reached.append(one)
 
 
-def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
+def declare_collection(
+    job: Job, collection: Collection, check: Callable[[Collection], None] = lambda new: None
+) -> dict[str, Any]:
     """As `declare`, from a declaration at hand. The result says what became of the value columns.
+
+    `check` is called with a declaration that is about to replace another, and may refuse it.
 
     Before the first commit the store is asked what it promises (docs/decisions/0046): InvalidUsage if it breaks one of
     the guarantees that commits rely on.
@@ -111,16 +129,17 @@ def declare_collection(job: Job, collection: Collection) -> dict[str, Any]:
         if head.arrangement is None:
             _ask_store(job)
             return Proposal(Created(started(collection), job.new_id()), [])
-        new = evolved(head.state.collection, collection)
+        new = redeclared(head.state, collection)
         if new == head.state.collection:
             return Proposal(None, [])
-        _check_values(job, head.state, new)
-        return Proposal(Redefined(new), list(differences(head.state.collection, new)))
+        check_values(job, head.state, new)
+        check(new)
+        return Proposal(Redefined(new), changed_columns(head.state, new))
 
     done = job.settle(propose)
     head, columns = done.head, done.found
     outcome = Outcome.NOTHING_TO_DO if done.change is None or not done.fresh else done.change.kind
-    if evolved(head.state.collection, collection) != head.state.collection:
+    if redeclared(head.state, collection) != head.state.collection:
         raise InvalidUsage(f"collection {collection.name} was declared otherwise by another run meanwhile; run again")
     for line in columns:
         job.note(f"collection {collection.name}: {line}")
@@ -135,42 +154,3 @@ def _ask_store(job: Job) -> None:
     proof = certified(job.store, unique=job.new_id(), writer=job.log.writer, now=now, pause=job.log.pause)
     if proof.left:
         job.note(leftover(proof))
-
-
-def _check_values(job: Job, state: Arrangement, new: Collection) -> None:
-    """Raise InvalidUsage if a column is to get wider, and a value at rest is not the same in the wider type.
-
-    Only footers are read. What is ingested meanwhile makes the redefinition stale, so it is looked at too.
-    """
-    for old, wide in widened(state.collection, new):
-        bounds = bounds_of(old.type, wide.type)
-        if bounds is not None:
-            _check_column(job, state, old, wide, bounds)
-
-
-def _check_column(job: Job, state: Arrangement, old: Column, wide: Column, bounds: tuple[int, int]) -> None:
-    from tidemark.arrow.parts.bounds import integer_bounds
-
-    fields = list(_holders(job, state, old))
-    with ThreadPoolExecutor(READERS) as pool:
-        found = pool.map(lambda one: integer_bounds(job.store, one[1], one[2]), fields)
-        for (batch, _, _), values in zip(fields, found, strict=True):
-            beyond = [value for value in values or () if not bounds[0] <= value <= bounds[1]]
-            if beyond:
-                raise InvalidUsage(
-                    f"value column {old.name} of collection {state.collection.name} cannot change from {old.type} to "
-                    f"{wide.type}: batch {batch} holds {beyond[0]}, beyond {bounds[0]} to {bounds[1]}, within which "
-                    f"all values stay exact; add a column of another name"
-                )
-
-
-def _holders(job: Job, state: Arrangement, column: Column) -> Iterator[tuple[str, Part, pa.Field]]:
-    """Batch, part and field of all that may hold a value of the column; also of what facts are ordered by, if by it."""
-    from tidemark.arrow.rows.schema import ORDER, unsealed_schema, updates_schema
-
-    ordered = state.collection.order_by == column.name
-    for batch in state.batches:
-        schema = (updates_schema if batch in state.trace else unsealed_schema)(state.collection)
-        names = [column.name, *([ORDER] if ordered and ORDER in schema.names else [])]
-        for part in parts_table.parts_of(job.store, [batch]):
-            yield from ((batch.id, part, schema.field(name)) for name in names)

@@ -13,7 +13,7 @@ from tidemark.model.change import (
     Restored,
 )
 from tidemark.model.collection import Collection
-from tidemark.model.evolution import check_successor
+from tidemark.model.evolution import check_begun, check_successor, differences, evolved, started
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
 
 
@@ -30,7 +30,10 @@ def redefined(state: Arrangement, change: Redefined) -> Outcome:
     """The declaration replaced by one that rows at rest can follow. InvalidUsage for any other."""
     if state.collection == change.collection:
         return AlreadyApplied()
-    check_successor(state.collection, change.collection)
+    if state.has_no_data:
+        _check_begun(state, change.collection)
+    else:
+        check_successor(state.collection, change.collection)
     _check_intervals(state, change.collection)
     return Applied(replace(state, collection=change.collection, corrected_from=_corrected_from(state, change)))
 
@@ -49,6 +52,38 @@ def restored(state: Arrangement | None, change: Restored) -> Outcome:
     if state == change.state:
         return AlreadyApplied()
     return Stale(f"collection {state.collection.name} is in use again")
+
+
+def redeclared(state: Arrangement, declared: Collection) -> Collection:
+    """What a state declares once the declaration of a file is brought in; the same as before if nothing changed.
+
+    Without data it is what the file says, in every field. With data it is what rows at rest can follow
+    (`evolution.evolved`).
+
+    Raises:
+        InvalidUsage: The state cannot follow, with both values and what would be needed.
+    """
+    current = state.collection
+    if not state.has_no_data:
+        return evolved(current, declared)
+    new = started(declared)
+    _check_begun(state, new)
+    changed = (new.key, new.value, new.hidden) != (current.key, current.value, current.hidden)
+    return replace(new, schema=current.schema + (changed or bool(current.dropped)))
+
+
+def changed_columns(state: Arrangement, new: Collection) -> list[str]:
+    """What becomes of the columns of a state by its next declaration, one line each."""
+    if not state.has_no_data:
+        return differences(state.collection, new)
+    columns = (new.key, new.value) != (state.collection.key, state.collection.value)
+    return ["replaced: no row has come yet"] if columns else []
+
+
+def _check_begun(state: Arrangement, new: Collection) -> None:
+    """Raise InvalidUsage where intervals were ingested, be it without rows, and would not be those of the new one."""
+    if state.ingested.members:
+        check_begun(state.collection, new)
 
 
 def _corrected_from(state: Arrangement, change: Redefined) -> int:

@@ -16,6 +16,7 @@ from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.model.canonical_json import NotJson
 from tidemark.model.collection import COLUMN_NAME, HIDDEN_NAME, Collection, Column, ColumnType, DecimalType, ValueType
+from tidemark.model.evolution import holds
 
 _SIMPLE: dict[type[T.DataType], ColumnType] = {
     T.BooleanType: ColumnType.BOOL,
@@ -33,11 +34,6 @@ _SIMPLE: dict[type[T.DataType], ColumnType] = {
     T.TimestampNTZType: ColumnType.TIMESTAMP,
     T.BinaryType: ColumnType.BYTES,
 }
-_HOLDS = {
-    (ColumnType.STRING, ColumnType.JSON),
-    (ColumnType.INT, ColumnType.FLOAT),
-}
-"""What a definition may give where another type is declared."""
 
 
 def our_columns(schema: T.StructType) -> tuple[Column, ...]:
@@ -81,7 +77,7 @@ def check_fits(collection: Collection, given: Sequence[Column]) -> None:
     """Raise GateFailed, with both, unless a definition gives the columns that the collection has, in any order."""
     types = {column.name: column.type for column in given}
     had = {column.name: column.type for column in (*collection.columns, *collection.hidden)}
-    if types.keys() == had.keys() and all(_holds(types[name], of) for name, of in had.items()):
+    if types.keys() == had.keys() and all(holds(types[name], of) for name, of in had.items()):
         return
     seen = {column.name: column.type for column in collection.columns}
     shown = {name: of for name, of in types.items() if not HIDDEN_NAME.fullmatch(name)}
@@ -91,16 +87,6 @@ def check_fits(collection: Collection, given: Sequence[Column]) -> None:
         f"the definition of {collection.name} gives the columns {_listed(types)} now, and {collection.name} has "
         f"{_listed(had)}: change the definition, cast what changed, or declare the columns again in the collection file"
     )
-
-
-def _holds(given: ValueType, declared: ValueType) -> bool:
-    if given == declared or (given, declared) in _HOLDS:
-        return True
-    if not isinstance(declared, DecimalType):
-        return False
-    whole = given.whole_digits if isinstance(given, DecimalType) else 19 if given is ColumnType.INT else 99
-    scale = given.scale if isinstance(given, DecimalType) else 0
-    return whole <= declared.whole_digits and scale <= declared.scale
 
 
 def _listed(types: dict[str, ValueType]) -> str:
