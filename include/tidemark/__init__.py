@@ -80,7 +80,10 @@ _ELSEWHERE = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'tidemark' has no attribute {name!r}")
-    found = getattr(import_module(_ELSEWHERE.get(name, "tidemark.errors")), name)
+    from tidemark.imports import uncollected
+
+    with uncollected():
+        found = getattr(import_module(_ELSEWHERE.get(name, "tidemark.errors")), name)
     globals()[name] = found
     return found
 

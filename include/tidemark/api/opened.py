@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from tidemark.api.pinned import Pinned
 from tidemark.api.times import Duration, Time, lasting, micros
 from tidemark.errors import InvalidUsage
+from tidemark.imports import uncollected
 from tidemark.jobs.job import Job, fresh_id
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
@@ -119,7 +120,8 @@ class OpenCollection:
         Raises InvalidUsage for a time that cannot be read yet or any longer, with the nearest readable ones, and for
         columns, conditions and times that are none.
         """
-        from tidemark.api.reads import AsOf
+        with uncollected():
+            from tidemark.api.reads import AsOf
 
         return AsOf(self._pinned, _given(time, "time"), _given(event_time, "event_time"), columns, where)
 
@@ -236,7 +238,8 @@ class OpenCollection:
 
         Raises InvalidUsage as `as_of`.
         """
-        from tidemark.api.reads import Changes
+        with uncollected():
+            from tidemark.api.reads import Changes
 
         _check_truth(net, "net")
         return Changes(self._pinned, _given(after, "after"), _given(upto, "upto"), net, columns, where)

@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 refused or failed (one line on stderr says why and what to
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import sys
@@ -20,6 +19,7 @@ from typer.core import TyperGroup
 from tidemark import __version__
 from tidemark.cli import output
 from tidemark.cli.command import USAGE, JsonOption, LandingOption, RootOption, Settings
+from tidemark.imports import in_own_process
 
 COMMANDS = {
     "collections": ("init", "status", "log", "verify"),
@@ -41,10 +41,6 @@ COMMANDS = {
 }
 """The commands of each module, in the order of the help. A module is imported once one of its commands is needed: to
 import all of them takes as long as most commands do."""
-
-STARTS_WITH = 50_000
-"""So many objects more until the first look for garbage, in a process of one's own. What is imported is none: to look
-through it after every 700 objects took a tenth of a small command."""
 
 
 class Tidemark(TyperGroup):
@@ -72,7 +68,7 @@ class Tidemark(TyperGroup):
         words = list(sys.argv[1:] if given is None else given) or ["--help"]
         _open_streams()
         if own_process := given is None:
-            gc.set_threshold(STARTS_WITH)
+            in_own_process()
         extra.setdefault("obj", Settings(own_process=own_process))
         try:
             code = super().main(args=words, standalone_mode=False, **extra)

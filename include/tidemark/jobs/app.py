@@ -12,6 +12,7 @@ from typing import Any
 
 from tidemark import __version__
 from tidemark.errors import MAX_LINE, RETRY_SAFE, InvalidUsage, TidemarkError, shortened
+from tidemark.imports import in_own_process
 from tidemark.jobs.computer import Computer, here_or_on_spark, on_spark
 from tidemark.jobs.job import Job, Outcome, Runner, collection_store, fresh_id, writer_name
 from tidemark.jobs.steps.declared import step_of
@@ -92,7 +93,9 @@ def parsed(step: str, argv: Sequence[str]) -> argparse.Namespace:
 
 
 def answered(step: str, result: Callable[[], dict[str, Any]]) -> int:
-    """Print what `result` returns, or raises, as one line of JSON. The exit code of errors.py."""
+    """Print what `result` returns, or raises, as one line of JSON. The process has no other work, and its exit
+    code is of errors.py."""
+    in_own_process()
     try:
         document = result()
     except TidemarkError as error:

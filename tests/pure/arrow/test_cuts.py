@@ -15,7 +15,7 @@ from tests.pure.arrow.samples import APPEND, SMALL, of_updates, rows, updates
 from tests.support.budget import laws
 from tidemark.arrow.rows.columns import row_bytes
 from tidemark.arrow.rows.cuts import compacted, gathered, ranks_of, sorted_pieces, wholes
-from tidemark.arrow.rows.order import ranks, sort, starts
+from tidemark.arrow.rows.order import last_start, ranks, sort
 from tidemark.arrow.rows.schema import sort_columns
 from tidemark.errors import InvalidUsage
 from tidemark.model.update import Update
@@ -76,26 +76,29 @@ def test_a_small_slice_lets_its_batch_go() -> None:
     assert compacted(many, wide) is many
 
 
-def last_begins(rows: pa.RecordBatch) -> int:
-    return int(np.flatnonzero(starts(rows, ["k"]))[-1])
-
-
 @given(st.lists(st.lists(st.integers(0, 5), max_size=6), max_size=8), st.integers(1, 9))
 def test_wholes_are_all_rows_and_cut_nothing_that_belongs_together(drawn: list[list[int]], least: int) -> None:
     several = [sorted(some) for some in drawn]
     in_order = sorted(key for some in several for key in some)
     bounds = np.cumsum([0, *map(len, several)]).tolist()
     batches = [pa.record_batch({"k": pa.array(in_order[a:b], pa.int64())}) for a, b in pairwise(bounds)]
-    found = [piece.column(0).to_pylist() for piece in wholes(batches, last_begins, rows=least, room=2**20)]
+    found = [piece.column(0).to_pylist() for piece in wholes(batches, ["k"], rows=least, room=2**20)]
     assert [key for piece in found for key in piece] == in_order
     assert all(one[-1] < other[0] for one, other in pairwise(found))
 
 
+@pytest.mark.parametrize("last", [1, 3, 1_023, 1_024, 1_025, 2_000])
+def test_the_first_of_the_last_rows(last: int) -> None:
+    rows = pa.record_batch({"j": pa.array([1] * 2_000, pa.int64()), "k": pa.array(np.arange(2_000) >= 2_000 - last)})
+    assert last_start(rows, ["j", "k"]) == 2_000 - last
+    assert last_start(rows, []) == 0
+
+
 def test_what_belongs_together_and_is_too_large_is_refused() -> None:
     batches = [pa.record_batch({"k": pa.array([7] * 10, pa.int64())})] * 10
-    assert [piece.num_rows for piece in wholes(batches, last_begins, rows=10, room=800)] == [100]
+    assert [piece.num_rows for piece in wholes(batches, ["k"], rows=10, room=800)] == [100]
     with pytest.raises(InvalidUsage, match="belong together"):
-        list(wholes(batches, last_begins, rows=10, room=79))
+        list(wholes(batches, ["k"], rows=10, room=79))
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 500)), max_size=9), max_size=9))
@@ -108,7 +111,7 @@ def test_wide_rows_are_cut_sooner(drawn: list[list[tuple[int, int]]]) -> None:
         pa.record_batch([pa.array([k for k, _ in some], types["k"]), pa.array(["w" * n for _, n in some])], [*types])
         for some in (in_order[a:b] for a, b in pairwise(bounds))
     ]
-    found = list(wholes(batches, last_begins, rows=10_000, room=12_000))
+    found = list(wholes(batches, ["k"], rows=10_000, room=12_000))
     assert [row["k"] for piece in found for row in piece.to_pylist()] == [key for key, _ in in_order]
     assert all(piece.nbytes <= 12_000 for piece in found)
     assert all(one["k"][-1].as_py() < other["k"][0].as_py() for one, other in pairwise(found))
@@ -125,7 +128,7 @@ def test_rows_to_come_are_not_gathered_beyond_the_room() -> None:
             yield pa.record_batch({"k": pa.array([at] * 100, pa.int64()), "note": ["w" * 4096] * 100})
 
     handed = 0
-    for piece in wholes(batches(), last_begins, rows=10_000, room=2**21):
+    for piece in wholes(batches(), ["k"], rows=10_000, room=2**21):
         handed += piece.num_rows
         assert read * 100 - handed <= 600
     assert handed == 4000

@@ -246,5 +246,6 @@ class LateObject:
             return None
         key, sink, writer = self._open
         writer.close()
+        sink.flush()
         self._stack.close()
         return ObjectRef(key, sink.bytes, sink.sha256.hexdigest())

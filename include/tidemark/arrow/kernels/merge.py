@@ -40,7 +40,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.parts.chunks import NO_SPANS, Spanned
@@ -52,7 +51,7 @@ from tidemark.arrow.rows.consolidate import cancelling, consolidated, forwarded
 from tidemark.arrow.rows.cuts import PIECE_BYTES, compacted, joined, size_of, sorted_pieces
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.memory import memory
-from tidemark.arrow.rows.order import SortKey, rows_before, rows_up_to, sort_key_at, sort_key_of, starts
+from tidemark.arrow.rows.order import SortKey, last_start, rows_before, rows_up_to, sort_key_at, sort_key_of
 from tidemark.arrow.rows.schema import TIME, key_at_rest, sort_columns, updates_schema
 from tidemark.arrow.rows.woven import woven
 from tidemark.model.batch import DIGEST_MODULUS, Part
@@ -131,7 +130,7 @@ def _whole_values(updates: Iterable[pa.RecordBatch], columns: Sequence[str]) -> 
     waiting: list[pa.RecordBatch] = []
     for batch in updates:
         rows = joined([*waiting, batch])
-        last = int(np.flatnonzero(starts(rows, columns))[-1]) if rows.num_rows else 0
+        last = last_start(rows, columns) if rows.num_rows else 0
         rest = rows.slice(last)
         waits = weight_of_rows(rest) <= VALUE_ROWS
         yield rows.slice(0, last) if waits else rows

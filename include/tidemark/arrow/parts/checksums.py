@@ -76,6 +76,7 @@ class PartSink(HashingSink):
         checksums = np.array([(offset, self._crc32_at[offset]) for offset in offsets], BOUNDARY).tobytes()
         tail = checksums + end[-footer:]
         super().write(end[:-footer] + tail)
+        self.flush()
         return Tail(len(tail), crc32(tail))
 
 

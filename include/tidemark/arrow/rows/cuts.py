@@ -6,14 +6,14 @@ rows counts their bytes, and what may be large is handed on in pieces of at most
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import Ints, row_bytes, values
-from tidemark.arrow.rows.order import ranks, sort, sort_indices, starts
+from tidemark.arrow.rows.order import last_start, ranks, sort, sort_indices, starts
 from tidemark.errors import InvalidUsage
 
 PIECE_BYTES = 64 * 2**20
@@ -125,12 +125,11 @@ def gathered_pieces(batches: Sequence[pa.RecordBatch], rows: Ints, most: int) ->
 
 
 def wholes(
-    batches: Iterable[pa.RecordBatch], last_begins: Callable[[pa.RecordBatch], int], *, rows: int, room: int
+    batches: Iterable[pa.RecordBatch], columns: Sequence[str], *, rows: int, room: int
 ) -> Iterator[pa.RecordBatch]:
     """Rows that come in order, `rows` of them or more at a time, or fewer that take half the `room` in bytes, cut only
-    where what belongs together ends: `last_begins` says of some rows at which one that begins to which rows that are
-    still to come may belong. InvalidUsage where rows that belong together take more than the room. No piece takes more,
-    and no more than that is gathered, but for one row."""
+    where a row differs from the one before it in `columns`. InvalidUsage where rows that are equal in these, so belong
+    together, take more than the room. No piece takes more, and no more than that is gathered, but for one row."""
     waiting, count, size = list[pa.RecordBatch](), 0, 0
     wanted, most = rows, room // 2
     for batch in (some for whole in batches for some in pieces(whole, room // 8)):
@@ -141,7 +140,7 @@ def wholes(
         if count < wanted and size < most:
             continue
         together = joined(waiting)
-        at = last_begins(together)
+        at = last_start(together, columns)
         if at:
             yield together.slice(0, at)
         left = compacted(together.slice(at), together)
@@ -160,7 +159,7 @@ def _kept_together(cut: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Ite
     rest: pa.RecordBatch | None = None
     for piece in cut:
         rows = piece if rest is None else pa.concat_batches([rest, piece])
-        last = int(np.flatnonzero(starts(rows, columns))[-1])
+        last = last_start(rows, columns)
         if last:
             yield rows.slice(0, last)
         rest = compacted(rows.slice(last), rows)

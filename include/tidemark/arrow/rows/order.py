@@ -23,7 +23,7 @@ from tidemark.model.key import BEHIND_NULL, NULL, Bound, Key
 from tidemark.model.update import Row, Scalar
 
 FIRST = 1_024
-"""Rows of many that are looked at first, where these may be in no order."""
+"""Rows of many that are looked at first, where these mostly show what is asked."""
 SortKey = tuple[tuple[int, Any], ...]
 _TIMES = (pa.TimestampScalar, pa.Date32Scalar)
 PLAIN = 2
@@ -79,6 +79,13 @@ def starts(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> Bools:
             break
         differs[1:] |= _differs(contiguous(table.column(name)))
     return differs
+
+
+def last_start(rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> int:
+    """The first of the last rows, those equal in `columns`. Mostly they are few, so the last are looked at first."""
+    first = max(0, rows.num_rows - FIRST)
+    at = int(np.flatnonzero(starts(rows.slice(first), columns))[-1])
+    return first + at if at or not first else int(np.flatnonzero(starts(rows, columns))[-1])
 
 
 def unsorted(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> int:

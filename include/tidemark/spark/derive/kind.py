@@ -15,17 +15,15 @@ from tidemark.spark.derive.views import Views
 
 
 class Gathering(Protocol):
-    """All rows of an input, as this process reads them, on their way to what they become."""
+    """What all rows of an input become, as this process reads them."""
 
     @property
     def most(self) -> int:
         """How many rows are taken at most."""
 
-    def keep(self, rows: pa.RecordBatch) -> int:
-        """Take more rows, each as often as it is there; how many bytes all that is kept has now."""
-
-    def updates(self) -> Iterable[pa.RecordBatch]:
-        """What all rows become, as updates in order of the collection's key."""
+    def updates(self, rows: Batches) -> Iterable[pa.RecordBatch]:
+        """What all rows become, each of which is there as often as it is, as updates in order of the collection's key.
+        InvalidUsage where what is kept of them takes too much."""
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,10 @@ def here(views: Views, kind: Kind) -> Found | None:
     if computation.mode is not Mode.WHOLE or not holds_nothing(computation):
         return None
     gathering = kind.gathering()
-    if gathering is None or not all_here(views, kind.input, on=kind.on, most=gathering.most, keep=gathering.keep):
+    rows = None if gathering is None else all_here(views, kind.input, on=kind.on, most=gathering.most)
+    if gathering is None or rows is None:
         return None
-    return Place.HERE, written_here(gathering.updates(), computation)
+    return Place.HERE, written_here(gathering.updates(rows), computation)
 
 
 def near(views: Views, kind: Kind) -> Found | None:

@@ -20,7 +20,7 @@ from tidemark.arrow.kernels.aggregates.at_instants import AtInstants, peeked
 from tidemark.arrow.kernels.aggregates.parts import compacted_of
 from tidemark.arrow.kernels.aggregates.ranges import Ranges, aggregated
 from tidemark.arrow.rows.columns import Ints, integers
-from tidemark.arrow.rows.order import starts
+from tidemark.arrow.rows.order import last_start, starts
 from tidemark.definition.recipe import AggregateColumn
 
 ROWS = 65_536
@@ -65,7 +65,7 @@ class _Incomplete:
         if count < max(self.most, 2 * self._again):
             return
         some = pa.concat_batches(self._waiting)
-        last = int(np.flatnonzero(starts(some, self.keys))[-1]) if self.keys else 0
+        last = last_start(some, self.keys) if self.keys else 0
         if last:
             yield self._groups(some.slice(0, last))
         # A copy: a slice would keep all rows that were yielded.

@@ -27,7 +27,7 @@ from tidemark.arrow.kernels.aggregates.ranges import Collected, Ranges, aggregat
 from tidemark.arrow.kernels.aggregates.values import ordered
 from tidemark.arrow.kernels.windows.keys import GROUP, ascend
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, one_batch, values
-from tidemark.arrow.rows.order import starts
+from tidemark.arrow.rows.order import last_start, starts
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import BAND, AggregateColumn
 from tidemark.definition.windows.rows import AT, END, START
@@ -177,7 +177,7 @@ def _blocks(batches: Iterable[pa.RecordBatch], slide: Slide) -> Iterator[_Block]
 def _at_an_instant(waiting: list[pa.RecordBatch], slide: Slide) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
     """The rows before the last instant, and the rows at it, as more rows may be at it."""
     rows = pa.concat_batches(waiting)
-    last = int(np.flatnonzero(starts(rows, [*slide.together, AT]))[-1])
+    last = last_start(rows, [*slide.together, AT])
     return [rows.slice(0, last)] if last else [], [rows.slice(last)]
 
 
@@ -249,7 +249,7 @@ class _Block:
         """The rows that windows to come hold, or start by: those of the last group, from one before the start of the
         window that ends with its last row."""
         at = integers(self.rows, AT)
-        begins = int(np.flatnonzero(starts(self.rows, self.slide.together))[-1])
+        begins = last_start(self.rows, self.slide.together)
         first = begins + int(np.searchsorted(at[begins:], at[-1] - self.slide.size - 1, "left"))
         # A copy: a slice would keep all of the block.
         return self.rows.take(pa.array(np.arange(first, len(at))))

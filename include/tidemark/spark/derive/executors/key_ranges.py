@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 
-import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.kernels.projected import projected
 from tidemark.arrow.read import MULTIPLICITY, rows_as_of
 from tidemark.arrow.rows.cuts import wholes
-from tidemark.arrow.rows.order import starts
 from tidemark.arrow.rows.schema import key_at_rest
 from tidemark.definition.computation import Computation, Written
 from tidemark.errors import InvalidUsage
@@ -64,12 +62,9 @@ def written_by_ranges(views: Views, ranged: Ranged) -> list[Written] | None:
     names, make = [*dict.fromkeys([*together, *([on] if on else []), *ranged.used]), MULTIPLICITY], ranged.made
     at_once, room = max(1, AT_ONCE // ranged.windows), MOST_BYTES // ranged.windows
 
-    def last_begins(rows: pa.RecordBatch) -> int:
-        return int(np.flatnonzero(starts(rows, together))[-1])
-
     def made(rows: Iterable[pa.RecordBatch]) -> Batches:
         counting = (projected(one, rule).select(names) for one in rows)
-        for some in wholes((one for one in counting if one.num_rows), last_begins, rows=at_once, room=room):
+        for some in wholes(counting, together, rows=at_once, room=room):
             there = _there(some, on)
             if there.num_rows:
                 yield from make(there)

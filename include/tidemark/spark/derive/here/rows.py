@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.read import MULTIPLICITY
-from tidemark.arrow.rows.columns import Bools, integers, one_batch, row_bytes, size_of_rows
+from tidemark.arrow.rows.columns import Bools, integers, row_bytes, size_of_rows
+from tidemark.arrow.rows.cuts import joined, size_of, wholes
 from tidemark.arrow.rows.order import sort, starts
+from tidemark.arrow.rows.schema import key_at_rest
 from tidemark.errors import InvalidUsage
 from tidemark.plan.task_size import BUILD_BYTES, COSTS
 from tidemark.spark.derive.parts import Batches
@@ -28,69 +31,84 @@ READ_BYTES = 2**27
 """Bytes at rest that are read for it: what is read is kept, or added up, as it comes."""
 
 
-def all_here(views: Views, name: str, *, on: str | None, most: int, keep: Callable[[pa.RecordBatch], int]) -> bool:
-    """Let `keep` have the rows of an input that are not null in the column `on`, if there is one, each as often as it
-    is there, those that are null counted as in no window. False where they are not little, which is `most` rows or what
-    takes, as `keep` says of all it had, more than BUILT_BYTES in memory; and where one is there less often than
-    never."""
+def all_here(views: Views, name: str, *, on: str | None, most: int) -> Batches | None:
+    """The rows of an input that are not null in the column `on`, if there is one, each as often as it is there; those
+    that are null are counted as in no window. None where they are not little, which is `most` rows; InvalidUsage where
+    they turn out to be more, or one is there less often than never."""
     batches = views.rows_here(name, most_rows=most, most_bytes=READ_BYTES)
-    if batches is None:
-        return False
-    rows = size = unplaced = 0
+    return None if batches is None else _rows(views, name, batches, on, most)
+
+
+def _rows(views: Views, name: str, batches: Batches, on: str | None, most: int) -> Batches:
+    unplaced = 0
     for batch in batches:
         times, in_windows = integers(batch, MULTIPLICITY), placed_rows(batch, on)
         if (times < 0).any():
-            return False
+            raise InvalidUsage(f"{name}: a row is there fewer times than none")
         unplaced += int(times[~in_windows].sum())
         placed = batch if in_windows.all() else batch.filter(pa.array(in_windows))
-        some = repeated(placed, most=most - rows, most_bytes=BUILT_BYTES - size)
+        some = repeated(placed, most=most, most_bytes=BUILT_BYTES)
         if some is None:
-            views.declines(f"{name}: more than {most:,} rows, or {BUILT_BYTES >> 20} MiB in memory")
-            return False
-        rows, size = rows + some.num_rows, keep(some)
-        if size > BUILT_BYTES:
-            views.declines(f"{name}: more than {BUILT_BYTES >> 20} MiB in memory")
-            return False
+            raise InvalidUsage(f"{name}: more than {most:,} rows, or {BUILT_BYTES >> 20} MiB in memory")
+        most -= some.num_rows
+        yield some
     views.unplaced = unplaced
-    return True
 
 
-@dataclass
+def check_size(kept: Iterable[pa.RecordBatch]) -> None:
+    """InvalidUsage where what is kept of rows takes more than BUILT_BYTES in memory."""
+    if size_of(kept) > BUILT_BYTES:
+        raise InvalidUsage(f"what is kept of rows takes more than {BUILT_BYTES >> 20} MiB in memory")
+
+
+@dataclass(frozen=True)
 class RowsByKey:
     """All rows of an input, in some columns, of which `of_all` makes updates: of all rows of some keys `by` at a time,
-    so only updates of AT_A_TIME rows, or of one key, are in memory. A `Gathering` (kind.py)."""
+    so only updates of AT_A_TIME rows, or of one key, are in memory; and only these rows, where the input is `in_order`
+    of these columns. A `Gathering` (kind.py)."""
 
     columns: Sequence[str]
     by: Sequence[str]
     of_all: Callable[[pa.Table], Batches]
-    _batches: list[pa.RecordBatch] = field(default_factory=list)
+    in_order: bool
+
+    @classmethod
+    def of(
+        cls, views: Views, name: str, columns: Sequence[str], by: Sequence[str], of_all: Callable[[pa.Table], Batches]
+    ) -> Self:
+        """The same of an input by its name."""
+        order = key_at_rest(views.computation.input(name).state.collection)[: len(by)]
+        return cls(columns, by, of_all, bool(by) and order == list(by) and views.lateness is None)
 
     @property
     def most(self) -> int:
         return MOST_BUILT
 
-    def keep(self, rows: pa.RecordBatch) -> int:
-        self._batches.append(rows.select(self.columns))
-        return sum(int(some.nbytes) for some in self._batches)
+    def updates(self, rows: Batches) -> Batches:
+        some = (batch.select(self.columns) for batch in rows if batch.num_rows)
+        for together in self._keys_in_order(some if self.in_order else self._sorted(some)):
+            yield from self.of_all(pa.Table.from_batches([together]))
 
-    def updates(self) -> Batches:
-        if self._batches:
-            for rows in _keys_in_order(pa.Table.from_batches(self._batches), self.by):
-                yield from self.of_all(rows)
+    def _sorted(self, rows: Batches) -> Batches:
+        """All rows in order of their keys."""
+        kept = list[pa.RecordBatch]()
+        for batch in rows:
+            kept.append(batch)
+            check_size(kept)
+        if kept:
+            yield sort(joined(kept), self.by) if self.by else joined(kept)
 
+    def _keys_in_order(self, rows: Batches) -> Batches:
+        """All rows of some keys at a time: so only their windows are in memory. InvalidUsage where one key has more
+        than ONE_KEY."""
 
-def _keys_in_order(rows: pa.Table, by: Sequence[str]) -> Iterator[pa.Table]:
-    """All rows of some keys at a time, in order of these: so only their windows are in memory. InvalidUsage where one
-    key has more than ONE_KEY."""
-    ordered = sort(rows, by) if by else one_batch(rows)
-    ends = np.append(np.flatnonzero(starts(ordered, by))[1:] if by else [], ordered.num_rows).astype(np.int64)
-    if (most := int(np.diff(ends, prepend=0).max(initial=0))) > ONE_KEY:
-        raise InvalidUsage(f"{most:,} rows of one key; this process computes windows of up to {ONE_KEY:,}")
-    first = 0
-    while first < ordered.num_rows:
-        end = int(ends[min(int(np.searchsorted(ends, first + AT_A_TIME)), len(ends) - 1)])
-        yield pa.Table.from_batches([ordered.slice(first, end - first)])
-        first = end
+        some = (batch.slice(at, AT_A_TIME) for batch in rows for at in range(0, batch.num_rows, AT_A_TIME))
+        for together in wholes(some, self.by, rows=AT_A_TIME, room=BUILT_BYTES):
+            if together.num_rows > ONE_KEY:
+                ends = np.append(np.flatnonzero(starts(together, self.by)), together.num_rows)
+                if (most := int(np.diff(ends).max())) > ONE_KEY:
+                    raise InvalidUsage(f"{most:,} rows of one key; this process computes windows of up to {ONE_KEY:,}")
+            yield together
 
 
 def placed_rows(rows: pa.RecordBatch, on: str | None) -> Bools:

@@ -30,10 +30,11 @@ from tidemark.spark.derive.difference import Due, as_stored
 from tidemark.spark.derive.executors.key_ranges import AT_ONCE, leading
 from tidemark.spark.derive.footers import ranges_when
 from tidemark.spark.derive.here.diff import as_updates, diff_against_own, match_keys, own_touched, updates_due
-from tidemark.spark.derive.here.rows import MOST_BUILT, RowBudget, repeated
+from tidemark.spark.derive.here.rows import MOST_BUILT, RowBudget, check_size, repeated
 from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
 from tidemark.spark.derive.kinds.groups_shuffled import groups_shuffled, values_shuffled
 from tidemark.spark.derive.kinds.grown import grown_here
+from tidemark.spark.derive.parts import Batches
 from tidemark.spark.derive.queries.by_key import few_touched
 from tidemark.spark.derive.queries.lateness import computed_here, kept_upto
 from tidemark.spark.derive.reach.stretches import spans_of
@@ -190,14 +191,13 @@ class _Gathering:
     _rows: list[pa.RecordBatch] = field(default_factory=list)
     _groups: list[pa.RecordBatch] = field(default_factory=list)
 
-    def keep(self, rows: pa.RecordBatch) -> int:
-        for first in range(0, rows.num_rows, AT_ONCE):
-            self._rows.append(self.views.placed(rows.slice(first, AT_ONCE)).select(needed(self.grouped)))
-            if self.parts is not None and sum(some.num_rows for some in self._rows) >= AT_ONCE:
-                self._group(pa.Table.from_batches(self._rows))
-        return sum(int(some.nbytes) for some in (*self._rows, *self._groups))
-
-    def updates(self) -> list[pa.RecordBatch]:
+    def updates(self, rows: Batches) -> list[pa.RecordBatch]:
+        for batch in rows:
+            for first in range(0, batch.num_rows, AT_ONCE):
+                self._rows.append(self.views.placed(batch.slice(first, AT_ONCE)).select(needed(self.grouped)))
+                if self.parts is not None and sum(some.num_rows for some in self._rows) >= AT_ONCE:
+                    self._group(pa.Table.from_batches(self._rows))
+            check_size([*self._rows, *self._groups])
         found = computed_here(self.views, _as_updates(self.views, self.rule, self.grouped, self._all()))
         return diff_against_own(self.views, found, found.slice(0, 0))
 

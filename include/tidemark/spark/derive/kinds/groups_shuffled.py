@@ -9,7 +9,7 @@ What does not fit is a row of its own that says so, as a task that raises would 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -25,7 +25,7 @@ from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.read import MULTIPLICITY
 from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.cuts import wholes
-from tidemark.arrow.rows.order import sort, starts
+from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.definition.recipe import AggregateColumn, ByKey, GroupPlan, WindowAssignment, WindowedRows
 from tidemark.definition.windows.rows import AT, END, START
@@ -183,7 +183,7 @@ class _Groups:
         self, batches: Batches, order: Sequence[str], shown: Sequence[str], collection: Collection
     ) -> Batches:
         """The groups as updates, of what came through the shuffle in order of their keys."""
-        for some in wholes(_fitting(batches), _last_begins(order), rows=self.at_once, room=self.room):
+        for some in wholes(_fitting(batches), order, rows=self.at_once, room=self.room):
             rows = pa.Table.from_batches([some.drop_columns([_MISFIT])])
             if self.parts is None:
                 found = groups_in(rows, self.grouped)
@@ -201,7 +201,3 @@ def _fitting(batches: Batches) -> Batches:
             raise InvalidUsage("rows do not fit")
         if rows.num_rows:
             yield rows
-
-
-def _last_begins(keys: Sequence[str]) -> Callable[[pa.RecordBatch], int]:
-    return lambda rows: int(np.flatnonzero(starts(rows, keys))[-1])

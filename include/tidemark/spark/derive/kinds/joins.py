@@ -69,7 +69,8 @@ class Joins:
         if builder is None:
             return None
         ours = [self._own_names.get(column.name) for column in self.views.computation.collection.key]
-        return RowsByKey(list(builder.called), [name for name in takewhile(bool, ours) if name], builder.batches)
+        by = [name for name in takewhile(bool, ours) if name]
+        return RowsByKey.of(self.views, self.input, list(builder.called), by, builder.batches)
 
     def ranged(self) -> Ranged | None:
         views, name = self.views, self.input

@@ -56,7 +56,7 @@ class Sessions:
 
     def gathering(self) -> Gathering | None:
         made = self._made()
-        return None if made is None else RowsByKey(made.columns, self.rule.by, made.batches)
+        return None if made is None else RowsByKey.of(self.views, self.input, made.columns, self.rule.by, made.batches)
 
     def refreshed(self) -> Refreshed | None:
         return sessions_touched(self.views, self.rule)

@@ -51,7 +51,7 @@ class SlidingWindows:
 
     def gathering(self) -> Gathering | None:
         made = self._made()
-        return None if made is None else RowsByKey(made.columns, self.rule.by, made.of_all)
+        return None if made is None else RowsByKey.of(self.views, self.input, made.columns, self.rule.by, made.of_all)
 
     def refreshed(self) -> Refreshed | None:
         found = windows_touched_here(self.views, self.rule)
