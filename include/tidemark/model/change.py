@@ -91,7 +91,8 @@ class Ingested:
 
     Of the files taken, `corrected` were counted before: `rows_added` and `rows_retracted` are what they differ by now,
     and `merged_below` is below which history was merged when that was planned; what happened before was forwarded.
-    Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before.
+    Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before. They
+    were read again for the `columns` named, if any, whether or not their bytes had changed.
     """
 
     fence: Fence
@@ -112,6 +113,7 @@ class Ingested:
     merged_below: int = 0
     cut: Cut | None = None
     empty: str | None = None
+    columns: tuple[str, ...] = ()
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -135,7 +137,8 @@ class Ingested:
             return f"withdrew the full snapshot of {self.fence.interval}, {gone}, as {self.snapshot.batch[:SHORT_ID]}"
         if self.corrected:
             as_batch = f" as {self.batch.id[:SHORT_ID]}" if self.batch else ""
-            return f"ingested {self.fence.interval} again{as_batch}: {self.differs}{more}"
+            columns = f" for {', '.join(self.columns)}" if self.columns else ""
+            return f"ingested {self.fence.interval} again{columns}{as_batch}: {self.differs}{more}"
         if self.batch is None and self.snapshot:
             return f"ingested {self.fence.interval}: a full snapshot without rows as {self.snapshot.batch[:SHORT_ID]}"
         so_far = " so far" if self.fence.step == CUT else ""
@@ -158,8 +161,11 @@ class Ingested:
                 f"{counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added",
             ]
         elif self.corrected:
-            other = "holds other bytes and says" if self.corrected == 1 else "hold other bytes and say"
-            phrases[:0] = [f"nothing changed, {counted(self.corrected, 'file')} {other} the same"]
+            bytes_ = (
+                "" if self.columns else "holds other bytes and " if self.corrected == 1 else "hold other bytes and "
+            )
+            says = "says" if self.corrected == 1 else "say"
+            phrases[:0] = [f"nothing changed, {counted(self.corrected, 'file')} {bytes_}{says} the same"]
         if self.batch is not None:
             first, last = (format_instant(t) for t in (self.batch.first_event_time, self.batch.last_event_time))
             phrases.append(f"happened {first}" + ("" if first == last else f" to {last}"))

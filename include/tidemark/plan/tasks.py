@@ -201,7 +201,8 @@ class NotContributedAnswer:
 @dataclass(frozen=True)
 class RetractedShareTask:
     """Compare what files had `contributed` within a key range with what a correction has `written` of them, as of
-    `seal`; updates are forwarded by `function`."""
+    `seal`; updates are forwarded by `function`. Value columns of the numbers in `without` are not compared. Where no file
+    says that there is less of a row, what was written suffices."""
 
     collection: Collection
     contributed: tuple[Contributed, ...]
@@ -209,6 +210,7 @@ class RetractedShareTask:
     keys: KeyRange
     seal: int
     function: CompactionFunction
+    without: tuple[int, ...] = ()
 
     @property
     def rows(self) -> int:
