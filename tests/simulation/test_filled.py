@@ -1,4 +1,4 @@
-"""Columns that the files had all along, declared afterwards: files are read again for them, and what differs is written."""
+"""Columns that files had all along, declared afterwards: files are read again for them, and what differs is written."""
 
 from __future__ import annotations
 

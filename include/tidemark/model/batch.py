@@ -135,8 +135,8 @@ class UnsealedBatch:
     the batch's parts, or where it is. A `trimmed` batch has lost rows that were drained. `learned_at` is when
     its late and replayed rows were learned: the seal of then, or the turn of its interval (None: it brought none).
     A `difference` holds by what files differ from what they said before, or dead letters that were replayed: never the
-    content of its interval. It may have been asked for to fill the columns of some numbers (`fills`): rows that differ in
-    no others are no surprise.
+    content of its interval. Where files were read again for columns, `fills` are their numbers: that rows differ in
+    these is no surprise.
 
     What is remembered of several batches (plan/remember.py) has the same fields: the hull of their intervals, 0 for
     the times its facts were learned, and the `level`, how often they were merged; of what an ingest committed it is 0.

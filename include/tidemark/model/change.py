@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tidemark.errors import listed
 from tidemark.model.acceptance import Acceptance
 from tidemark.model.arrangement import Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
@@ -25,6 +26,9 @@ from tidemark.model.publication import Unpublished as Unpublished
 from tidemark.model.wording import SHORT_ID as SHORT_ID
 from tidemark.model.wording import counted
 
+MOST_UNDECLARED = 100
+"""Columns that nothing declares which a state remembers: of more nothing is said."""
+NAMES_SHOWN = 10
 NOTHING_CHANGED = "nothing changed"
 """What is said of an interval that was run again where that is so."""
 REPLAY = "replay"
@@ -91,8 +95,11 @@ class Ingested:
 
     Of the files taken, `corrected` were counted before: `rows_added` and `rows_retracted` are what they differ by now,
     and `merged_below` is below which history was merged when that was planned; what happened before was forwarded.
-    Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before. They
-    were read again for the `columns` named, if any, whether or not their bytes had changed.
+    Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before.
+    They were read again for the `columns` named, if any, whether or not their bytes had changed.
+
+    `undeclared` are columns that files have, nothing declares, and no ingest before has named; with how many of the
+    files have each.
     """
 
     fence: Fence
@@ -114,6 +121,7 @@ class Ingested:
     cut: Cut | None = None
     empty: str | None = None
     columns: tuple[str, ...] = ()
+    undeclared: tuple[tuple[str, int], ...] = ()
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -132,6 +140,9 @@ class Ingested:
             for what, count in counts.items()
             if count
         )
+        if self.undeclared:
+            names = listed([f"{name} in {counted(files, 'file')}" for name, files in self.undeclared], NAMES_SHOWN)
+            more += f", columns that nothing declares: {names}"
         if self.snapshot and self.snapshot.effect is Effect.WITHDRAWN:
             gone = f"{counted(self.rows_retracted, 'row')} of {counted(self.corrected, 'file')}"
             return f"withdrew the full snapshot of {self.fence.interval}, {gone}, as {self.snapshot.batch[:SHORT_ID]}"

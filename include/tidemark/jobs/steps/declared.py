@@ -25,7 +25,7 @@ def _names(text: str) -> tuple[str, ...]:
     """The names of a list. InvalidUsage for one that has none."""
     names = tuple(name for part in text.split(",") if (name := part.strip()))
     if not names:
-        raise InvalidUsage(f"--columns {text!r} names no column")
+        raise InvalidUsage(f"{text!r} names no column")
     return names
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch, verified
 from tidemark.model.batching.cutting import SETTLE, Batching, Cutter, Open, Seen
 from tidemark.model.batching.reason import Cut, Reason
-from tidemark.model.change import CUT, NOTHING_CHANGED, Ingested, Refused
+from tidemark.model.change import CUT, MOST_UNDECLARED, NOTHING_CHANGED, Ingested, Refused
 from tidemark.model.collection import Collection
 from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.instant import format_instant
@@ -390,8 +391,23 @@ def _change(
         rows_added=again.added,
         rows_retracted=again.retracted,
         merged_below=request.merged_below if again.files else 0,
+        undeclared=_undeclared(job, state, answers),
         empty=None if made or again.files or not _is_judged_empty(state.collection, snapshot) else batch,
     )
+
+
+def _undeclared(job: Job, state: Arrangement, answers: Sequence[IngestAnswer]) -> tuple[tuple[str, int], ...]:
+    """The columns that nothing declares, as far as no ingest before reported them; they are, now."""
+    found = Counter[str]()
+    for answer in answers:
+        found.update(dict(answer.undeclared))
+    new = sorted((name, files) for name, files in found.items() if name not in state.undeclared)
+    left = max(0, MOST_UNDECLARED - len(state.undeclared))
+    for name, files in new[:SET_ASIDE_NAMED]:
+        job.note(f"nothing declares column {name}, which {counted(files, 'file')} ha{'s' if files == 1 else 've'}")
+    if len(new) > SET_ASIDE_NAMED:
+        job.note(f"nor {len(new) - SET_ASIDE_NAMED:,} columns more")
+    return tuple(new[:left])
 
 
 def _is_judged_empty(collection: Collection, snapshot: FullSnapshot | None) -> bool:
