@@ -112,20 +112,27 @@ def test_a_column_declared_later_is_read_from_files_that_did_not_change(shell: S
     for day in range(1, 4):
         shell.land(f"events/2024-01-0{day}/a.csv", f"id,amount,at,via\nx{day},1,2024-01-0{day}T10:00:00Z,web\n")
     days = ("--from", "2024-01-01", "--to", "2024-01-03")
-    shell.ok("backfill", "events", *days)
-    shell.ok(
-        "init",
-        shell.declared(text.replace("[amount]", "[amount, via]").replace("amount: int", "amount: int, via: string")),
-    )
+    said = shell.ok("backfill", "events", *days)
+    assert said.err.count("nothing declares column via, which 1 file has") == 1
+    shell.land("events/2024-01-01/b.csv", "id,amount,at\n")
+    shell.ok("backfill", "events", *days, "--again")
+    more = text.replace("[amount]", "[amount, via]").replace("amount: int", "amount: int, via: string")
+    said = shell.ok("init", shell.declared(more))
+    assert (
+        "via is in the files from 2024-01-02T00:00:00Z on: `tidemark backfill events --lower 2024-01-02T00:00:00Z "
+        "--upper 2024-01-04T00:00:00Z --again --columns via` reads it"
+    ) in said.out
+    assert shell.ok("log", "events").out.count("columns that nothing declares: via in 1 file") == 1
     (shell.landing / "events" / "2024-01-02" / "a.csv").unlink()
     assert shell.json("backfill", "events", *days, "--again")["outcome"] == "nothing to do"
     said = shell.ok("backfill", "events", *days, "--again", "--columns", "via")
-    assert "1 file gone from the landing: what they said stays" in said.out
+    assert "left as it was: events/2024-01-01/b.csv: column via is missing" in said.err
+    assert "1 file cannot be taken as declared today and 1 file gone from the landing: rows of these stay as they are" in said.out
     assert "gone: events/2024-01-02/a.csv; its rows stay as they are in via" in said.err
     assert {row["id"]: row["via"] for row in rows(shell, "events")} == {"x1": "web", "x2": None, "x3": "web"}
     assert "again for via as" in shell.ok("log", "events").out
     again = shell.json("backfill", "events", *days, "--again", "--columns", "via")
-    assert (again["outcome"], again["left"], again["gone"]) == ("nothing to do", 0, 1)
+    assert (again["outcome"], again["left"], again["gone"]) == ("nothing to do", 1, 1)
     assert "say --again, too" in shell.refused("backfill", "events", *days, "--columns", "via", code=2)
     assert "names no column" in shell.refused("ingest", "events", *days, "--columns", ",", code=2)
     assert "did you mean 'via'?" in shell.refused("backfill", "events", *days, "--again", "--columns", "vias")

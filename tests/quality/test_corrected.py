@@ -119,13 +119,13 @@ def test_more_than_is_declared_stops_the_run_and_raising_it_lets_it_pass(tmp_pat
 def test_only_what_differs_beside_the_columns_that_are_filled_counts(
     tmp_path: Path, docs: Path, envelope: Envelope
 ) -> None:
-    """All 20 rows are retracted and said anew with the new column, which no share forbids; beside one that changed."""
+    """All 20 rows are retracted and stated with the new column, which no share forbids; beside it one changed."""
     world = made(tmp_path, envelope, corrected_share=0.0)
     rows = [row(k, d=1, at=k) for k in range(ROWS)]
     landed(world, rows)
     drained(world)
-    of = world.state.collection
-    declare(world, evolved(of, replace(of, value=(Column("at", ColumnType.INT), *of.value))))
+    now = world.state.collection
+    declare(world, evolved(now, replace(now, value=(Column("at", ColumnType.INT), *now.value))))
     landed(world, rows, columns=("at",))
     assert warned(world) == {}
     assert (found(docs)["corrected share"], world.state.unsealed[-1].rows) == (
@@ -147,8 +147,8 @@ def test_a_column_that_was_dropped_makes_no_row_another(tmp_path: Path, envelope
     rows = [row(k, d=1, at=k) for k in range(ROWS)]
     landed(world, rows)
     drained(world)
-    of = world.state.collection
-    declare(world, evolved(of, replace(of, value=of.value[:1])))
+    now = world.state.collection
+    declare(world, evolved(now, replace(now, value=now.value[:1])))
     landed(world, [*rows[1:], row(0, "b", d=1, at=0)])
     assert warned(world) == {}
 

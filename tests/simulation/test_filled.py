@@ -44,15 +44,15 @@ DAYS = [
 def landed(world: World, without: str = "") -> None:
     for number, files in enumerate(DAYS):
         for name, rows in files.items():
-            world.land(number, name, [{n: value for n, value in one.items() if n != without} for one in rows])
+            world.land(number, name, [{n: value for n, value in line.items() if n != without} for line in rows])
 
 
 def take(world: World, day: int, *columns: str, **options: Any) -> Callable[[Job], dict[str, Any]]:
     return lambda job: ingest(job, interval(day), landing_root=str(world.landing), columns=columns, **options)
 
 
-def with_column(of: Collection) -> Collection:
-    return evolved(of, replace(of, value=(*of.value, AT)))
+def with_column(current: Collection) -> Collection:
+    return evolved(current, replace(current, value=(*current.value, AT)))
 
 
 def read(folder: Path, envelope: Envelope, *, knows: bool = False, **landed_as: Any) -> World:
@@ -69,8 +69,8 @@ def read(folder: Path, envelope: Envelope, *, knows: bool = False, **landed_as: 
     return world
 
 
-def declare(world: World, asked: Collection) -> None:
-    world.log().commit(world.head, Redefined(asked))
+def declare(world: World, declared: Collection) -> None:
+    world.log().commit(world.head, Redefined(declared))
 
 
 def filled(world: World) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def filled(world: World) -> list[dict[str, Any]]:
 
 def rows_of(world: World, time: int, event_time: int | None = None) -> list[tuple[Any, ...]]:
     table = as_of(world.truth, world.state, time=time, event_time=event_time)
-    return sorted((tuple(one.values()) for one in table.to_pylist()), key=repr)
+    return sorted((tuple(line.values()) for line in table.to_pylist()), key=repr)
 
 
 @pytest.mark.parametrize("envelope", ENVELOPES)
@@ -91,13 +91,13 @@ def test_what_is_filled_is_what_it_were_had_the_column_been_declared_at_first(
     world, clean = read(tmp_path / "a", envelope), read(tmp_path / "b", envelope, knows=True)
     before = [rows_of(world, time) for time in range(20)]
     done = filled(world)
-    assert [(one["corrected"], one["left"], one["gone"]) for one in done] == [(2, 0, 0), (1, 0, 0)]
+    assert [(line["corrected"], line["left"], line["gone"]) for line in done] == [(2, 0, 0), (1, 0, 0)]
     for event_time in (*range(20), None):
         assert rows_of(world, world.state.seal - 1, event_time) == rows_of(clean, 19, event_time), event_time
     assert [rows_of(world, time) for time in range(20)] == before
-    assert {one[2] for time in before for one in time} == {None}
+    assert {line[2] for time in before for line in time} == {None}
     version = world.head.version
-    assert [one["outcome"] for one in (world.run(take(world, day, "at")) for day in (0, 1))] == ["nothing to do"] * 2
+    assert [line["outcome"] for line in (world.run(take(world, day, "at")) for day in (0, 1))] == ["nothing to do"] * 2
     assert world.head.version == version
     assert sound(world)
 
@@ -122,7 +122,7 @@ def test_files_that_are_gone_are_named_and_their_rows_stay_null(tmp_path: Path) 
     assert (done["corrected"], done["left"], done["gone"]) == (1, 0, 1)
     assert "gone: 0/b.jsonl; its rows stay as they are in at" in notes
     sealed(world, 1)
-    assert {one[2] for one in rows_of(world, world.state.seal - 1)} >= {None, 103}
+    assert {line[2] for line in rows_of(world, world.state.seal - 1)} >= {None, 103}
 
 
 @pytest.mark.parametrize("policy", ["stop", "quarantine"])
@@ -130,7 +130,7 @@ def test_a_file_that_lacks_the_column_is_left_and_the_others_are_filled(tmp_path
     world = made(tmp_path)
     declare(world, relanded(world.state.collection, source=replace(world.collection.landed.source, bad_files=policy)))
     landed(world)
-    world.land(0, "a", [{n: value for n, value in one.items() if n != "at"} for one in DAYS[0]["a"]])
+    world.land(0, "a", [{n: value for n, value in line.items() if n != "at"} for line in DAYS[0]["a"]])
     world.run(take(world, 0))
     sealed(world, 0)
     declare(world, with_column(world.state.collection))
@@ -145,7 +145,7 @@ def test_a_file_that_lacks_the_column_is_left_and_the_others_are_filled(tmp_path
         for note in notes
     )
     sealed(world, 0)
-    assert {(one[0], one[2]) for one in rows_of(world, world.state.seal - 1)} == {
+    assert {(line[0], line[2]) for line in rows_of(world, world.state.seal - 1)} == {
         (1, None), (2, None), (3, 305), (4, 406),
     }  # fmt: skip
 

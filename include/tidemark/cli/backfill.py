@@ -174,5 +174,5 @@ def _show_report(
     document = {"collection": call.collection, **result, "version": job.log.newest_version()}
     document |= {"complete_below": state.complete_below, "complete_below_text": complete, "intervals": call.done}
     unread = [f"{output.counted(count, 'file')} {said}" for name, said in UNREAD.items() if (count := result.get(name))]
-    stays = [f"{' and '.join(unread)}: what they said stays"] if unread else []
+    stays = [f"{' and '.join(unread)}: rows of these stay as they are"] if unread else []
     call.emit(document, table, f"complete below {complete}{waits}", *stays)

@@ -48,7 +48,7 @@ def backfill(
         except VERDICTS as error:
             raise _with_the_rest(job, rest, files, error) from None
         applied += sum(one["outcome"] == Outcome.APPLIED for one in done)
-        unread = {name: count + sum(one.get(name, 0) for one in done) for name, count in unread.items()}
+        unread = {name: count + sum(result.get(name, 0) for result in done) for name, count in unread.items()}
     hole = _hole_before(job, intervals[0])
     outcome = str(Outcome.APPLIED if applied else Outcome.NOTHING_TO_DO)
     return {"outcome": outcome, "steps": applied, "waits_for": None if hole is None else str(hole), **unread}

@@ -159,8 +159,11 @@ def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection)
 
 
 def numbers_of(collection: Collection, names: Sequence[str]) -> frozenset[int]:
-    """The numbers of the columns that files are to be read again for. InvalidUsage for one that is no value column, and
-    where no file can be read again."""
+    """The numbers of the columns that files are to be read again for.
+
+    Raises:
+        InvalidUsage: One is no value column, or no file can be read again.
+    """
     values = {column.name: column.id for column in collection.value}
     for name in names:
         if name not in values:
@@ -183,8 +186,7 @@ def _corrected(
     known: Mapping[str, LedgerEntry],
     columns: Set[int],
 ) -> tuple[tuple[SourceFile, LedgerEntry], ...]:
-    """The files whose content changed since they were ingested, or that were not read again for some columns, with
-    their entries."""
+    """The files that changed since they were ingested, or were not read again for some columns, with their entries."""
     found = []
     for file in files:
         entry = known.get(file.identity)

@@ -48,8 +48,7 @@ class IngestTask:
 
 @dataclass(frozen=True)
 class IngestAnswer:
-    """Parts written and one ledger entry per file; `first_on_time` as in the change Ingested; columns that files have
-    and nothing declares, at most so many as a state remembers, each with how many files have it."""
+    """Parts written and one ledger entry per file; `first_on_time` as in the change Ingested; `undeclared` likewise."""
 
     parts: tuple[Part, ...]
     entries: tuple[LedgerEntry, ...]

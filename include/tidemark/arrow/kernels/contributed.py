@@ -60,7 +60,7 @@ def retracted_share(store: ObjectStore, task: RetractedShareTask) -> RetractedSh
     Raises Corruption if a part is not what was recorded.
     """
     if task.collection.landed.source.envelope is not Envelope.UPDATES:
-        return RetractedShareAnswer(0, _taken_back(store, task))
+        return RetractedShareAnswer(0, _net_retracted(store, task))
     order = order_of(task)
     contributed = retracted = 0
     for sides in compared(store, task, written=task.written, keys=task.keys):
@@ -70,8 +70,8 @@ def retracted_share(store: ObjectStore, task: RetractedShareTask) -> RetractedSh
     return RetractedShareAnswer(contributed, retracted)
 
 
-def _taken_back(store: ObjectStore, task: RetractedShareTask) -> int:
-    """How many rows were retracted, but for those that were said anew and differ in columns that are not compared."""
+def _net_retracted(store: ObjectStore, task: RetractedShareTask) -> int:
+    """How many rows were retracted, but for those that were stated again and differ in what is not compared."""
     facts, without = task.collection.kind.facts, names_at_rest(task.collection, task.without)
     order, schema = sort_columns(task.collection, facts=facts), updates_schema(task.collection)
     if facts:  # the number of its row says nothing of a fact
@@ -90,11 +90,11 @@ def _taken_back(store: ObjectStore, task: RetractedShareTask) -> int:
             store, chain, task.keys, capacity, schema=lambda _: at_rest, prepare=prepare, key_columns=names
         )
 
-    chains = chained(part for some in task.written for part in some.parts)
+    chains = chained(part for written in task.written for part in written.parts)
     capacity = BUFFERED_ROWS // max(1, len(chains))
     together = tuple(takewhile(lambda name: name not in without, order))
     runs, taken = [Run(read(chain), together, capacity) for chain in chains], 0
-    for batches in rounds(runs, lambda kept: list(summed(kept, columns, resort=True))):
+    for batches in rounds(runs, lambda batches: list(summed(batches, columns, resort=True))):
         for rows in summed(batches, columns, resort=True):
             diffs = integers(rows, DIFF)
             taken -= int(diffs[diffs < 0].sum())

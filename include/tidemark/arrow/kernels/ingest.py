@@ -52,23 +52,17 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
     """
     with Gathered("sorted") as room:
         parts = SortedParts(store, task, room)
-        names = Counter[str]()
-        some = enumerate(task.files, task.first)
-        entries = [_ingest_file(store, task, file, number, parts, names) for number, file in some]
-        undeclared = tuple(sorted(names.most_common(MOST_UNDECLARED)))
-        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, undeclared)
+        entries = [_ingest_file(store, task, file, number, parts) for number, file in enumerate(task.files, task.first)]
+        unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
+        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread)
 
 
 def _ingest_file(
-    store: ObjectStore, task: IngestTask, file: SourceFile, number: int, parts: SortedParts, names: Counter[str]
+    store: ObjectStore, task: IngestTask, file: SourceFile, number: int, parts: SortedParts
 ) -> LedgerEntry:
     turn = task.collection.landed.complete_before(task.interval)
     bounds = LatenessBounds(task.complete_below, task.seal, task.since, task.interval.upper - 1, turn=turn)
-    return taken(store, task, file, bounds, number, parts.add, see=lambda content: names.update(_unread(content, task)))
-
-
-def _unread(content: Content, task: IngestTask) -> Sequence[str]:
-    return undeclared(content, task.collection)[:MOST_UNDECLARED]
+    return taken(store, task, file, bounds, number, parts.add, see=parts.see)
 
 
 def taken(
@@ -81,13 +75,13 @@ def taken(
     *,
     see: Callable[[Content], object] = lambda content: None,
 ) -> LedgerEntry:
-    """Read a file, judge its rows against `bounds` and hand them on to `take`; the file's ledger entry. The content of
-    one that can be taken is handed to `see`.
+    """Read a file, judge its rows against `bounds` and hand them on to `take`; the file's ledger entry.
 
-    A file that cannot be taken gives a quarantined entry, and nothing is handed on. Raises as `ingest_files` does.
+    The content of a file that can be taken is handed to `see`. One that cannot be taken gives a quarantined entry, and
+    nothing of it is handed on. Raises as `ingest_files` does.
     """
     with Gathered("decoded") as room:
-        return _taken(store, task, file, bounds, number, take, room, see)
+        return _taken(store, task, file, bounds, number, take, room, see=see)
 
 
 def _taken(
@@ -98,6 +92,7 @@ def _taken(
     number: int,
     take: Callable[[Judged], None],
     room: Gathered,
+    *,
     see: Callable[[Content], object],
 ) -> LedgerEntry:
     try:
@@ -169,6 +164,11 @@ class SortedParts:
         self._room = room
         self._parts: list[Part] = []
         self.first_on_time: int | None = None
+        self.unread = Counter[str]()
+
+    def see(self, content: Content) -> None:
+        """Note the columns of a file that nothing declares."""
+        self.unread.update(undeclared(content, self._task.collection)[:MOST_UNDECLARED])
 
     def add(self, judged: Judged) -> None:
         """Take over the rows to apply."""

@@ -103,7 +103,7 @@ def _figures(
 
 
 def _uncompared(state: Arrangement, batch: UnsealedBatch) -> tuple[int, ...]:
-    """The columns in which a row that is said anew may differ: those that were to be filled, and what nobody sees."""
+    """The columns in which a row may differ that is stated again: those to be filled, and what nobody sees."""
     return (*batch.fills, *(column.id for column in state.collection.unseen))
 
 

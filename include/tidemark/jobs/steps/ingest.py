@@ -90,10 +90,10 @@ def ingest(
         change = _change(job, fence, request, read, again, batch, head.state)
         _note_dead_letters(job, head.state, request, change)
         why = cut or _at_its_end(head.state, request, change)
-        found = _Found(again, rerun, [*_bad(entries), *again.bad], gone)
+        became = _Found(again, rerun, [*_bad(entries), *again.bad], gone)
         if again.left and not (entries or again.files or again.bad) and rerun:
-            return Proposal(None, found)
-        return Proposal(replace(change, cut=why, columns=wanted.columns if again.files else ()), found)
+            return Proposal(None, became)
+        return Proposal(replace(change, cut=why, columns=wanted.columns if again.files else ()), became)
 
     done = job.settle(propose)
     change, result = done.change, {"outcome": str(done.outcome), "version": done.head.version}
@@ -128,8 +128,7 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Found:
-    """What became of files that were read again, and whether the interval had been read before. Of those that were to
-    be read again for columns, which are `gone`."""
+    """What became of files that were read again, which of them are `gone`, and whether the interval was a `rerun`."""
 
     again: Corrections = field(default_factory=Corrections)
     rerun: bool = True
@@ -137,20 +136,20 @@ class _Found:
     gone: Sequence[str] = ()
 
 
-def _unread_fields(job: Job, found: _Found, columns: Sequence[str]) -> dict[str, Any]:
+def _unread_fields(job: Job, became: _Found, columns: Sequence[str]) -> dict[str, Any]:
     """Which files could not be read again for columns: each is named, and its rows stay as they are."""
     if not columns:
         return {}
     stays = f"its rows stay as they are in {', '.join(columns)}"
-    for entry in found.again.left[:SET_ASIDE_NAMED]:
+    for entry in became.again.left[:SET_ASIDE_NAMED]:
         job.note(f"left as it was: {entry.path}: {entry.reason}; {stays}")
-    if len(found.again.left) > SET_ASIDE_NAMED:
-        job.note(f"left as they were: {len(found.again.left) - SET_ASIDE_NAMED:,} files more")
-    for path in found.gone[:SET_ASIDE_NAMED]:
+    if len(became.again.left) > SET_ASIDE_NAMED:
+        job.note(f"left as they were: {len(became.again.left) - SET_ASIDE_NAMED:,} files more")
+    for path in became.gone[:SET_ASIDE_NAMED]:
         job.note(f"gone: {path}; {stays}")
-    if len(found.gone) > SET_ASIDE_NAMED:
-        job.note(f"gone: {len(found.gone) - SET_ASIDE_NAMED:,} files more")
-    return {"left": len(found.again.left), "gone": len(found.gone)}
+    if len(became.gone) > SET_ASIDE_NAMED:
+        job.note(f"gone: {len(became.gone) - SET_ASIDE_NAMED:,} files more")
+    return {"left": len(became.again.left), "gone": len(became.gone)}
 
 
 def _rerun_fields(change: Ingested, found: _Found) -> dict[str, Any]:
@@ -398,10 +397,10 @@ def _change(
 
 def _undeclared(job: Job, state: Arrangement, answers: Sequence[IngestAnswer]) -> tuple[tuple[str, int], ...]:
     """The columns that nothing declares, as far as no ingest before reported them; they are, now."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for answer in answers:
-        found.update(dict(answer.undeclared))
-    new = sorted((name, files) for name, files in found.items() if name not in state.undeclared)
+        counts.update(dict(answer.undeclared))
+    new = sorted((name, files) for name, files in counts.items() if name not in state.undeclared)
     left = max(0, MOST_UNDECLARED - len(state.undeclared))
     for name, files in new[:SET_ASIDE_NAMED]:
         job.note(f"nothing declares column {name}, which {counted(files, 'file')} ha{'s' if files == 1 else 've'}")

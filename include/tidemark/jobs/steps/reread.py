@@ -86,8 +86,8 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
     answers: list[RereadAnswer] = runner.run("reread", tasks)
     _check_placed(state, request, [part for answer in answers for part in answer.parts])
     read = [entry for answer in answers for entry in answer.entries]
-    verdicts = [(one, entry) for one, entry in zip(again, read, strict=True) if entry.status is Status.QUARANTINED]
-    bad = [entry for one, entry in verdicts if not one.is_as_it_was]
+    verdicts = [pair for pair in zip(again, read, strict=True) if pair[1].status is Status.QUARANTINED]
+    bad = [entry for file, entry in verdicts if not file.is_as_it_was]
     if bad and state.collection.landed.source.bad_files == "stop":
         more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
         raise GateFailed(
@@ -99,7 +99,7 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
         for one, new in zip(again, read, strict=True)
         if new.status is not Status.QUARANTINED
     )
-    left = tuple(entry for one, entry in verdicts if one.is_as_it_was)
+    left = tuple(entry for file, entry in verdicts if file.is_as_it_was)
     return Corrections(tuple(answers), files, tuple(bad), left, request.effect is Effect.WITHDRAWN)
 
 
