@@ -106,6 +106,42 @@ def test_files_that_changed_are_read_again_if_asked(shell: Shell) -> None:
     assert sum("more" in str(row) for row in shell.json("as-of", "events")["rows"]) == 1
 
 
+def test_a_column_declared_later_is_read_from_files_that_did_not_change(shell: Shell) -> None:
+    text = EVENTS + "reprocess_for: 30d\ncorrected_share: 0.0\n"
+    shell.ok("init", shell.declared(text))
+    for day in range(1, 4):
+        shell.land(f"events/2024-01-0{day}/a.csv", f"id,amount,at,via\nx{day},1,2024-01-0{day}T10:00:00Z,web\n")
+    days = ("--from", "2024-01-01", "--to", "2024-01-03")
+    said = shell.ok("backfill", "events", *days)
+    assert said.err.count("nothing declares column via, which 1 file has") == 1
+    shell.land("events/2024-01-01/b.csv", "id,amount,at\n")
+    shell.ok("backfill", "events", *days, "--again")
+    more = text.replace("[amount]", "[amount, via]").replace("amount: int", "amount: int, via: string")
+    said = shell.ok("init", shell.declared(more))
+    assert (
+        "via is in the files from 2024-01-02T00:00:00Z on: `tidemark backfill events --lower 2024-01-02T00:00:00Z "
+        "--upper 2024-01-04T00:00:00Z --again --columns via` reads it"
+    ) in said.out
+    assert shell.ok("log", "events").out.count("columns that nothing declares: via in 1 file") == 1
+    (shell.landing / "events" / "2024-01-02" / "a.csv").unlink()
+    assert shell.json("backfill", "events", *days, "--again")["outcome"] == "nothing to do"
+    said = shell.ok("backfill", "events", *days, "--again", "--columns", "via")
+    assert "left as it was: events/2024-01-01/b.csv: column via is missing" in said.err
+    assert (
+        "1 file cannot be taken as declared today and 1 file gone from the landing: rows of these stay as they are"
+        in said.out
+    )
+    assert "gone: events/2024-01-02/a.csv; its rows stay as they are in via" in said.err
+    assert {row["id"]: row["via"] for row in rows(shell, "events")} == {"x1": "web", "x2": None, "x3": "web"}
+    assert "again for via as" in shell.ok("log", "events").out
+    again = shell.json("backfill", "events", *days, "--again", "--columns", "via")
+    assert (again["outcome"], again["left"], again["gone"]) == ("nothing to do", 1, 1)
+    assert "say --again, too" in shell.refused("backfill", "events", *days, "--columns", "via", code=2)
+    assert "names no column" in shell.refused("ingest", "events", *days, "--columns", ",", code=2)
+    assert "did you mean 'via'?" in shell.refused("backfill", "events", *days, "--again", "--columns", "vias")
+    assert "leave one of them out" in shell.refused("ingest", "events", *days, "--columns", "via", "--cut", "explicit")
+
+
 def test_what_makes_no_sense_is_refused_in_one_line(events: Shell) -> None:
     assert "which days?" in events.refused("backfill", "events", code=2)
     assert "swap them" in events.refused("backfill", "events", "--from", "2024-01-05", "--to", "2024-01-01", code=2)

@@ -91,6 +91,9 @@ def test_an_ingest_gets_the_interval_and_the_landing_of_its_run(declared: locati
     assert ingest.args_of_run({"params": BOUNDS}) == [*INTERVAL, "--landing", str(locations / "landing")]
     within = str(locations / "landing" / "mended")
     assert ingest.args_of_run({"params": BOUNDS | {"landing": within}})[-1] == within
+    columns = ingest.args_of_run({"params": BOUNDS | {"columns": "channel,via"}})
+    assert columns[-2:] == ["--columns", "channel,via"]
+    assert app.parsed("ingest", [*ingest.fixed_args, *columns]).columns == ("channel", "via")
 
 
 def test_a_run_may_not_read_wherever_it_likes(declared: location.Location) -> None:

@@ -14,10 +14,12 @@ from tidemark.errors import GateFailed
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.gate import gate
 from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.jobs.steps.seal import seal
 from tidemark.model.arrangement import Fence
 from tidemark.model.change import Attempted, Redefined, Refused
-from tidemark.model.collection import Collection, Envelope, Gate
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Gate
+from tidemark.model.evolution import evolved
 from tidemark.quality.results import Results
 from tidemark.storage.sidecars import ledger
 from tidemark.storage.stores.private import open_private
@@ -43,13 +45,15 @@ def made(folder: Path, envelope: Envelope = Envelope.APPEND, **landed: Any) -> W
 KINDS = pytest.mark.parametrize("envelope", [Envelope.APPEND, Envelope.UPSERT])
 
 
-def run(world: World, day: int = 0) -> dict[str, Any]:
-    return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing)))
+def run(world: World, day: int = 0, columns: tuple[str, ...] = ()) -> dict[str, Any]:
+    return world.run(lambda job: ingest(job, interval(day), landing_root=str(world.landing), columns=columns))
 
 
-def landed(world: World, rows: list[dict[str, Any]], *, day: int = 0, name: str = "a") -> None:
+def landed(
+    world: World, rows: list[dict[str, Any]], *, day: int = 0, name: str = "a", columns: tuple[str, ...] = ()
+) -> None:
     world.land(day, name, rows)
-    run(world, day)
+    run(world, day, columns)
 
 
 def drained(world: World, day: int = 0) -> None:
@@ -109,6 +113,44 @@ def test_more_than_is_declared_stops_the_run_and_raising_it_lets_it_pass(tmp_pat
     declare(world, relanded(world.state.collection, corrected_share=0.45))
     assert warned(world) == {}
     assert world.state.is_certified(refused)
+
+
+@pytest.mark.parametrize("envelope", list(Envelope))
+def test_only_what_differs_beside_the_columns_that_are_filled_counts(
+    tmp_path: Path, docs: Path, envelope: Envelope
+) -> None:
+    """All 20 rows are retracted and stated with the new column, which no share forbids; beside it one changed."""
+    world = made(tmp_path, envelope, corrected_share=0.0)
+    rows = [row(k, d=1, at=k) for k in range(ROWS)]
+    landed(world, rows)
+    drained(world)
+    now = world.state.collection
+    declare(world, evolved(now, replace(now, value=(Column("at", ColumnType.INT), *now.value))))
+    landed(world, rows, columns=("at",))
+    assert warned(world) == {}
+    assert (found(docs)["corrected share"], world.state.unsealed[-1].rows) == (
+        "corrected_share_allowed 0.0, corrected_share 0.0",
+        2 * ROWS,
+    )
+    batch = world.state.unsealed[-1].id
+    world.run(lambda job: quarantine(job, batch))
+    landed(world, [*rows[1:], row(0, "b", d=1, at=0)], columns=("at",))
+    with pytest.raises(GateFailed, match=r"retracts 1 of 20 rows, 5\.0%"):
+        gate(world.job(), Gate.UNSEALED)
+
+
+@pytest.mark.parametrize("envelope", list(Envelope))
+def test_a_column_that_was_dropped_makes_no_row_another(tmp_path: Path, envelope: Envelope) -> None:
+    world = made(
+        tmp_path, envelope, corrected_share=0.05, value=(Column("v", ColumnType.STRING), Column("at", ColumnType.INT))
+    )
+    rows = [row(k, d=1, at=k) for k in range(ROWS)]
+    landed(world, rows)
+    drained(world)
+    now = world.state.collection
+    declare(world, evolved(now, replace(now, value=now.value[:1])))
+    landed(world, [*rows[1:], row(0, "b", d=1, at=0)])
+    assert warned(world) == {}
 
 
 def test_the_share_is_of_the_interval_and_not_of_the_file(tmp_path: Path) -> None:

@@ -241,9 +241,7 @@ def test_late_rows_count_in_the_window_that_is_open_when_they_come(spark: Any, e
     again = events.text + "reprocess_for: 5d\n"
     events.file.write_text(again)
     events.land(3, 20, keys=12, files=1)
-    with pytest.raises(
-        InvalidUsage, match="breaks what is derived from it: adding needs an edit"
-    ):
+    with pytest.raises(InvalidUsage, match="breaks what is derived from it: adding needs an edit"):
         events.moved(3)
     declare_collection(events.job(), load(events.file))  # as `init --break-derived`
     events.moved(3)

@@ -23,6 +23,7 @@ from tidemark.airflow.task_group import all_parts, collection_tasks
 from tidemark.airflow.timetable import CollectionTimetable, InputsTimetable
 from tidemark.airflow.wide_runs import WideRuns
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.steps.declared import COLUMNS
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Derived
 from tidemark.model.instant import EPOCH
@@ -198,6 +199,14 @@ def _params() -> dict[str, Param]:
             "upper", "End of the interval, exclusive. Several intervals of the schedule are read one by one."
         ),
         "landing": landing_param(),
+        COLUMNS.name: Param(
+            None,
+            type=["null", "string"],
+            title=COLUMNS.name,
+            description_md="Columns that were declared after files were read, with commas between them: the files of "
+            "the run's intervals are read again for these, changed or not. In a **backfill**, have all runs "
+            "reprocessed.",
+        ),
     }
 
 

@@ -16,7 +16,7 @@ from tidemark.airflow.launch import InputNotReady
 from tidemark.airflow.location import Location
 from tidemark.airflow.window import intervals_of, span_of, until_of
 from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
-from tidemark.jobs.steps.declared import LANDING, step_of
+from tidemark.jobs.steps.declared import COLUMNS, LANDING, step_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step
 from tidemark.model.collection import Collection
 from tidemark.model.instant import format_duration, format_instant, parse_instant
@@ -144,9 +144,10 @@ class IngestOperator(StepOperator):
     changed.
 
     The param `landing` of a run replaces the landing of the deployment, within what the deployment allows
-    (`landing_of_run`). Where files have not landed (the source's `ready`), the task is deferred, which takes no worker,
-    until they have: at most until `ready_within` after the end of the interval (TIDEMARK_READY_WITHIN, 12h), and of one
-    long past ten minutes. Then it fails, without a retry.
+    (`landing_of_run`); for the param `columns` files that were read before are read again. Where files have not landed
+    (the source's `ready`), the task is deferred, which takes no worker, until they have: at most until `ready_within`
+    after the end of the interval (TIDEMARK_READY_WITHIN, 12h), and of one long past ten minutes. Then it fails, without
+    a retry.
     """
 
     def __init__(
@@ -178,7 +179,8 @@ class IngestOperator(StepOperator):
         return self._ingest_or_wait(context, event["since"])
 
     def args_of_run(self, context: Any) -> list[str]:
-        return [*super().args_of_run(context), "--landing", self.landing_of(context)]
+        columns = COLUMNS.words(context["params"].get(COLUMNS.name))
+        return [*super().args_of_run(context), "--landing", self.landing_of(context), *columns]
 
     def landing_of(self, context: Any) -> str:
         """Where the files of a run are. InvalidUsage where it may not read there."""

@@ -11,6 +11,7 @@ from tidemark.cli.command import Call, CollectionArgument, SparkOption, UsageErr
 from tidemark.cli.options import DateOption, FromOption, LowerOption, ToOption, UpperOption, chosen
 from tidemark.cli.steps import PANEL
 from tidemark.errors import TidemarkError
+from tidemark.jobs.steps.declared import COLUMNS
 from tidemark.model.interval import INTERVALS_OF_RUN, MOST_INTERVALS_OF_RUN, Interval
 
 if TYPE_CHECKING:
@@ -21,9 +22,15 @@ if TYPE_CHECKING:
 
 NOTHING = {"outcome": "nothing to do", "steps": 0, "waits_for": None}
 """What a backfill came to whose intervals were all complete before: `--again` reads those whose files changed."""
+UNREAD = {"left": "cannot be taken as declared today", "gone": "gone from the landing"}
+"""What is said of files that were to be read again for columns."""
 PreviewOption = Annotated[bool, typer.Option("--preview", help="Say what it would read, and do nothing.")]
 AgainOption = Annotated[
     bool, typer.Option("--again", help="Also run intervals that are complete: their files may have changed.")
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(COLUMNS.option, metavar=COLUMNS.metavar, help="With --again: read all files again for these."),
 ]
 IntervalsOption = Annotated[
     int,
@@ -51,17 +58,21 @@ def backfill(
     upper: UpperOption = None,
     preview: PreviewOption = False,
     again: AgainOption = False,
+    columns: ColumnsOption = None,
     intervals: IntervalsOption = INTERVALS_OF_RUN,
     spark: SparkOption = None,
 ) -> None:
     """Run a range of days through all steps and gates, one commit per day, and report the result of each.
 
-    A bad day stops no other: the report names it, and the same command continues once its files are corrected.
+    A bad day stops no other: the report names it, and the same command continues once its files are corrected. For a
+    column that was declared after days were read, --again --columns reads their files again, changed or not.
 
     Example: tidemark backfill flights --from 2013-01-01 --to 2013-12-31 --preview
     """
-    from tidemark.plan.ingest import check_within
+    from tidemark.plan.ingest import check_within, numbers_of
 
+    if columns is not None and not again:
+        raise UsageError("--columns reads days that are complete again; say --again, too")
     job = call.job(collection, spark=spark, step="advance")
     state = job.log.load().state
     _ = state.collection.landed  # InvalidUsage of a derived one, which says what to do instead
@@ -69,6 +80,8 @@ def backfill(
     if not asked:
         raise UsageError("which days? give --from 2013-01-01 --to 2013-12-31, or --lower and --upper")
     check_within(state.collection, Interval(asked[0].lower, asked[-1].upper))
+    wanted = COLUMNS.value(columns)
+    numbers_of(state.collection, wanted or ())
     # What was ingested and is not complete is looked at again: its batch may have been taken out, and waits for a file.
     complete = state.complete_below + state.collection.landed.grace
     some = asked if again else [one for one in asked if one.upper > complete]
@@ -77,13 +90,15 @@ def backfill(
     failed: TidemarkError | None = None
     result: dict[str, Any] = {"outcome": "failed"}
     try:
-        result = _backfilled(call, job, some, intervals) if some else NOTHING
+        result = _backfilled(call, job, some, intervals, wanted) if some else NOTHING
     except TidemarkError as error:
         failed = error
     _show_report(call, job, asked, result, failed)
 
 
-def _backfilled(call: Call, job: Job, some: list[Interval], most: int) -> dict[str, Any]:
+def _backfilled(
+    call: Call, job: Job, some: list[Interval], most: int, columns: tuple[str, ...] | None
+) -> dict[str, Any]:
     from tidemark.jobs.backfill import backfill as job_of
 
     with output.working(f"backfill {call.collection}", len(some)) as advance:
@@ -92,6 +107,7 @@ def _backfilled(call: Call, job: Job, some: list[Interval], most: int) -> dict[s
             some,
             call.landing,
             most=most,
+            columns=columns,
             begin=lambda done: advance(f"backfill {call.collection} {some[done]}", done, len(some)),
         )
 
@@ -157,4 +173,6 @@ def _show_report(
     complete = format_instant(state.complete_below)
     document = {"collection": call.collection, **result, "version": job.log.newest_version()}
     document |= {"complete_below": state.complete_below, "complete_below_text": complete, "intervals": call.done}
-    call.emit(document, table, f"complete below {complete}{waits}")
+    unread = [f"{output.counted(count, 'file')} {said}" for name, said in UNREAD.items() if (count := result.get(name))]
+    stays = [f"{' and '.join(unread)}: rows of these stay as they are"] if unread else []
+    call.emit(document, table, f"complete below {complete}{waits}", *stays)

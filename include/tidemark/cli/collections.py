@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,7 +49,7 @@ def init(
     """Create the collection a file declares, or bring a changed declaration in. Types the file leaves open are inferred
     once and frozen: from the first delta file that has landed, or, of a derived collection, from its definition. Lists
     what becomes of each collection that is derived from it."""
-    from tidemark.cli.declare import declared
+    from tidemark.cli.declare import declared, since_when
     from tidemark.config.collection_file import parse
     from tidemark.jobs.queries.consequences import check_unbroken, consequences, files_beside
     from tidemark.jobs.queries.status import status as compute
@@ -66,19 +67,22 @@ def init(
         if not break_derived:
             check_unbroken(new.name, following)
 
+    before = job.log.load().arrangement
     result = declare_collection(job, collection, check)
     seen = compute(job.log.load())
+    since = since_when(call, before, job.log.load().state)
     read = () if collection.is_derived else collection.landed.inputs
     types = {column.name: str(column.type) for column in (*collection.columns, *read)}
     derived = [each.as_dict() for each in following]
     about = {"root": job.store.url, "types": types, "inferred": inferred, "derived": derived}
-    document = {"step": "init", **result, **about, **_frontiers(seen)}
+    document = {"step": "init", **result, **about, "in_files": list(map(asdict, since)), **_frontiers(seen)}
     said = [f"{result['outcome']}: collection {collection.name} in {job.store.url}"]
     if inferred:
         said.append("inferred " + ", ".join(f"{name} {of}" for name, of in inferred.items()))
     if collection.is_derived:
         said.append(f"key {', '.join(column.name for column in collection.key)}")
     said += [f"{each.collection}: {each.words}" for each in following]
+    said += [column.words(collection.name) for column in since]
     call.emit(document, *said, output.facts(_frontier_lines(seen)), f"next: {seen.next_step}")
 
 

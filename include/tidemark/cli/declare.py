@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemark.errors import InvalidUsage, Unavailable
+from tidemark.cli import output
+from tidemark.errors import InvalidUsage, TidemarkError, Unavailable
 
 if TYPE_CHECKING:
     from tidemark.cli.command import Call
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from tidemark.config.declaration import Declaration
     from tidemark.config.derived_file import DerivedFile
     from tidemark.jobs.job import Job
+    from tidemark.jobs.queries.columns_in_files import InFiles
+    from tidemark.model.arrangement import Arrangement
     from tidemark.model.collection import Collection, ValueType
 
 
@@ -110,6 +113,26 @@ def _types_of_landed(job: Job, declaration: Declaration, sample: str | None) -> 
     renames = [(old, new) for new, old in declaration.renames.items()]
     pending = pending_renames(current.collection, renames, declaration.value)
     return types | {new: types[old] for new, old in pending.items()}
+
+
+def since_when(call: Call, before: Arrangement | None, state: Arrangement) -> list[InFiles]:
+    """Since when files that were read have the new columns of a declaration; nothing where none could be read again."""
+    from tidemark.jobs.queries.columns_in_files import MOST_FILES, added, in_files
+
+    columns = added(before.collection, state.collection) if before is not None else []
+    if not columns or state.collection.is_derived or not state.ingested.members:
+        return []
+    if not state.collection.landed.reprocess_for:
+        output.note(
+            f"{', '.join(columns)}: null in rows that were read before, as nothing is kept to read files again by"
+        )
+        return []
+    try:
+        with output.working("looking for the columns in files that were read", MOST_FILES) as advance:
+            return in_files(state, columns, call.landing, lambda files: advance("looking at files", files, MOST_FILES))
+    except TidemarkError as error:
+        output.note(f"whether files that were read have {', '.join(columns)} is not known: {error}")
+        return []
 
 
 def first_landed(call: Call, file: CollectionFile) -> str:

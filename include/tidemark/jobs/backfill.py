@@ -13,7 +13,7 @@ from tidemark.errors import TidemarkError
 from tidemark.jobs.advance import INGEST, all_steps
 from tidemark.jobs.intervals import VERDICTS
 from tidemark.jobs.job import Job, Outcome
-from tidemark.jobs.steps.declared import LANDING
+from tidemark.jobs.steps.declared import COLUMNS, LANDING
 from tidemark.model.interval import INTERVALS_OF_RUN, Interval
 
 
@@ -23,17 +23,20 @@ def backfill(
     landing_root: str,
     *,
     most: int = INTERVALS_OF_RUN,
+    columns: Sequence[str] | None = None,
     begin: Callable[[int], object] = lambda done: None,
 ) -> dict[str, Any]:
     """Read some intervals, in order, and bring the collection on through its steps and gates after every `most`.
 
-    `begin` is called before each group with how many intervals are done. A bad interval stops no other: those behind it
-    are ingested, too, and once all were tried its error is raised; then nothing behind it is sealed. All that was done
-    stays done, and is nothing to do when the same is asked again. The result says how many steps did something, and
-    `waits_for` which intervals before these are missing (None: none).
+    Files that were read before are read again for `columns`, if any (jobs/steps/ingest.py); the result counts those
+    that were `left`, and those that are `gone`. `begin` is called before each group with how many intervals are done.
+    A bad interval stops no other: those behind it are ingested, too, and once all were tried its error is raised; then
+    nothing behind it is sealed. All that was done stays done, and is nothing to do when the same is asked again. The
+    result says how many steps did something, and `waits_for` which intervals before these are missing (None: none).
     """
-    files = {"ingest": {LANDING.parameter: landing_root}}
+    files = {INGEST: {LANDING.parameter: landing_root, COLUMNS.parameter: columns}}
     applied = at = 0
+    unread = dict.fromkeys(("left", "gone"), 0) if columns else {}
     while at < len(intervals):
         begin(at)
         some, rest = intervals[at : at + most], intervals[at + most :]
@@ -45,9 +48,10 @@ def backfill(
         except VERDICTS as error:
             raise _with_the_rest(job, rest, files, error) from None
         applied += sum(one["outcome"] == Outcome.APPLIED for one in done)
+        unread = {name: count + sum(result.get(name, 0) for result in done) for name, count in unread.items()}
     hole = _hole_before(job, intervals[0])
     outcome = str(Outcome.APPLIED if applied else Outcome.NOTHING_TO_DO)
-    return {"outcome": outcome, "steps": applied, "waits_for": None if hole is None else str(hole)}
+    return {"outcome": outcome, "steps": applied, "waits_for": None if hole is None else str(hole), **unread}
 
 
 def _with_the_rest(

@@ -46,6 +46,8 @@ class Arrangement:
     is drained, and has a certificate like a batch (docs/decisions/0070). Of full snapshots that were drained
     `drained_snapshots` are the rows, which later ones are compared with.
 
+    Of columns that files have and nothing declares the names are kept in `undeclared`, so that each is reported once.
+
     Facts that were drained and are *remembered*, as later ones are placed among them, stay with their batches, until
     some of these are merged into one of a shelf of their own (plan/remember.py).
 
@@ -117,6 +119,7 @@ class Arrangement:
     publications: tuple[Publication, ...] = ()
     empty: tuple[EmptyReading, ...] = ()
     drained_snapshots: tuple[SnapshotRows, ...] = ()
+    undeclared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.violations())

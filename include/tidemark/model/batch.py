@@ -135,7 +135,8 @@ class UnsealedBatch:
     the batch's parts, or where it is. A `trimmed` batch has lost rows that were drained. `learned_at` is when
     its late and replayed rows were learned: the seal of then, or the turn of its interval (None: it brought none).
     A `difference` holds by what files differ from what they said before, or dead letters that were replayed: never the
-    content of its interval.
+    content of its interval. Where files were read again for columns, `fills` are their numbers: that rows differ in
+    these is no surprise.
 
     What is remembered of several batches (plan/remember.py) has the same fields: the hull of their intervals, 0 for
     the times its facts were learned, and the `level`, how often they were merged; of what an ingest committed it is 0.
@@ -161,6 +162,7 @@ class UnsealedBatch:
     level: int = 0
     verified_parts: int = 0
     difference: bool = False
+    fills: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.violations())

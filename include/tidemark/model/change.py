@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tidemark.errors import listed
 from tidemark.model.acceptance import Acceptance
 from tidemark.model.arrangement import Arrangement, Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
@@ -25,6 +26,9 @@ from tidemark.model.publication import Unpublished as Unpublished
 from tidemark.model.wording import SHORT_ID as SHORT_ID
 from tidemark.model.wording import counted
 
+MOST_UNDECLARED = 100
+"""Columns that nothing declares which a state remembers: of more nothing is said."""
+NAMES_SHOWN = 10
 NOTHING_CHANGED = "nothing changed"
 """What is said of an interval that was run again where that is so."""
 REPLAY = "replay"
@@ -122,6 +126,10 @@ class Ingested:
     Of the files taken, `corrected` were counted before: `rows_added` and `rows_retracted` are what they differ by now,
     and `merged_below` is below which history was merged when that was planned; what happened before was forwarded.
     Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before.
+    They were read again for the `columns` named, if any, whether or not their bytes had changed.
+
+    `undeclared` are columns that files have, nothing declares, and no ingest before has named; with how many of the
+    files have each.
     """
 
     fence: Fence
@@ -142,6 +150,8 @@ class Ingested:
     merged_below: int = 0
     cut: Cut | None = None
     empty: str | None = None
+    columns: tuple[str, ...] = ()
+    undeclared: tuple[tuple[str, int], ...] = ()
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -160,12 +170,16 @@ class Ingested:
             for what, count in counts.items()
             if count
         )
+        if self.undeclared:
+            names = listed([f"{name} in {counted(files, 'file')}" for name, files in self.undeclared], NAMES_SHOWN)
+            more += f", columns that nothing declares: {names}"
         if self.snapshot and self.snapshot.effect is Effect.WITHDRAWN:
             gone = f"{counted(self.rows_retracted, 'row')} of {counted(self.corrected, 'file')}"
             return f"withdrew the full snapshot of {self.fence.interval}, {gone}, as {self.snapshot.batch[:SHORT_ID]}"
         if self.corrected:
             as_batch = f" as {self.batch.id[:SHORT_ID]}" if self.batch else ""
-            return f"ingested {self.fence.interval} again{as_batch}: {self.differs}{more}"
+            columns = f" for {', '.join(self.columns)}" if self.columns else ""
+            return f"ingested {self.fence.interval} again{columns}{as_batch}: {self.differs}{more}"
         if self.batch is None and self.snapshot:
             return f"ingested {self.fence.interval}: a full snapshot without rows as {self.snapshot.batch[:SHORT_ID]}"
         so_far = " so far" if self.fence.step == CUT else ""
@@ -188,8 +202,11 @@ class Ingested:
                 f"{counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added",
             ]
         elif self.corrected:
-            other = "holds other bytes and says" if self.corrected == 1 else "hold other bytes and say"
-            phrases[:0] = [f"nothing changed, {counted(self.corrected, 'file')} {other} the same"]
+            bytes_ = (
+                "" if self.columns else "holds other bytes and " if self.corrected == 1 else "hold other bytes and "
+            )
+            says = "says" if self.corrected == 1 else "say"
+            phrases[:0] = [f"nothing changed, {counted(self.corrected, 'file')} {bytes_}{says} the same"]
         if self.batch is not None:
             first, last = (format_instant(t) for t in (self.batch.first_event_time, self.batch.last_event_time))
             phrases.append(f"happened {first}" + ("" if first == last else f" to {last}"))

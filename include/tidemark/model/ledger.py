@@ -57,7 +57,8 @@ class Correctable:
     """What correcting a file needs: what was `complete_below`, the `seal` and `since`, by which its rows were judged
     when it was first read, and are for ever; what it has `contributed`, oldest first; the entry `replaced`, which holds
     again should the correction be taken out. `late` is the policy they were judged by, whatever the collection says by
-    now (None, of a replay: by none)."""
+    now (None, of a replay: by none). `columns` are the numbers of those that the file was read again for, and need not
+    be once more."""
 
     complete_below: int
     seal: int
@@ -65,6 +66,7 @@ class Correctable:
     contributed: tuple[Contribution, ...] = ()
     replaced: LedgerEntry | None = None
     late: Late | None = None
+    columns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Protocol, TypeVar
@@ -14,6 +14,7 @@ from tidemark.model.full_snapshot import Effect
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, verdict_applies
+from tidemark.model.nearest import nearest
 from tidemark.plan.full_snapshots import judged_below, whole_interval
 from tidemark.plan.kinds import plan_of
 from tidemark.plan.tasks import IngestTask
@@ -23,6 +24,10 @@ TASK_BYTES = 256 * 2**20
 FILE_BYTES = 32 * 2**10
 """What a file counts beside its own bytes: so many are decoded in the millisecond that opening and reporting it takes.
 So a task has at most some 8,000 files, and its answer, an entry of the ledger for each, some 3 MB."""
+
+
+_LEAVE = "its rows stay as they are: name later days"
+"""What can be done about a file that cannot be read again for a column."""
 
 
 class HasBytes(Protocol):
@@ -47,7 +52,8 @@ class IngestRequest:
     Late rows that happened below `since` are discarded: their history was merged, or its facts are forgotten.
     `corrected` are files counted before that hold something else now, or are withdrawn (None), each with its entry in
     the ledger; below `merged_below` history is merged. Where all files of an interval are one, `effect` is what is
-    learned of it, at the seal `learned_at` (None: when it is true).
+    learned of it, at the seal `learned_at` (None: when it is true). Among the corrected are files of other bytes, and
+    all that were not read again yet for the `columns` of some numbers.
     """
 
     interval: Interval
@@ -59,6 +65,7 @@ class IngestRequest:
     merged_below: int = 0
     effect: Effect = Effect.ANNOUNCED
     learned_at: int | None = None
+    columns: frozenset[int] = frozenset()
 
 
 def check_within(collection: Collection, interval: Interval) -> None:
@@ -80,9 +87,10 @@ def plan_ingest(
     gone: Sequence[LedgerEntry] = (),
     *,
     turn: int,
+    columns: frozenset[int] = frozenset(),
 ) -> IngestRequest | None:
     """The files of an interval not counted yet, or with another content; None if there are none and the interval was
-    read before.
+    read before. With `columns`, their numbers, also files as they were that were not read again for these yet.
 
     `turn` is up to where the collection is complete when the interval's turn comes (`Landed.complete_before`), or 0
     where neighbouring intervals list the same files, so that whichever is read first takes them all.
@@ -95,16 +103,16 @@ def plan_ingest(
     collection = state.collection
     check_within(collection, interval)
     new = tuple(file for file in files if _is_new(file, known.get(file.identity), collection))
-    corrected = (*_corrected(state, interval, files, known), *_withdrawn(state, interval, gone))
+    corrected = (*_corrected(state, interval, files, known, columns), *_withdrawn(state, interval, gone))
     if not new and not corrected and state.ingested.covers(interval):
         return None
     since = max(state.since, state.forgotten_below, state.settled + 1 if state.retracts_facts else 0)
     judged_by = (state.complete_below, state.seal)
     if collection.kind.whole_intervals:
-        request = IngestRequest(interval, new, *judged_by, since, corrected, state.merged_below)
+        request = IngestRequest(interval, new, *judged_by, since, corrected, state.merged_below, columns=columns)
         return _of_whole(state, request, files, known)
     judged_by = (max(state.complete_below, turn), max(state.seal, turn))
-    return IngestRequest(interval, new, *judged_by, since, corrected, state.merged_below)
+    return IngestRequest(interval, new, *judged_by, since, corrected, state.merged_below, columns=columns)
 
 
 def left_to_cut(
@@ -150,15 +158,45 @@ def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection)
     return False
 
 
+def numbers_of(collection: Collection, names: Sequence[str]) -> frozenset[int]:
+    """The numbers of the columns that files are to be read again for.
+
+    Raises:
+        InvalidUsage: One is no value column, or no file can be read again.
+    """
+    values = {column.name: column.id for column in collection.value}
+    for name in names:
+        if name not in values:
+            of_key = name in {column.name for column in collection.key}
+            what = "a column of the key" if of_key else "no column"
+            hint = nearest(name, list(values))
+            raise InvalidUsage(f"{name} is {what} of {collection.name}; files are read again for value columns{hint}")
+    if names and not collection.landed.reprocess_for:
+        raise InvalidUsage(
+            f"{collection.name} keeps nothing by which its files could be read again for {', '.join(names)}: declare "
+            "reprocess_for, for files that are read from then on, or ingest the files into a collection of another name"
+        )
+    return frozenset(values[name] for name in names)
+
+
 def _corrected(
-    state: Arrangement, interval: Interval, files: Sequence[SourceFile], known: Mapping[str, LedgerEntry]
+    state: Arrangement,
+    interval: Interval,
+    files: Sequence[SourceFile],
+    known: Mapping[str, LedgerEntry],
+    columns: Set[int],
 ) -> tuple[tuple[SourceFile, LedgerEntry], ...]:
-    """The files whose content changed since they were ingested, with their entries."""
+    """The files that changed since they were ingested, or were not read again for some columns, with their entries."""
     found = []
     for file in files:
         entry = known.get(file.identity)
-        if entry is None or entry.status is not Status.INGESTED or file.sha256 == entry.sha256:
+        if entry is None or entry.status is not Status.INGESTED:
             continue
+        is_changed = file.sha256 != entry.sha256
+        if not is_changed and (not columns or (entry.correctable and columns <= set(entry.correctable.columns))):
+            continue
+        if not is_changed and (why := _cannot_be_corrected(state, interval, entry, _LEAVE)):
+            raise InvalidUsage(f"{file.identity} cannot be read again; {why}")
         if why := _cannot_be_corrected(state, interval, entry):
             raise InvalidUsage(
                 f"{file.identity} changed after it was ingested: was {entry.bytes} bytes sha256 {entry.sha256[:12]}, "
@@ -180,20 +218,20 @@ def _withdrawn(
         yield None, entry
 
 
-def _cannot_be_corrected(state: Arrangement, interval: Interval, entry: LedgerEntry) -> str | None:
-    """Why what a file said cannot be replaced, and what can be done; None if it can be."""
-    plan, reach = plan_of(state.collection.kind), state.collection.landed.reprocess_for
+def _cannot_be_corrected(state: Arrangement, interval: Interval, entry: LedgerEntry, way: str = "") -> str | None:
+    """Why what a file said cannot be replaced, and a `way` out (empty: that of the envelope); None if it can be."""
+    reach, way = state.collection.landed.reprocess_for, way or plan_of(state.collection.kind).correction
     if not reach:
-        return f"{plan.correction}, or quarantine batch {entry.batch} before it is drained"
+        return f"{way}, or quarantine batch {entry.batch} before it is drained"
     if entry.interval != interval:
         return f"it was counted with {entry.interval}, not with {interval}: run that interval again"
     if interval.lower < state.correctable_from:
         return (
             f"reprocess_for {format_duration(reach)} lets intervals be corrected that begin at "
-            f"{format_instant(state.correctable_from)} or later, {interval} begins before; {plan.correction}"
+            f"{format_instant(state.correctable_from)} or later, {interval} begins before; {way}"
         )
     if entry.correctable is None:
-        return f"it was ingested when nothing was kept to correct it by; {plan.correction}"
+        return f"it was ingested when nothing was kept to correct it by; {way}"
     return None
 
 

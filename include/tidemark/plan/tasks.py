@@ -48,11 +48,12 @@ class IngestTask:
 
 @dataclass(frozen=True)
 class IngestAnswer:
-    """Parts written and one ledger entry per file; `first_on_time` as in the change Ingested."""
+    """Parts written and one ledger entry per file; `first_on_time` as in the change Ingested; `undeclared` likewise."""
 
     parts: tuple[Part, ...]
     entries: tuple[LedgerEntry, ...]
     first_on_time: int | None
+    undeclared: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,8 @@ class NotContributedAnswer:
 @dataclass(frozen=True)
 class RetractedShareTask:
     """Compare what files had `contributed` within a key range with what a correction has `written` of them, as of
-    `seal`; updates are forwarded by `function`."""
+    `seal`; updates are forwarded by `function`. Value columns of the numbers in `without` are not compared. Where no
+    file says that there is less of a row, what was written suffices."""
 
     collection: Collection
     contributed: tuple[Contributed, ...]
@@ -209,6 +211,7 @@ class RetractedShareTask:
     keys: KeyRange
     seal: int
     function: CompactionFunction
+    without: tuple[int, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -48,6 +48,11 @@ def read_blocks(content: Content, columns: Sequence[str]) -> Iterator[pa.RecordB
     _check(content, body.scanner, ended=True)
 
 
+def names(content: Content) -> list[str]:
+    """The columns of a file. Raises BadFile as `read_blocks`."""
+    return _fields(_header(content).text)
+
+
 def line_of(content: Content, row: int) -> int:
     """The line on which a row (from 0, the header not counted) starts."""
     found = _records(content)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,17 @@ def _parquet_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.R
             read = dict(zip(names, block.columns, strict=True))
             nothing = pa.nulls(block.num_rows)
             yield _with_tombstones(pa.record_batch({field.name: read.get(field.name, nothing) for field in fields}))
+
+
+def images(content: Content, file_format: Format, most: int) -> list[str]:
+    """The fields of after-images: of a file of JSON lines, those of the first `most` messages."""
+    if file_format is Format.PARQUET:
+        with opened(content) as file:
+            return _names_beside(file.schema, _parquet_form(content, file.schema, ()).path("after.any"))
+    form = _jsonl_form(content, ())
+    rows = islice(jsonlfile.parsed_lines(content), most) if form else ()
+    images = [image for _, row in rows if form and isinstance(image := _at(row, form.path("after")), dict)]
+    return list(dict.fromkeys(name for image in images for name in image))
 
 
 def scales_of(content: Content) -> dict[str, int]:

@@ -11,22 +11,28 @@ Nothing is ever rounded, wrapped or guessed (strict.py says what fits what).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 
-from tidemark.arrow.decode import csvfile, debezium, jsonlfile
+from tidemark.arrow.decode import csvfile, debezium, debezium_files, jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content, fetch
 from tidemark.arrow.decode.parquetfile import opened
 from tidemark.arrow.decode.typed import check_values, typed
 from tidemark.arrow.rows.allowance import count_decoded
 from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.schema import DELETED, ROW, source_schema
-from tidemark.errors import listed
-from tidemark.model.collection import Collection, Column, Envelope, Format
+from tidemark.errors import listed, plain_line
+from tidemark.model.collection import Collection, Column, Envelope, Format, Source
 from tidemark.model.condition import text, tree
 
-__all__ = ["BadFile", "Content", "decode", "fetch", "source_columns"]
+__all__ = ["BadFile", "Content", "decode", "fetch", "names_of", "source_columns", "undeclared"]
+
+LINES_LOOKED_AT = 20
+"""Of a file of JSON lines, for the names of its columns."""
+NAME_SHOWN = 100
+"""Characters of a name that a file gives to a column."""
 
 
 def source_columns(collection: Collection) -> tuple[Column, ...]:
@@ -59,6 +65,27 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
     for rows in _decoded(content, collection):
         count_decoded(rows.nbytes)
         yield rows
+
+
+def undeclared(content: Content, collection: Collection) -> list[str]:
+    """The columns of a file that can be decoded which the declaration does not name, as far as its first lines show."""
+    read = {column.name for column in source_columns(collection)}
+    return [plain_line(name, NAME_SHOWN) for name in names_of(content, collection.landed.source) if name not in read]
+
+
+def names_of(content: Content, source: Source) -> list[str]:
+    """The columns of a file, as far as its first lines show; of change messages those of the rows in them."""
+    if source.envelope is Envelope.DEBEZIUM:
+        return debezium_files.images(content, source.format, LINES_LOOKED_AT)
+    match source.format:
+        case Format.PARQUET:
+            with opened(content) as file:
+                return list(file.schema.names)
+        case Format.CSV:
+            return csvfile.names(content)
+        case Format.JSONL:
+            lines = islice(jsonlfile.parsed_lines(content), LINES_LOOKED_AT)
+            return list(dict.fromkeys(name for _, row in lines if isinstance(row, dict) for name in row))
 
 
 def _decoded(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:

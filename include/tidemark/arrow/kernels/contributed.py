@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, chained, pieces_of, rounds, summed
-from tidemark.arrow.kernels.reread import compared, counts, excess
+from tidemark.arrow.kernels.reread import compared, counts, excess, order_of
 from tidemark.arrow.kernels.retracted import retracts, signed, signed_schema
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import learned_at
@@ -17,15 +18,18 @@ from tidemark.arrow.rows.schema import (
     DELETED,
     DIFF,
     FILE,
-    SOURCE,
     TIME,
     facts_schema,
     key_at_rest,
     keys_of,
+    names_at_rest,
+    some_of,
     sort_columns,
+    updates_schema,
     value_columns,
 )
 from tidemark.model.batch import Part
+from tidemark.model.collection import Envelope
 from tidemark.plan.tasks import NotContributedAnswer, NotContributedTask, RetractedShareAnswer, RetractedShareTask
 from tidemark.storage.stores.store import ObjectStore
 
@@ -55,13 +59,46 @@ def retracted_share(store: ObjectStore, task: RetractedShareTask) -> RetractedSh
 
     Raises Corruption if a part is not what was recorded.
     """
-    order = (*sort_columns(task.collection, facts=False), SOURCE)
+    if task.collection.landed.source.envelope is not Envelope.UPDATES:
+        return RetractedShareAnswer(0, _net_retracted(store, task))
+    order = order_of(task)
     contributed = retracted = 0
     for sides in compared(store, task, written=task.written, keys=task.keys):
         before, differs = counts(sides, order)
         contributed += excess(before, np.zeros_like(before))
         retracted += excess(before, before + differs)
     return RetractedShareAnswer(contributed, retracted)
+
+
+def _net_retracted(store: ObjectStore, task: RetractedShareTask) -> int:
+    """How many rows were retracted, but for those that were stated again and differ in what is not compared."""
+    facts, without = task.collection.kind.facts, names_at_rest(task.collection, task.without)
+    order, schema = sort_columns(task.collection, facts=facts), updates_schema(task.collection)
+    if facts:  # the number of its row says nothing of a fact
+        order, schema = order[:-1], signed_schema(task.collection)
+    columns = [*order, *([DELETED, *value_columns(task.collection), TIME] if facts else [])]
+    columns = [name for name in columns if name not in without]
+    schema = some_of(schema, {*columns, DIFF})
+    at_rest = some_of(schema, set(schema.names) - ({DIFF} if facts else set()))
+
+    def prepare(part: Part, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return signed(rows, schema, -1 if retracts(part) else 1) if facts else rows
+
+    def read(chain: Sequence[Part]) -> Iterator[Piece]:
+        names = key_at_rest(task.collection)
+        return pieces_of(
+            store, chain, task.keys, capacity, schema=lambda _: at_rest, prepare=prepare, key_columns=names
+        )
+
+    chains = chained(part for written in task.written for part in written.parts)
+    capacity = BUFFERED_ROWS // max(1, len(chains))
+    together = tuple(takewhile(lambda name: name not in without, order))
+    runs, taken = [Run(read(chain), together, capacity) for chain in chains], 0
+    for batches in rounds(runs, lambda batches: list(summed(batches, columns, resort=True))):
+        for rows in summed(batches, columns, resort=True):
+            diffs = integers(rows, DIFF)
+            taken -= int(diffs[diffs < 0].sum())
+    return taken
 
 
 def _facts(store: ObjectStore, task: NotContributedTask) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,7 @@ too large is kept meanwhile, a larger one is decoded a second time; so memory is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.arrow.decode.content import BadFile, Content, check_as_listed, fetch
-from tidemark.arrow.decode.source import decode
+from tidemark.arrow.decode.source import decode, undeclared
 from tidemark.arrow.kernels.ahead import cut_by_buckets, cut_of, split_ahead
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
 from tidemark.arrow.parts.hashing import HashingSink
@@ -25,6 +26,7 @@ from tidemark.arrow.rows.memory import Gathered
 from tidemark.arrow.rows.schema import key_at_rest, sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
+from tidemark.model.change import MOST_UNDECLARED
 from tidemark.model.chunk.cuts import ROW_GROUP_ROWS
 from tidemark.model.collection import Collection
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, set_aside
@@ -51,7 +53,8 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
     with Gathered("sorted") as room:
         parts = SortedParts(store, task, room)
         entries = [_ingest_file(store, task, file, number, parts) for number, file in enumerate(task.files, task.first)]
-        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time)
+        unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
+        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread)
 
 
 def _ingest_file(
@@ -59,7 +62,7 @@ def _ingest_file(
 ) -> LedgerEntry:
     turn = task.collection.landed.complete_before(task.interval)
     bounds = LatenessBounds(task.complete_below, task.seal, task.since, task.interval.upper - 1, turn=turn)
-    return taken(store, task, file, bounds, number, parts.add)
+    return taken(store, task, file, bounds, number, parts.add, see=parts.see)
 
 
 def taken(
@@ -69,13 +72,16 @@ def taken(
     bounds: LatenessBounds,
     number: int,
     take: Callable[[Judged], None],
+    *,
+    see: Callable[[Content], object] = lambda content: None,
 ) -> LedgerEntry:
     """Read a file, judge its rows against `bounds` and hand them on to `take`; the file's ledger entry.
 
-    A file that cannot be taken gives a quarantined entry, and nothing is handed on. Raises as `ingest_files` does.
+    The content of a file that can be taken is handed to `see`. One that cannot be taken gives a quarantined entry, and
+    nothing of it is handed on. Raises as `ingest_files` does.
     """
     with Gathered("decoded") as room:
-        return _taken(store, task, file, bounds, number, take, room)
+        return _taken(store, task, file, bounds, number, take, room, see=see)
 
 
 def _taken(
@@ -86,6 +92,8 @@ def _taken(
     number: int,
     take: Callable[[Judged], None],
     room: Gathered,
+    *,
+    see: Callable[[Content], object],
 ) -> LedgerEntry:
     try:
         content = fetch(file, task.collection.landed.source.format)
@@ -95,6 +103,7 @@ def _taken(
         return set_aside(task.collection, task.interval, file, "", bad.reason)
     try:
         blocks = _checked(content, task.collection, room)
+        see(content)
     except BadFile as bad:
         content.check_unchanged()
         return set_aside(task.collection, task.interval, file, content.sha256, bad.reason)
@@ -155,6 +164,11 @@ class SortedParts:
         self._room = room
         self._parts: list[Part] = []
         self.first_on_time: int | None = None
+        self.unread = Counter[str]()
+
+    def see(self, content: Content) -> None:
+        """Note the columns of a file that nothing declares."""
+        self.unread.update(undeclared(content, self._task.collection)[:MOST_UNDECLARED])
 
     def add(self, judged: Judged) -> None:
         """Take over the rows to apply."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,8 @@ from tidemark.arrow.rows.schema import (
     SOURCE,
     facts_schema,
     key_at_rest,
+    names_at_rest,
+    some_of,
     sort_columns,
     sourced_schema,
 )
@@ -190,11 +193,15 @@ def compared(
     buffered_rows: int = BUFFERED_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The updates of a correction, in order, all of equal ones in one batch: up to one of what the files say now, and
-    up to one, its diff turned, of what they contributed; `_side` distinguishes them. What the files say now is
+    up to one, its diff turned, of what they contributed; `_side` distinguishes them. Columns that the task is `without`
+    are left out. What the files say now is
     `in_memory`, in order, in the parts `spilled`, and `written` by them; what those numbered `leaving` contributed is
     left as it is, and so is what is not within `keys`."""
-    order = _order(task)
-    together, sided = order[: -len((EVENT_TIME, SOURCE))], [*order, SIDE]
+    order, without = order_of(task), _without(task)
+    # Rows at rest are in order of the columns before the first that is left out.
+    whole = _order(task)[: -len((EVENT_TIME, SOURCE))]
+    together, sided = tuple(takewhile(lambda name: name not in without, whole)), [*order, SIDE]
+    schema = some_of(sourced_schema(task.collection), {*order, DIFF})
     numbers = {
         part.file.key: {old: new for old, new in some.numbers if new not in leaving}
         for some in (*task.contributed, *written)
@@ -211,7 +218,7 @@ def compared(
             chain,
             keys,
             capacity,
-            schema=lambda _: sourced_schema(task.collection),
+            schema=lambda _: schema,
             prepare=lambda part, rows: _as_of(
                 rows if part.file.key in new else _of(rows, numbers[part.file.key]), task, sign
             ),
@@ -264,6 +271,16 @@ def _as_of(
     rows = learned_at(rows, task.seal)
     rows = rows if sign > 0 else replaced(rows, DIFF, -integers(rows, DIFF))
     return rows.append_column(SIDE, pa.array(np.full(rows.num_rows, sign, np.int64)))
+
+
+def order_of(task: RereadTask | NotContributedTask | RetractedShareTask) -> tuple[str, ...]:
+    """The columns that distinguish the updates of a comparison."""
+    without = _without(task)
+    return tuple(name for name in _order(task) if name not in without)
+
+
+def _without(task: RereadTask | NotContributedTask | RetractedShareTask) -> tuple[str, ...]:
+    return names_at_rest(task.collection, task.without) if isinstance(task, RetractedShareTask) else ()
 
 
 def _order(task: RereadTask | NotContributedTask | RetractedShareTask) -> tuple[str, ...]:

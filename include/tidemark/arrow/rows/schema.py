@@ -217,6 +217,12 @@ def _declared(collection: Collection) -> list[pa.Field]:
     ]
 
 
+def names_at_rest(collection: Collection, numbers: Iterable[int]) -> tuple[str, ...]:
+    """The value columns of some numbers, by their names at rest."""
+    wanted = set(numbers)
+    return tuple(_name_at_rest(collection, column) for column in collection.stored_value if column.id in wanted)
+
+
 def _name_at_rest(collection: Collection, column: Column) -> str:
     return f"_dropped_{column.id}" if column in collection.dropped else column.name
 

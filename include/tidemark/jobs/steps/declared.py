@@ -20,6 +20,23 @@ LANDING = Argument(
 )
 """A step that takes it reads files that land, and is deferred until they have."""
 
+
+def _names(text: str) -> tuple[str, ...]:
+    """The names of a list. InvalidUsage for one that has none."""
+    names = tuple(name for part in text.split(",") if (name := part.strip()))
+    if not names:
+        raise InvalidUsage(f"{text!r} names no column")
+    return names
+
+
+COLUMNS = Argument(
+    "columns",
+    "Read files of intervals that were read before again, for these columns (commas between them).",
+    parse=_names,
+    metavar="NAMES",
+)
+"""Columns that were declared after the files of an interval were read."""
+
 _STEPS = (
     Step(
         "ingest",
@@ -43,6 +60,7 @@ _STEPS = (
             ),
             Argument("yes", "Confirm --removed even if it retracts every file of the interval.", flag=True),
             Argument("as_landed", "Ingest now, without waiting for the ready marker.", flag=True),
+            COLUMNS,
             Argument(
                 "cut",
                 "Ingest what has landed of an open interval, for this reason (`explicit`); the rest comes at its end.",

@@ -90,7 +90,21 @@ def _figures(
         tasks = _tasks(state, batch, parts, entries, tables)
         answers: list[NotContributedAnswer] = runner.run("not_contributed", tasks)
         not_contributed = sum(answer.not_contributed for answer in answers)
-    return Corrected(before, sum(part.retractions for part in parts), not_contributed)
+    retracted = sum(part.retractions for part in parts)
+    if retracted and (without := _uncompared(state, batch)):
+        of_batch = [
+            RetractedShareTask(state.collection, (), (written,), keys, batch.learned_at or 0, state.function, without)
+            for keys in split_keys(parts, target_rows=TASK_ROWS)
+            if (written := Contributed(within(parts, keys), ())).parts
+        ]
+        shares: list[RetractedShareAnswer] = runner.run("retracted_share", of_batch)
+        retracted = sum(answer.retracted for answer in shares)
+    return Corrected(before, retracted, not_contributed)
+
+
+def _uncompared(state: Arrangement, batch: UnsealedBatch) -> tuple[int, ...]:
+    """The columns in which a row may differ that is stated again: those to be filled, and what nobody sees."""
+    return (*batch.fills, *(column.id for column in state.collection.unseen))
 
 
 def _of_signed_rows(
@@ -121,7 +135,10 @@ def _of_signed_rows(
         some = {key: Contributed(within(tables[key], keys), tuple(pairs)) for key, pairs in numbers.items()}
         contributed = tuple(table for key, table in some.items() if key not in own and table.parts)
         written = tuple(table for key, table in some.items() if key in own and table.parts)
-        tasks.append(RetractedShareTask(state.collection, contributed, written, keys, batch.learned_at, state.function))
+        without = _uncompared(state, batch)
+        tasks.append(
+            RetractedShareTask(state.collection, contributed, written, keys, batch.learned_at, state.function, without)
+        )
     answers: list[RetractedShareAnswer] = runner.run("retracted_share", tasks)
     return Corrected(sum(answer.contributed for answer in answers), sum(answer.retracted for answer in answers))
 

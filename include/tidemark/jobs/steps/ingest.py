@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch, verified
 from tidemark.model.batching.cutting import SETTLE, Batching, Cutter, Open, Seen
 from tidemark.model.batching.reason import Cut, Reason
-from tidemark.model.change import CUT, NOTHING_CHANGED, Ingested, Refused
+from tidemark.model.change import CUT, MOST_UNDECLARED, NOTHING_CHANGED, Ingested, Refused
 from tidemark.model.collection import Collection
 from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.instant import format_instant
@@ -24,7 +25,7 @@ from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.transition import Stale
 from tidemark.model.wording import counted
-from tidemark.plan.ingest import IngestRequest, check_within, ingest_tasks, left_to_cut, plan_ingest
+from tidemark.plan.ingest import IngestRequest, check_within, ingest_tasks, left_to_cut, numbers_of, plan_ingest
 from tidemark.plan.tasks import IngestAnswer
 from tidemark.storage import landing
 from tidemark.storage.log.log import Head
@@ -43,6 +44,7 @@ def ingest(
     yes: bool = False,
     as_landed: bool = False,
     cut: Cut | None = None,
+    columns: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Read what is new of an interval's files and commit it; the result counts rows, late rows and bad files.
 
@@ -56,20 +58,28 @@ def ingest(
     is still to be ingested, which takes the rest. Any other cut of it, or none, gives the same rows. The result says
     why an interval was read then, as the state does.
 
+    For `columns` that were declared after the interval was read its files are read again, also those that did not
+    change, each once for each column; the differences are written. The result counts files that were `left`, as they
+    cannot be taken as declared today, and names those that are `gone`: what both said stays.
+
     Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file that
     changed since it was ingested and cannot be corrected, GateFailed if a file cannot be taken and the collection says
     `stop`, Unavailable if a file cannot be read now, or memory runs out.
     """
     if yes and not removed:
         raise InvalidUsage("--yes confirms --removed; say --removed, too, or leave it out")
+    if columns and cut is not None:
+        raise InvalidUsage("--columns reads what was read before, and --cut what was not; leave one of them out")
+    wanted = _Wanted(removed, yes, as_landed, tuple(dict.fromkeys(columns or ())))
 
     def propose(head: Head) -> Proposal[Ingested, _Found]:
+        gone: list[str] = []
         if cut is None:
-            request = _plan(job, head.state, interval, landing_root, removed, yes, as_landed)
+            request, gone = _plan(job, head.state, interval, landing_root, wanted)
         else:
             request = _plan_cut(job, head.state, interval, landing_root, cut)
         if request is None:
-            return Proposal(None, _Found())
+            return Proposal(None, _Found(gone=gone))
         rerun = head.state.ingested.covers(interval)
         head, fence = job.fenced(head, "ingest" if cut is None else CUT, interval)
         batch = job.new_id()
@@ -79,13 +89,15 @@ def ingest(
         again = corrected(job, head.state, request, batch, first=len(request.files))
         change = _change(job, fence, request, read, again, batch, head.state)
         _note_dead_letters(job, head.state, request, change)
-        aside = [*_bad(entries), *again.bad]
-        return Proposal(
-            replace(change, cut=cut or _at_its_end(head.state, request, change)), _Found(again, rerun, aside)
-        )
+        why = cut or _at_its_end(head.state, request, change)
+        became = _Found(again, rerun, [*_bad(entries), *again.bad], gone)
+        if again.left and not (entries or again.files or again.bad) and rerun:
+            return Proposal(None, became)
+        return Proposal(replace(change, cut=why, columns=wanted.columns if again.files else ()), became)
 
     done = job.settle(propose)
     change, result = done.change, {"outcome": str(done.outcome), "version": done.head.version}
+    result |= _unread_fields(job, done.found, wanted.columns)
     if change is None:
         return {**result, "changed": NOTHING_CHANGED}
     _note_set_aside(job, done.found.set_aside)
@@ -105,12 +117,39 @@ def ingest(
 
 
 @dataclass(frozen=True)
+class _Wanted:
+    """What an ingest of a whole interval is to do beside taking what is new."""
+
+    removed: bool
+    yes: bool
+    as_landed: bool
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Found:
-    """What became of files that were read again, and whether the interval had been read before."""
+    """What became of files that were read again, which of them are `gone`, and whether the interval was a `rerun`."""
 
     again: Corrections = field(default_factory=Corrections)
     rerun: bool = True
     set_aside: Sequence[LedgerEntry] = ()
+    gone: Sequence[str] = ()
+
+
+def _unread_fields(job: Job, became: _Found, columns: Sequence[str]) -> dict[str, Any]:
+    """Which files could not be read again for columns: each is named, and its rows stay as they are."""
+    if not columns:
+        return {}
+    stays = f"its rows stay as they are in {', '.join(columns)}"
+    for entry in became.again.left[:SET_ASIDE_NAMED]:
+        job.note(f"left as it was: {entry.path}: {entry.reason}; {stays}")
+    if len(became.again.left) > SET_ASIDE_NAMED:
+        job.note(f"left as they were: {len(became.again.left) - SET_ASIDE_NAMED:,} files more")
+    for path in became.gone[:SET_ASIDE_NAMED]:
+        job.note(f"gone: {path}; {stays}")
+    if len(became.gone) > SET_ASIDE_NAMED:
+        job.note(f"gone: {len(became.gone) - SET_ASIDE_NAMED:,} files more")
+    return {"left": len(became.again.left), "gone": len(became.gone)}
 
 
 def _rerun_fields(change: Ingested, found: _Found) -> dict[str, Any]:
@@ -125,9 +164,12 @@ def _rerun_fields(change: Ingested, found: _Found) -> dict[str, Any]:
 
 
 def _plan(
-    job: Job, state: Arrangement, interval: Interval, landing_root: str, removed: bool, yes: bool, as_landed: bool
-) -> IngestRequest | None:
-    source = state.collection.landed.source
+    job: Job, state: Arrangement, interval: Interval, landing_root: str, wanted: _Wanted
+) -> tuple[IngestRequest | None, list[str]]:
+    """What is to be read, if anything; and which files are gone that were to be read again for columns."""
+    source, columns = state.collection.landed.source, numbers_of(state.collection, wanted.columns)
+    # Who reads again what was read may find that the landing has expired: that is reported, and waited for no more.
+    as_landed = wanted.as_landed or (bool(columns) and state.ingested.covers(interval))
     check_within(state.collection, interval)
     pattern = render(source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
@@ -139,13 +181,16 @@ def _plan(
         _report_unmatched_files(job, pattern, as_landed)
     known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
     files = [_identified(file, known.get(file.identity)) for file in listed]
-    gone = _gone(job, state, interval, {file.identity for file in listed}) if removed else []
-    if gone and not listed and not yes:
+    absent = _gone(job, state, interval, {file.identity for file in listed}) if wanted.removed or columns else []
+    gone = absent if wanted.removed else []
+    if gone and not listed and not wanted.yes:
         raise InvalidUsage(
             f"nothing is left at {pattern}, and {len(gone)} files of {interval} are ingested: a landing may just have "
             "expired; say --yes too if their rows are to be retracted"
         )
-    return plan_ingest(state, interval, files, known, gone, turn=_turn(job, state, interval, landing_root))
+    turn = _turn(job, state, interval, landing_root)
+    request = plan_ingest(state, interval, files, known, gone, turn=turn, columns=columns)
+    return request, [] if wanted.removed else [entry.path for entry in absent]
 
 
 def _turn(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> int:
@@ -311,7 +356,8 @@ def _change(
         made = unsealed_batch(job, batch, request.interval, parts, learned_at=learned_at, as_object=correctable)
         # Before the interval is sealed all of it is here, and rows that are only added belong to it.
         is_sealed = state.complete_below > state.collection.landed.complete_before(request.interval)
-        made = replace(made, difference=bool(again.files) and (is_sealed or again.retracted > 0))
+        differs = bool(again.files) and (is_sealed or again.retracted > 0)
+        made = replace(made, difference=differs, fills=tuple(sorted(request.columns)) if again.files else ())
     said = entries or again.parts or again.withdraws
     rows, effect = sum(part.rows for part in parts), request.effect
     net = rows if effect is Effect.ANNOUNCED else again.added - again.retracted
@@ -344,8 +390,23 @@ def _change(
         rows_added=again.added,
         rows_retracted=again.retracted,
         merged_below=request.merged_below if again.files else 0,
+        undeclared=_undeclared(job, state, answers),
         empty=None if made or again.files or not _is_judged_empty(state.collection, snapshot) else batch,
     )
+
+
+def _undeclared(job: Job, state: Arrangement, answers: Sequence[IngestAnswer]) -> tuple[tuple[str, int], ...]:
+    """The columns that nothing declares, as far as no ingest before reported them; they are, now."""
+    counts = Counter[str]()
+    for answer in answers:
+        counts.update(dict(answer.undeclared))
+    new = sorted((name, files) for name, files in counts.items() if name not in state.undeclared)
+    left = max(0, MOST_UNDECLARED - len(state.undeclared))
+    for name, files in new[:SET_ASIDE_NAMED]:
+        job.note(f"nothing declares column {name}, which {counted(files, 'file')} ha{'s' if files == 1 else 've'}")
+    if len(new) > SET_ASIDE_NAMED:
+        job.note(f"nor {len(new) - SET_ASIDE_NAMED:,} columns more")
+    return tuple(new[:left])
 
 
 def _is_judged_empty(collection: Collection, snapshot: FullSnapshot | None) -> bool:

@@ -38,11 +38,13 @@ class Correction:
 @dataclass(frozen=True)
 class Corrections:
     """What became of files that were read again: parts by which they differ, what the ledger is to know of each, and
-    the entries of those that cannot be taken."""
+    the entries of those that cannot be taken. What files said that were `left` stays."""
 
     answers: tuple[RereadAnswer, ...] = ()
     files: tuple[Correction, ...] = ()
     bad: tuple[LedgerEntry, ...] = ()
+    left: tuple[LedgerEntry, ...] = ()
+    """Of files as they were, read again for columns, the verdicts on those that cannot be taken as declared today."""
     withdraws: bool = False
     """Whether all files of the interval are one, and say nothing any more: what they said was counted, not written."""
 
@@ -79,11 +81,13 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
     again = [_Again(file, entry, replays[entry.path]) for file, entry in request.corrected]
     runner = job.runner()
     tasks = list(_tasks(job, state, request, again, batch, first, runner.parallelism))
-    job.note(f"reading {counted(len(again), 'corrected file')} in {counted(len(tasks), 'task')}")
+    what = f"file{'s' * (len(again) != 1)} again" if request.columns else f"corrected file{'s' * (len(again) != 1)}"
+    job.note(f"reading {len(again):,} {what} in {counted(len(tasks), 'task')}")
     answers: list[RereadAnswer] = runner.run("reread", tasks)
     _check_placed(state, request, [part for answer in answers for part in answer.parts])
     read = [entry for answer in answers for entry in answer.entries]
-    bad = [entry for entry in read if entry.status is Status.QUARANTINED]
+    verdicts = [pair for pair in zip(again, read, strict=True) if pair[1].status is Status.QUARANTINED]
+    bad = [entry for file, entry in verdicts if not file.is_as_it_was]
     if bad and state.collection.landed.source.bad_files == "stop":
         more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
         raise GateFailed(
@@ -95,7 +99,8 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
         for one, new in zip(again, read, strict=True)
         if new.status is not Status.QUARANTINED
     )
-    return Corrections(tuple(answers), files, tuple(bad), request.effect is Effect.WITHDRAWN)
+    left = tuple(entry for file, entry in verdicts if file.is_as_it_was)
+    return Corrections(tuple(answers), files, tuple(bad), left, request.effect is Effect.WITHDRAWN)
 
 
 def _check_placed(state: Arrangement, request: IngestRequest, parts: Sequence[Part]) -> None:
@@ -173,6 +178,11 @@ class _Again:
         return self.file.bytes if self.file else self.entry.bytes
 
     @property
+    def is_as_it_was(self) -> bool:
+        """Whether its bytes are those that were counted."""
+        return self.file is not None and self.file.sha256 == self.entry.sha256
+
+    @property
     def reread(self) -> Reread:
         judged, replayed, letters = _correctable(self.entry), [], self.entry.late
         for replay in self.replays:
@@ -217,17 +227,20 @@ def contributing(
             judged = replace(_correctable(file.had), contributed=(), replaced=_restorable(file.had, unsealed))
             found.append(replace(file.has, rows=0, correctable=judged))
             continue
-        own = _entry_of(file, unsealed, contribution(table, numbers[file.had.path], file.has.rows))
+        own = _entry_of(file, unsealed, contribution(table, numbers[file.had.path], file.has.rows), request.columns)
         # A file without rows that joined what was announced is taken out with it.
         own = own if own.batch else replace(own, batch=_announced_as(state, request))
         found += [own, *(replace(entry, batch=own.batch) for entry in file.stay_replayed)]
     return found
 
 
-def _entry_of(file: Correction, unsealed: Set[str], written: tuple[Contribution, ...]) -> LedgerEntry:
-    """What the ledger is to have of a file that was read again; `written` says which parts contain what it
-    contributed."""
+def _entry_of(
+    file: Correction, unsealed: Set[str], written: tuple[Contribution, ...], columns: Set[int]
+) -> LedgerEntry:
+    """What the ledger is to have of a file that was read again, for some columns; `written` says which parts contain
+    what it contributed."""
     had, has, judged = file.had, file.has, _correctable(file.had)
+    judged = replace(judged, columns=tuple(sorted({*judged.columns, *columns})))
     if not has.rows and all(replay.batch == had.batch for replay in file.replays):
         return replace(has, batch=had.batch, rows=had.rows, correctable=judged)
     # A file of which nothing was written depends on its last replay: it is valid as long as that is.

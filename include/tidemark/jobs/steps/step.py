@@ -119,6 +119,7 @@ class Argument:
         if given is None or given == "":
             return []
         text = format_duration(given // timedelta(microseconds=1)) if isinstance(given, timedelta) else str(given)
+        text = ",".join(map(str, given)) if isinstance(given, list | tuple) else text
         # What begins with a dash would be taken for an option.
         return [f"{self.option}={text}"] if text.startswith("-") else [self.option, text]
 

@@ -35,7 +35,11 @@ def redefined(state: Arrangement, change: Redefined) -> Outcome:
     else:
         check_successor(state.collection, change.collection)
     _check_intervals(state, change.collection)
-    return Applied(replace(state, collection=change.collection, corrected_from=_corrected_from(state, change)))
+    new = change.collection
+    read = () if new.is_derived else (*new.columns, *new.landed.inputs)
+    undeclared = tuple(name for name in state.undeclared if name not in {column.name for column in read})
+    corrected_from = _corrected_from(state, change)
+    return Applied(replace(state, collection=new, corrected_from=corrected_from, undeclared=undeclared))
 
 
 def dropped(state: Arrangement | None, change: Dropped) -> Outcome:

@@ -11,6 +11,7 @@ from tidemark.model.arrangement import Arrangement, Certificate, EmptyReading, L
 from tidemark.model.batch import UnsealedBatch
 from tidemark.model.change import (
     CUT,
+    MOST_UNDECLARED,
     REPLAY,
     Ingested,
     LedgerMerged,
@@ -79,9 +80,15 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
             fences=unfenced(state, fence),
             totals=totals,
             empty=empty,
+            undeclared=_undeclared_after(state, change),
             certificates=_without(state, {each.id for each in state.empty} - {each.id for each in empty}),
         )
     )
+
+
+def _undeclared_after(state: Arrangement, change: Ingested) -> tuple[str, ...]:
+    """The columns that were reported, these of the change among them."""
+    return tuple(dict.fromkeys((*state.undeclared, *(name for name, _ in change.undeclared))))[:MOST_UNDECLARED]
 
 
 def _empty_after(state: Arrangement, change: Ingested) -> tuple[EmptyReading, ...]:
