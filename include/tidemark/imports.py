@@ -1,5 +1,8 @@
-"""Imports without the garbage collector. What they make stays: to look through it each time that 700 objects more are
-there is a tenth of what a small process takes, and more of one that imports much."""
+"""Imports without the garbage collector.
+
+What they make stays: to look through it each time that there are 700 objects more takes a tenth of a small process,
+and more of one that imports much.
+"""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ KEYS = st.lists(st.lists(st.integers(0, 6), max_size=9), max_size=9)
 
 
 def batches_of(keys: list[list[int]]) -> Iterator[pa.RecordBatch]:
-    for some in keys:
-        yield pa.record_batch({"n": pa.array(some, pa.int64()), "k": pa.array(some, pa.int64())})
+    for batch in keys:
+        yield pa.record_batch({"n": pa.array(batch, pa.int64()), "k": pa.array(batch, pa.int64())})
 
 
 def pieces(keys: list[list[int]], *, in_order: bool) -> list[list[int]]:
@@ -30,13 +30,13 @@ def pieces(keys: list[list[int]], *, in_order: bool) -> list[list[int]]:
 
 @given(KEYS, st.integers(1, 9))
 def test_all_rows_of_a_key_are_in_one_piece(keys: list[list[int]], at_a_time: int) -> None:
-    everything = sorted(key for some in keys for key in some)
+    everything = sorted(key for batch in keys for key in batch)
     ordered = [everything[at : at + 4] for at in range(0, len(everything), 4)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "AT_A_TIME", at_a_time)
-        for found in (pieces(keys, in_order=False), pieces(ordered, in_order=True)):
-            assert [key for piece in found for key in piece] == everything
-            assert len(set(everything)) == sum(len(set(piece)) for piece in found)
+        for cut in (pieces(keys, in_order=False), pieces(ordered, in_order=True)):
+            assert [key for piece in cut for key in piece] == everything
+            assert len(set(everything)) == sum(len(set(piece)) for piece in cut)
 
 
 def test_rows_that_come_in_order_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,8 +93,10 @@ def parsed(step: str, argv: Sequence[str]) -> argparse.Namespace:
 
 
 def answered(step: str, result: Callable[[], dict[str, Any]]) -> int:
-    """Print what `result` returns, or raises, as one line of JSON. The process has no other work, and its exit
-    code is of errors.py."""
+    """Print what `result` returns, or raises, as one line of JSON.
+
+    The process has no other work, and its exit code is of errors.py.
+    """
     in_own_process()
     try:
         document = result()

@@ -22,8 +22,10 @@ class Gathering(Protocol):
         """How many rows are taken at most."""
 
     def updates(self, rows: Batches) -> Iterable[pa.RecordBatch]:
-        """What all rows become, each of which is there as often as it is, as updates in order of the collection's key.
-        InvalidUsage where what is kept of them takes too much."""
+        """What all rows become, as updates in order of the collection's key.
+
+        A row comes as often as the input has it. Raises InvalidUsage where what is kept of them takes too much.
+        """
 
 
 @dataclass(frozen=True)

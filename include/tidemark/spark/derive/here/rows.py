@@ -47,17 +47,17 @@ def _rows(views: Views, name: str, batches: Batches, on: str | None, most: int) 
             raise InvalidUsage(f"{name}: a row is there fewer times than none")
         unplaced += int(times[~in_windows].sum())
         placed = batch if in_windows.all() else batch.filter(pa.array(in_windows))
-        some = repeated(placed, most=most, most_bytes=BUILT_BYTES)
-        if some is None:
+        repeats = repeated(placed, most=most, most_bytes=BUILT_BYTES)
+        if repeats is None:
             raise InvalidUsage(f"{name}: more than {most:,} rows, or {BUILT_BYTES >> 20} MiB in memory")
-        most -= some.num_rows
-        yield some
+        most -= repeats.num_rows
+        yield repeats
     views.unplaced = unplaced
 
 
-def check_size(kept: Iterable[pa.RecordBatch]) -> None:
-    """InvalidUsage where what is kept of rows takes more than BUILT_BYTES in memory."""
-    if size_of(kept) > BUILT_BYTES:
+def check_size(batches: Iterable[pa.RecordBatch]) -> None:
+    """Raise InvalidUsage where what is kept of rows takes more than BUILT_BYTES in memory."""
+    if size_of(batches) > BUILT_BYTES:
         raise InvalidUsage(f"what is kept of rows takes more than {BUILT_BYTES >> 20} MiB in memory")
 
 
@@ -85,25 +85,26 @@ class RowsByKey:
         return MOST_BUILT
 
     def updates(self, rows: Batches) -> Batches:
-        some = (batch.select(self.columns) for batch in rows if batch.num_rows)
-        for together in self._keys_in_order(some if self.in_order else self._sorted(some)):
+        selected = (batch.select(self.columns) for batch in rows if batch.num_rows)
+        for together in self._keys_in_order(selected if self.in_order else self._sorted(selected)):
             yield from self.of_all(pa.Table.from_batches([together]))
 
     def _sorted(self, rows: Batches) -> Batches:
         """All rows in order of their keys."""
-        kept = list[pa.RecordBatch]()
+        gathered = list[pa.RecordBatch]()
         for batch in rows:
-            kept.append(batch)
-            check_size(kept)
-        if kept:
-            yield sort(joined(kept), self.by) if self.by else joined(kept)
+            gathered.append(batch)
+            check_size(gathered)
+        if gathered:
+            yield sort(joined(gathered), self.by) if self.by else joined(gathered)
 
     def _keys_in_order(self, rows: Batches) -> Batches:
-        """All rows of some keys at a time: so only their windows are in memory. InvalidUsage where one key has more
-        than ONE_KEY."""
+        """All rows of some keys at a time: so only their windows are in memory.
 
-        some = (batch.slice(at, AT_A_TIME) for batch in rows for at in range(0, batch.num_rows, AT_A_TIME))
-        for together in wholes(some, self.by, rows=AT_A_TIME, room=BUILT_BYTES):
+        Raises InvalidUsage where one key has more than ONE_KEY.
+        """
+        slices = (batch.slice(at, AT_A_TIME) for batch in rows for at in range(0, batch.num_rows, AT_A_TIME))
+        for together in wholes(slices, self.by, rows=AT_A_TIME, room=BUILT_BYTES):
             if together.num_rows > ONE_KEY:
                 ends = np.append(np.flatnonzero(starts(together, self.by)), together.num_rows)
                 if (most := int(np.diff(ends).max())) > ONE_KEY:
