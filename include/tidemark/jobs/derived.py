@@ -176,16 +176,14 @@ def over(state: Arrangement, shape: Shape) -> Collection:
     """
     collection = state.collection
     columns = {column.name: column for column in following(collection.columns, shape.columns)}
-    for column in collection.key:
-        if column.name not in columns:
-            raise InvalidUsage(f"the definition of {collection.name} gives no {column.name}, which is in its key")
-        if columns.pop(column.name).type != column.type:
-            raise InvalidUsage(
-                f"key column {column.name} of {collection.name} is {column.type}, and its definition gives "
-                f"another type now; write CAST(… AS {column.type}) AS {column.name}, or call the collection otherwise"
-            )
+    names = [column.name for column in collection.key]
+    if gone := [name for name in names if name not in columns]:
+        raise InvalidUsage(f"the definition of {collection.name} gives no {gone[0]}, which is in its key")
+    key = tuple(replace(column, type=columns.pop(column.name).type) for column in collection.key)
     value = tuple(replace(column, id=0) for column in columns.values())
-    proposed = replace(collection, value=value, hidden=shape.hidden, dropped=(), input_columns=shape.input_columns)
+    proposed = replace(
+        collection, key=key, value=value, hidden=shape.hidden, dropped=(), input_columns=shape.input_columns
+    )
     return redeclared(state, proposed)
 
 

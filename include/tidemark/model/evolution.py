@@ -197,7 +197,16 @@ def check_successor(current: Collection, new: Collection) -> None:
 def _instead(current: Collection, column: Column) -> str:
     if not current.is_derived:
         return "add a column of another name"
-    return f"write CAST(… AS {column.type}) AS {column.name} in its definition"
+    return f"write CAST(… AS {_SQL_TYPES.get(column.type, column.type)}) AS {column.name} in its definition"
+
+
+_SQL_TYPES: dict[ValueType, str] = {
+    ColumnType.INT: "bigint",
+    ColumnType.FLOAT: "double",
+    ColumnType.BYTES: "binary",
+    ColumnType.JSON: "string",
+}
+"""What Spark SQL calls a type, where that is another name."""
 
 
 def _nearest_wider(old: ValueType, asked: ValueType) -> str:
@@ -208,6 +217,11 @@ def _nearest_wider(old: ValueType, asked: ValueType) -> str:
 
 def _check_frozen(current: Collection, asked: Collection) -> None:
     check_begun(current, asked)
+    if current.is_derived and [column.name for column in current.key] == [column.name for column in asked.key]:
+        for column, other in zip(current.key, asked.key, strict=True):
+            if column.type != other.type:
+                needed = f"{_instead(current, column)}, or {_advice(current)}"
+                raise _refused(current, f"key column {column.name}", str(column.type), str(other.type), needed)
     for what, old, new in (
         ("key", _described(current.key), _described(asked.key)),
         *_envelopes(current, asked),
