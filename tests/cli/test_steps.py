@@ -279,7 +279,7 @@ def test_what_has_landed_of_a_day_that_goes_on_is_taken_and_says_why(shell: Shel
     shell.ok("init", file)
     shell.events(1, "a,1,10:00")
     said = shell.ok("ingest", "events", "--date", "2024-01-01", "--cut", "explicit").out
-    assert "cut explicit, batch " in said
+    assert "cut explicit; 1 key; " in said
     assert "cut by explicit" in shell.ok("log", "events").out
     assert (
         shell.json("ingest", "events", "--date", "2024-01-01", "--cut", "count")["results"][0]["outcome"]

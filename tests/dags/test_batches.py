@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from airflow.sdk.module_loading import import_string
 from tests.dags.support import ORDERS
 from tidemark.airflow import arrivals, batches_dag, collection_dags, tidemark_dag
 from tidemark.airflow.location import location_of
+from tidemark.airflow.web.intervals import cuts_in_words
 from tidemark.errors import InvalidUsage
 from tidemark.jobs import app
 from tidemark.jobs.in_process_runner import InProcess
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.instant import parse_instant
+from tidemark.model.interval import Interval
 
 pytestmark = pytest.mark.timeout(300)
 TODAY = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=12)
@@ -167,6 +170,9 @@ def test_what_arrivals_started_takes_what_has_landed_and_the_days_own_run_the_re
     assert ingested(task, run_of(event))["outcome"] == "nothing to do"
     words = [record.change.words for record in location_of(cut).job().log.history()]
     assert sum(" so far: 1 row of 1 file as " in line and "; cut by bytes" in line for line in words) == 1
+    day = Interval(parse_instant(event["lower"]), parse_instant(event["upper"]))
+    page = cuts_in_words(list(location_of(cut).job().log.history()), day)
+    assert re.fullmatch(r"1 batch: 1 by bytes; on average 1 rows, [\d,]+ bytes, open for [\dms]+", page)
 
 
 def test_a_run_by_hand_cuts_at_once_and_names_the_interval_that_goes_on(cut: Path, locations: Path) -> None:

@@ -102,8 +102,8 @@ MUTANTS = [
     Mutant(
         "a file of the same size has not changed",
         ingest._corrected,
-        "file.sha256 == entry.sha256",
-        "file.bytes == entry.bytes",
+        "file.sha256 != entry.sha256",
+        "file.bytes != entry.bytes",
         test_exactly_once.test_other_content_under_a_known_name_is_refused_at_any_age,
     ),
     Mutant(

@@ -180,6 +180,8 @@ def line_of(result: dict[str, Any]) -> str:
         return _corrected(result)
     silent = {"outcome", "interval", "step", "collection", "version", "docs", "changed", "cut"}
     silent |= {name.removesuffix("_text") for name in result if name.endswith("_text")}
+    if "cut_text" in result:
+        silent |= {"keys", "bytes", "row_bytes", "open_seconds"}
     if changed := result.get("changed"):  # which says these in words
         silent |= {"corrected", "added", "retracted", "event_times"}
     said = {name: value for name, value in result.items() if name not in silent and (value or name in _COUNTS)}

@@ -53,6 +53,9 @@ class BatchesSection(_Section):
     """How many rows cut it, estimated from the bytes of those that were read last."""
     bytes: int | None = None
     """How many bytes of files cut it."""
+    memory: float | None = None
+    """Which share of the memory for buffers (`TIDEMARK_BUFFERS`) the rows of its files are estimated to take, decoded,
+    when they cut it: `0.8`. Above 0, and at most 1."""
     rate_change: Annotated[RateSection | None, checked(rate_section)] = None
     """By which change of the rate it is cut."""
     settle: Duration = SETTLE
@@ -69,7 +72,7 @@ class BatchesSection(_Section):
             length = Adaptive(self.adaptive.min, self.adaptive.max, self.adaptive.target)
         said = self.rate_change
         watch = None if said is None else WatchRate(said.by, said.window, said.cool_down)
-        made = Batching(length, self.count, self.bytes, watch, settle=self.settle)
+        made = Batching(length, self.count, self.bytes, watch, self.memory, self.settle)
         check_cost(made, LEAST_LENGTH)
         return made
 

@@ -13,12 +13,13 @@ from tidemark.errors import listed
 from tidemark.model.acceptance import Acceptance
 from tidemark.model.arrangement import Arrangement, Fence, Hold, LedgerRun
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
+from tidemark.model.batching.rate import SECOND
 from tidemark.model.batching.reason import Cut
 from tidemark.model.collection import Collection, Gate
 from tidemark.model.corrected import Corrected as Corrected
 from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.full_snapshot import Effect, FullSnapshot
-from tidemark.model.instant import format_instant
+from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.publication import Published as Published
 from tidemark.model.publication import Publishing as Publishing
@@ -119,7 +120,7 @@ class Ingested:
     afterwards; files that join one that was announced count as `corrected`, too.
 
     `cut` is why it was read then (None: not recorded). An ingest whose step is CUT took files of an interval that goes
-    on: they are counted, and the interval is still to be read.
+    on: they are counted, and the interval is still to be read. `keys` is how many its rows have (None: not counted).
 
     Where an interval was read to its end and that brought no rows, `empty` is the id by which gates know that.
 
@@ -152,6 +153,7 @@ class Ingested:
     empty: str | None = None
     columns: tuple[str, ...] = ()
     undeclared: tuple[tuple[str, int], ...] = ()
+    keys: int | None = None
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -183,11 +185,35 @@ class Ingested:
         if self.batch is None and self.snapshot:
             return f"ingested {self.fence.interval}: a full snapshot without rows as {self.snapshot.batch[:SHORT_ID]}"
         so_far = " so far" if self.fence.step == CUT else ""
-        why = f"; cut by {self.cut.words}" if self.cut and so_far else ""
+        why = f"; cut by {self.cut_words}" if so_far and self.cut else ""
         if self.batch is None:
             return f"ingested {self.fence.interval}{so_far}: no rows{more}{why}"
         rows, files = counted(self.batch.rows, "row"), counted(len(self.sources), "file")
         return f"ingested {self.fence.interval}{so_far}: {rows} of {files} as {self.batch.id[:SHORT_ID]}{more}{why}"
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """How large what was cut is, and how long it was open, as far as that is known.
+
+        Several parts may have rows of one key: of these `keys` is the most that there can be.
+        """
+        open_for = self.cut.open_for if self.cut else None
+        sizes = {"keys": self.keys, "open_seconds": None if open_for is None else round(open_for / SECOND)}
+        sizes |= {"bytes": self.batch.bytes, "row_bytes": self.batch.bytes // self.batch.rows} if self.batch else {}
+        return {name: size for name, size in sizes.items() if size is not None}
+
+    @property
+    def cut_words(self) -> str:
+        """Why it was cut, and its figures, in a line."""
+        sizes, said = self.figures, [self.cut.words] if self.cut else []
+        if self.keys and self.batch:
+            most = "up to " if self.batch.part_count > 1 else ""
+            said.append(f"{most}{counted(self.keys, 'key')}")
+        if self.batch:
+            said.append(f"{self.batch.bytes:,} bytes, {sizes['row_bytes']:,} a row")
+        if "open_seconds" in sizes:
+            said.append(f"open for {format_duration(sizes['open_seconds'] * SECOND)}")
+        return "; ".join(said)
 
     @property
     def differs(self) -> str:

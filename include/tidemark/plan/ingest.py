@@ -236,12 +236,18 @@ def _cannot_be_corrected(state: Arrangement, interval: Interval, entry: LedgerEn
 
 
 def ingest_tasks(
-    collection: Collection, request: IngestRequest, files: Sequence[SourceFile], *, batch: str, parallelism: int
+    collection: Collection,
+    request: IngestRequest,
+    files: Sequence[SourceFile],
+    *,
+    batch: str,
+    parallelism: int,
+    counts_keys: bool = False,
 ) -> list[IngestTask]:
     """The tasks that read those `files` of a request that can be read, into parts of `batch`."""
     judged_by = (request.complete_below, request.seal, request.since)
     return [
-        IngestTask(collection, request.interval, group, *judged_by, batch, f"data/{batch}", first)
+        IngestTask(collection, request.interval, group, *judged_by, batch, f"data/{batch}", first, counts_keys)
         for first, group in numbered(group_files(files, parallelism))
     ]
 

@@ -33,7 +33,7 @@ ALL_KEYS = KeyRange()
 @dataclass(frozen=True)
 class IngestTask:
     """Read `files`, judge lateness against `complete_below` and `since`, learn nothing below the `seal`, write parts
-    sorted by key under `prefix`. The files are the batch's from number `first` on."""
+    sorted by key under `prefix`. The files are the batch's from number `first` on; `counts_keys`: keys are counted."""
 
     collection: Collection
     interval: Interval
@@ -44,16 +44,18 @@ class IngestTask:
     batch: str
     prefix: str
     first: int = 0
+    counts_keys: bool = False
 
 
 @dataclass(frozen=True)
 class IngestAnswer:
-    """Parts written and one ledger entry per file; `first_on_time` as in the change Ingested; `undeclared` likewise."""
+    """Parts written and one ledger entry per file; the others as in the change Ingested."""
 
     parts: tuple[Part, ...]
     entries: tuple[LedgerEntry, ...]
     first_on_time: int | None
     undeclared: tuple[tuple[str, int], ...] = ()
+    keys: int = 0
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ def micros(text: str) -> int:
             Batching(Fixed(micros("5m")), rate_change=WatchRate(2.0, micros("1m"), micros("2m")), settle=SETTLE),
         ),
         ("batches: {count: 1}", Batching(count=1)),
+        ("batches: {memory: 0.8}", Batching(memory=0.8)),
     ],
 )
 def test_what_is_declared(tmp_path: Path, written: str, batching: Batching | None) -> None:
@@ -59,7 +60,8 @@ def test_what_is_declared(tmp_path: Path, written: str, batching: Batching | Non
 @pytest.mark.parametrize(
     ("written", "says"),
     [
-        ("batches: {}", "nothing says when a batch is cut; write adaptive, fixed, count, bytes or rate_change"),
+        ("batches: {memory: 1.5}", "memory is 1.5; it is a share of the available memory, above 0 and at most 1"),
+        ("batches: {}", "nothing says when a batch is cut; write adaptive, fixed, count, bytes, memory or rate_change"),
         ("batches: {settle: 1s}", "nothing says when a batch is cut"),
         ("batches: {count: 0}", "count is 0; it must be 1 or more"),
         ("batches: {bytes: -3}", "bytes is -3; it must be 1 or more"),

@@ -12,11 +12,15 @@ import pytest
 
 from support.relanded import relanded
 from support.world import World, collection
+from tidemark.arrow.rows.memory import Memory
 from tidemark.errors import InvalidUsage
+from tidemark.jobs.queries import arrivals
 from tidemark.jobs.queries.arrivals import AGAIN, Arrivals, Due, open_interval, pause_of
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.model.batching.cutting import Batching, WatchRate
 from tidemark.model.batching.length import Adaptive, Fixed
+from tidemark.model.batching.memory import Budget
+from tidemark.model.batching.reason import Reason
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import SourceFile
@@ -93,6 +97,23 @@ def test_bytes_cut_and_what_was_reported_is_not_reported_again_until_it_is_count
     assert feed.look(NOON + 3 * SECOND) is None
     # Who was to ingest them died.
     assert feed.look(NOON + SECOND + AGAIN) == ("bytes",)
+
+
+def test_a_share_of_the_memory_for_buffers_cuts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte of JSON lines is estimated to take a byte, decoded: 80 of 100 do."""
+    monkeypatch.setattr(arrivals, "memory", lambda: Memory(Budget(10 * len(ROW))))
+    feed = fed(tmp_path, Batching(memory=0.8, bytes=9 * len(ROW), settle=0))
+    feed.land(NOON, 7)
+    assert feed.look(NOON) is None
+    feed.land(NOON + SECOND, 1)
+    due = feed.arrivals.look(NOON + SECOND)
+    assert due is not None
+    assert (due.cut.reason, due.cut.also) == (Reason.MEMORY, ())
+    done = feed.ingested(due)
+    assert (done["rows"], done["keys"], done["open_seconds"]) == (8, 2, 1)
+    assert done["cut_text"].startswith("memory; up to 2 keys; ")
+    feed.land(NOON + 2 * SECOND, 9)
+    assert feed.look(NOON + 2 * SECOND) == ("memory", "bytes")
 
 
 def test_a_count_goes_by_the_rows_of_what_was_read_last(tmp_path: Path) -> None:

@@ -191,11 +191,12 @@ class Run:
 @dataclass(frozen=True)
 class About:
     """What is known of an interval beside its own figures: the versions it brought, newest first, and the runs about
-    it. `rows`: whether who looks may see rows."""
+    it. `rows`: whether who looks may see rows. `cuts` is what is said of all that was read before its end."""
 
     changes: Sequence[tuple[str, str, str]]
     runs: Sequence[Run]
     rows: bool
+    cuts: str = ""
 
 
 def interval_page(
@@ -216,6 +217,7 @@ def interval_page(
         ("files corrected", report.corrected),
     ]
     figures += [("rows written by corrections", report.written)]
+    figures += [("read before its end", about.cuts)] if about.cuts else []
     content = [
         tag("section", tag("h2", in_words(report)), *map(_advice, _to_do(name, report, bounds))),
         tag("section", tag("h2", "What came"), table(("", ""), figures)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
@@ -32,12 +33,15 @@ from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.jobs.queries.derived_days import DAYS, DayReport, day_reports
 from tidemark.jobs.queries.intervals import entries_of, interval_reports
-from tidemark.model.change import Change, Corrected, Ingested, Quarantined, Released
+from tidemark.model.batching.rate import SECOND
+from tidemark.model.change import CUT, Change, Corrected, Ingested, Quarantined, Released
 from tidemark.model.collection import Gate
-from tidemark.model.instant import MAX_TIME, format_instant, from_datetime
+from tidemark.model.instant import MAX_TIME, format_duration, format_instant, from_datetime
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
+from tidemark.model.wording import counted
 from tidemark.quality.results import results_of, wrong_batches
+from tidemark.storage.documents.codec import VersionRecord
 from tidemark.storage.stores.store import Indeterminate
 from tidemark.storage.stores.store import Unavailable as StoreAway
 
@@ -63,7 +67,8 @@ def interval_of(pinned: Pinned, lower: int, *, logs: bool, rows: bool) -> Page:
     """The page of the interval that begins at `lower`; with `logs` also what tasks' logs show, with `rows` what shows
     rows. InvalidUsage where no interval begins there."""
     state, interval = pinned.state, interval_at(pinned, lower)
-    about = About(_changes(pinned, interval), _runs(pinned.name, interval), rows)
+    records = list(islice(OpenCollection(pinned).log.history(pinned.head.version), LOOKED_THROUGH))
+    about = About(_changes(records, interval), _runs(pinned.name, interval), rows, cuts_in_words(records, interval))
     if state.collection.is_derived:
         report = next((day for day in _days(pinned) if day.interval == interval), DayReport(interval, complete=False))
         return day_page(pinned.name, report, about)
@@ -117,9 +122,24 @@ def _file(entry: LedgerEntry) -> tuple[str, str, int, int, str]:
     return entry.path, became, entry.rows, late, entry.reason or ""
 
 
-def _changes(pinned: Pinned, interval: Interval) -> list[tuple[str, str, str]]:
+def cuts_in_words(records: Sequence[VersionRecord], interval: Interval) -> str:
+    """How many batches of an interval were cut before its end, by which reasons, and their means; empty if none was."""
+    changes = [record.change for record in records if isinstance(record.change, Ingested)]
+    cuts = [change for change in changes if change.fence.step == CUT and change.fence.interval == interval]
+    reasons = Counter(change.cut.reason for change in cuts if change.cut)
+    batches = [change.batch for change in cuts if change.batch]
+    if not batches:
+        return ""
+    times = [change.figures["open_seconds"] for change in cuts if "open_seconds" in change.figures]
+    why = ", ".join(f"{count:,} by {reason.replace('_', ' ')}" for reason, count in reasons.most_common())
+    sizes = (sum(batch.rows for batch in batches), sum(batch.bytes for batch in batches))
+    means = [f"{size // len(batches):,} {what}" for size, what in zip(sizes, ("rows", "bytes"), strict=True)]
+    means += [f"open for {format_duration(sum(times) // len(times) * SECOND)}"] if times else []
+    return f"{counted(len(batches), 'batch', 'batches')}: {why}; on average {', '.join(means)}"
+
+
+def _changes(records: Sequence[VersionRecord], interval: Interval) -> list[tuple[str, str, str]]:
     """The versions, newest first, that read the interval or were corrected by it, or took a batch of it out or back."""
-    records = list(islice(OpenCollection(pinned).log.history(pinned.head.version), LOOKED_THROUGH))
     read = {batch for record in records if (batch := _batch_of(record.change, interval))}
     found = []
     for record in records:

@@ -23,7 +23,8 @@ from tidemark.arrow.parts.hashing import HashingSink
 from tidemark.arrow.parts.writer import PART_ROWS, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.memory import Gathered
-from tidemark.arrow.rows.schema import key_at_rest, sort_columns, unsealed_schema
+from tidemark.arrow.rows.order import starts
+from tidemark.arrow.rows.schema import key_at_rest, keys_of, sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
 from tidemark.model.change import MOST_UNDECLARED
@@ -54,7 +55,7 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
         parts = SortedParts(store, task, room)
         entries = [_ingest_file(store, task, file, number, parts) for number, file in enumerate(task.files, task.first)]
         unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
-        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread)
+        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys)
 
 
 def _ingest_file(
@@ -165,6 +166,7 @@ class SortedParts:
         self._parts: list[Part] = []
         self.first_on_time: int | None = None
         self.unread = Counter[str]()
+        self.keys = 0
 
     def see(self, content: Content) -> None:
         """Note the columns of a file that nothing declares."""
@@ -200,10 +202,21 @@ class SortedParts:
         cut = self._cut(batches)
         with self._room, ExitStack() as stack:
             writers = [stack.enter_context(self._writer()) for _ in range(cut.parts)]
-            for piece in sorted_pieces(batches, order, most=PIECE_BYTES):
+            for piece in self._counted(sorted_pieces(batches, order, most=PIECE_BYTES)):
                 for number, rows in split_ahead(piece, cut):
                     writers[number].write(rows)
             self._parts += [part for writer in writers for part in writer.close()]
+
+    def _counted(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows in order, whose keys are counted where the task asks for that."""
+        counts = isinstance(self._task, IngestTask) and self._task.counts_keys
+        names, last = key_at_rest(self._task.collection), None
+        for piece in pieces:
+            if counts and piece.num_rows:
+                first, newest = keys_of(piece, [0, piece.num_rows - 1], len(names))
+                self.keys += int(starts(piece, names).sum()) - (first == last)
+                last = newest
+            yield piece
 
     def _writer(self) -> PartWriter:
         collection = self._task.collection

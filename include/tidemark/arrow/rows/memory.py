@@ -109,6 +109,11 @@ class Memory:
         return self._usage.used
 
     @property
+    def maximum(self) -> int:
+        """The bytes of the budget, used or not."""
+        return self._usage.budget.maximum
+
+    @property
     def level(self) -> Level:
         return self._usage.level
 

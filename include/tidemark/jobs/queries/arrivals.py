@@ -8,16 +8,18 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from tidemark.arrow.rows.memory import memory
 from tidemark.config.schedule import Schedule
 from tidemark.config.template import render
 from tidemark.model.arrangement import Arrangement
-from tidemark.model.batching.cutting import Batching, Cutter, Open
+from tidemark.model.batching.cutting import Batching, Cutter, Open, Seen
 from tidemark.model.batching.reason import Cut
 from tidemark.model.collection import Collection
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status
 from tidemark.plan.ingest import left_to_cut
+from tidemark.plan.task_size import GUESSED
 from tidemark.storage import landing
 from tidemark.storage.log.log import StateLog
 from tidemark.storage.sidecars import ledger
@@ -92,7 +94,7 @@ class Arrivals:
         size = sum(file.bytes for file in pending)
         opened = min((file.landed_at for file in pending), default=now)
         batch = Open(min(now, opened), round(size * (self._rows_per_byte or 0)), size) if pending else None
-        self._cutter, cut = cutter.cut(batch, now)
+        self._cutter, cut = cutter.cut(batch, now, Seen(memory=memory_share(self.collection, size)))
         if cut is None:
             return None
         self._announced |= {file.identity: (file.token, now) for file in pending}
@@ -134,6 +136,11 @@ class Arrivals:
             cutter = cutter.arrived(min(file.landed_at, now), file.bytes)
         self._seen = {file.identity: file.token for file in files}
         return cutter
+
+
+def memory_share(collection: Collection, size: int) -> float:
+    """Which share of the memory for buffers files of so many bytes are estimated to take, decoded; none is opened."""
+    return size * GUESSED[collection.landed.source.format].decoded / memory().maximum
 
 
 def _is_counted(entry: LedgerEntry | None) -> bool:

@@ -83,7 +83,7 @@ def ingest(
         rerun = head.state.ingested.covers(interval)
         head, fence = job.fenced(head, "ingest" if cut is None else CUT, interval)
         batch = job.new_id()
-        read = _execute(job, head.state, request, batch)
+        read = _execute(job, head.state, request, batch, counts_keys=cut is not None)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
         again = corrected(job, head.state, request, batch, first=len(request.files))
@@ -102,7 +102,8 @@ def ingest(
         return {**result, "changed": NOTHING_CHANGED}
     _note_set_aside(job, done.found.set_aside)
     assert change.cut is not None  # as it was proposed
-    result |= {"cut": change.cut.as_dict()} | ({} if cut is None else {"cut_text": cut.words})
+    result |= {"cut": change.cut.as_dict()}
+    result |= {} if cut is None else {"cut_text": change.cut_words, **change.figures}
     return {
         **result,
         "batch": change.batch.id if change.batch else change.snapshot.batch if change.snapshot else None,
@@ -271,7 +272,9 @@ def _identified(file: SourceFile, entry: LedgerEntry | None) -> SourceFile:
     return replace(file, sha256=(entry.sha256 or None) if unchanged else landing.sha256_of(file.path))
 
 
-def _execute(job: Job, state: Arrangement, request: IngestRequest, batch: str) -> list[IngestAnswer]:
+def _execute(
+    job: Job, state: Arrangement, request: IngestRequest, batch: str, *, counts_keys: bool
+) -> list[IngestAnswer]:
     if not request.files:
         return []
     readable = [file for file in request.files if landing.is_text(file.path)]
@@ -280,7 +283,9 @@ def _execute(job: Job, state: Arrangement, request: IngestRequest, batch: str) -
     if not readable:
         return refused
     runner = job.runner()
-    tasks = ingest_tasks(state.collection, request, readable, batch=batch, parallelism=runner.parallelism)
+    tasks = ingest_tasks(
+        state.collection, request, readable, batch=batch, parallelism=runner.parallelism, counts_keys=counts_keys
+    )
     job.note(f"reading {counted(len(readable), 'file')} in {counted(len(tasks), 'task')}")
     answers: list[IngestAnswer] = runner.run("ingest", tasks)
     written = sum(part.rows for answer in answers for part in answer.parts)
@@ -391,6 +396,7 @@ def _change(
         rows_retracted=again.retracted,
         merged_below=request.merged_below if again.files else 0,
         undeclared=_undeclared(job, state, answers),
+        keys=sum(answer.keys for answer in answers) if fence.step == CUT else None,
         empty=None if made or again.files or not _is_judged_empty(state.collection, snapshot) else batch,
     )
 

@@ -56,13 +56,16 @@ class Batching:
         if self.settle < 0:
             raise InvalidUsage(f"settle is {self.settle} µs; it must be 0 or more")
         if (self.length, self.count, self.bytes, self.rate_change, self.memory) == (None,) * 5:
-            raise InvalidUsage("nothing says when a batch is cut; write adaptive, fixed, count, bytes or rate_change")
+            raise InvalidUsage(
+                "nothing says when a batch is cut; write adaptive, fixed, count, bytes, memory or rate_change"
+            )
 
     def __str__(self) -> str:
         rules = [
             str(self.length or ""),
             f"{self.count:,} rows" if self.count else "",
             f"{self.bytes:,} bytes" if self.bytes else "",
+            f"{self.memory:.0%} of the memory for buffers" if self.memory else "",
             f"a rate that changes by {self.rate_change.threshold:.0%}" if self.rate_change else "",
         ]
         return ", or ".join(filter(None, rules))

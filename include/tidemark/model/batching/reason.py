@@ -91,6 +91,11 @@ class Cut:
         return Cut(self.reason, self.also)
 
     @property
+    def open_for(self) -> int | None:
+        """How long the batch was open, in microseconds; None where that is not known."""
+        return None if self.opened is None or self.at is None else max(0, self.at - self.opened)
+
+    @property
     def words(self) -> str:
         """In a line: `count, also bytes; 12.5 rows/s, up`."""
         also = f", also {' and '.join(map(_spoken, self.also))}" if self.also else ""

@@ -127,7 +127,10 @@ def test_a_batch_gets_shorter_while_rows_come_faster():
         (lambda: Batching(bytes=-1), "bytes is -1; it must be 1 or more"),
         (lambda: Batching(memory=0.0), "memory is 0; it is a share"),
         (lambda: Batching(count=1, settle=-1), "settle is -1"),
-        (lambda: Batching(), "nothing says when a batch is cut; write adaptive, fixed, count, bytes or rate_change"),
+        (
+            lambda: Batching(),
+            "nothing says when a batch is cut; write adaptive, fixed, count, bytes, memory or rate_change",
+        ),
         (
             lambda: check_cost(Batching(Adaptive(10_000, SECOND, 1)), SECOND),
             "min is 10ms, and a run alone takes seconds",
