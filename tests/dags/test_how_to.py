@@ -89,7 +89,7 @@ def test_the_same_dag_with_options_of_ones_own(locations: Path, monkeypatch: pyt
 def test_every_backfill_that_a_page_shows_is_understood() -> None:
     from airflow.cli.cli_parser import get_parser
 
-    pages = [PROJECT / "README.md", *(PROJECT / "docs" / "how-to").glob("*.md")]
+    pages = [PROJECT / "docs" / "README.md", *(PROJECT / "docs" / "how-to").glob("*.md")]
     shown = [
         line for page in pages for line in re.findall(r"`(?:tools/run )?airflow (backfill [^`]*)`", page.read_text())
     ]
