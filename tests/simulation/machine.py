@@ -179,9 +179,10 @@ class Machine(Redefining):
         complete = next(at for at in range(10**6) if at not in ingested)
         oracle, reach = self.oracle, min(self.requested_seal, complete) - before.collection.landed.grace
         assert oracle.complete == max(before.complete_below, reach)
-        learned = [batch for batch in self.learned_batches() if self.learned[batch] == before.seal]
-        ticks = any(self.ticks(batch, before.complete_below) for batch in learned)
-        assert oracle.seal == max(before.seal + ticks, oracle.complete)
+        least = max(before.seal, oracle.complete)
+        learned = [batch for batch in self.learned_batches() if self.learned[batch] == least]
+        ticks = any(self.ticks(batch, oracle.complete) for batch in learned)
+        assert oracle.seal == least + ticks
         if ticks and oracle.seal > oracle.complete:
             reached("a tick")
             if before.seal > before.complete_below:

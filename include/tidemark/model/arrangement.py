@@ -278,13 +278,21 @@ class Arrangement:
     def learned_below(self) -> int:
         """Where the seal must be for what was learned at it to be read: one instant past it, a *tick*; the seal itself
         if nothing was. A batch of an interval whose turn is still to come needs no tick: its own seal passes it."""
-        learned = [batch.learned_at for batch in self.pending if not self._awaits_its_seal(batch)]
-        learned += [snapshot.learned_at for snapshot in self.pending_snapshots]
-        return self.seal + 1 if self.seal in learned else self.seal
+        return self.seal_for(self.complete_below)
 
-    def _awaits_its_seal(self, batch: UnsealedBatch) -> bool:
+    def seal_for(self, complete_below: int) -> int:
+        """Where the seal must be once all is complete below a time: there, and past what was learned at that instant.
+
+        Ticks may have brought the seal to the end of an interval, which then does not pass what it learned there.
+        """
+        reached = max(self.seal, complete_below)
+        learned = [batch.learned_at for batch in self.pending if not self._awaits_its_seal(batch, complete_below)]
+        learned += [snapshot.learned_at for snapshot in self.pending_snapshots]
+        return reached + 1 if reached in learned else reached
+
+    def _awaits_its_seal(self, batch: UnsealedBatch, complete_below: int) -> bool:
         origin = self.collection.origin
-        return isinstance(origin, Landed) and origin.complete_before(batch.interval) >= self.complete_below
+        return isinstance(origin, Landed) and origin.complete_before(batch.interval) >= complete_below
 
     @property
     def horizon(self) -> int:

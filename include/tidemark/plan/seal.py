@@ -27,8 +27,7 @@ def plan_seal(state: Arrangement, upper: int) -> Sealed | None:
     # Until the first interval is ingested nothing is complete, not even the times before the start: rows of that
     # interval may have happened then, and must not become late because another interval was ingested first.
     complete_below = max(state.complete_below, reached) if complete > landed.start else state.complete_below
-    target = max(state.learned_below, complete_below)
-    return _checked(state, Sealed(target, complete_below, requested_seal))
+    return _checked(state, Sealed(state.seal_for(complete_below), complete_below, requested_seal))
 
 
 def _plan_derived(state: Arrangement) -> Sealed | None:

@@ -78,6 +78,12 @@ def state_of(batches: tuple[UnsealedBatch, ...], certified: list[str], **changes
     )
 
 
+def test_an_interval_to_whose_end_ticks_came_before_it_is_sealed_past_what_it_learned() -> None:
+    days = (batch_of(1, 100, 0), batch_of(2, 200, 1, learned_at=295))
+    state = replace(state_of(days, ["day1", "day2"]), complete_below=195, seal=295)
+    assert plan_seal(state, 300) == Sealed(296, 295, 300)
+
+
 class TestABadDay:
     """A batch without a certificate is in the way: what is not behind it is sealed, what is asked for is recorded."""
 
