@@ -132,7 +132,7 @@ def test_a_column_of_that_name_goes_before_and_one_that_comes_has_all_recomputed
     sea.run("tides", lambda job: declare_collection(job, with_column(before, "event_time")))
     job = sea.joined(sea.worlds["w"].job())
     result = correct(job)
-    assert (result["mode"], result["why"]) == ("whole", "a column event_time came or went")
+    assert (result["mode"], result["why"]) == ("whole", "columns of its inputs changed")
     assert sea.rows_as_of("w", sea.worlds["w"].state.complete - 1) == {}, "no row has a value there"
 
 
