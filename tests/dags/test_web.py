@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.dags.support import PROJECT, token
 from tidemark.airflow.links import PREFIX, DataDocsLink
 from tidemark.airflow.location import location_of
 from tidemark.airflow.web import overview
+from tidemark.cli.main import app
 from tidemark.model.acceptance import Acceptance, AcceptedFailure
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import ObjectRef, UnsealedBatch
@@ -335,6 +337,12 @@ def test_no_link_in_airflows_frame_leads_out_of_it(client: Any, root: Path) -> N
     ]
     assert 'href="../../dags/orders"' in client.get("/collections/orders").text
     assert 'target="_top"' not in client.get("/").text + client.get("/collections/orders").text
+
+
+def test_the_page_of_a_dropped_collection_says_so(client: Any, root: Path, collections: Path) -> None:
+    (collections / "orders.yaml").unlink()
+    assert CliRunner().invoke(app, ["drop", "orders", "--root", str(root)]).exit_code == 0
+    assert "Collection orders was dropped; `tidemark drop orders --undo`" in client.get("/collections/orders").text
 
 
 def test_nothing_is_there_yet(client: Any, locations: Path) -> None:

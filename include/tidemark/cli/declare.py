@@ -124,7 +124,7 @@ def since_when(call: Call, before: Arrangement | None, state: Arrangement) -> li
         return []
     if not state.collection.landed.reprocess_for:
         output.note(
-            f"{', '.join(columns)}: null in rows that were read before, as nothing is kept to read files again by"
+            f"{', '.join(columns)}: null in rows that were read before: without `reprocess_for`, no file is read again"
         )
         return []
     try:

@@ -26,6 +26,7 @@ from tidemark.airflow.web.stuck import stuck, stuck_runs
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned, find
 from tidemark.errors import InvalidUsage, TidemarkError
+from tidemark.jobs.queries.locate import dropped_words
 from tidemark.model.collection import NAME, Collection
 from tidemark.storage.stores.store import Indeterminate, Unavailable
 
@@ -55,7 +56,8 @@ def collection(dag_id: str, may_read: MayRead, may_see: MaySeeRows, request: Req
         entry["overdue"] = "".join(one.words(now) for one in overdue_seals(now, of=name).values())
     more = stuck(stuck_runs(dag_id))
     declared = entry is None and bool(shown) and is_declared(name)
-    return html(collection_page(name, entry, more, framed=framed, rows=may_see(name), declared=declared))
+    why = dropped_words(settings.root(), name) if entry is None and shown else ""
+    return html(collection_page(name, entry, more, framed=framed, rows=may_see(name), declared=declared, why=why))
 
 
 async def about(dag_id: str, may_see: MaySeeRows) -> HTMLResponse:

@@ -133,15 +133,16 @@ def collection_page(
     framed: bool = False,
     rows: bool = False,
     declared: bool = False,
+    why: str = "",
 ) -> Page:
-    """The page of one collection, or that there is none, and what `more` is to be said of its DAG. Airflow's frame lets
-    no link out of it: `framed`, the page has none to the DAG. With `rows` it leads to where rows are shown. `declared`:
-    there is a file of it."""
+    """The page of one collection, or that there is none and `why`, and what `more` is to be said of its DAG. Airflow's
+    frame lets no link out of it: `framed`, the page has none to the DAG. With `rows` it leads to where rows are shown.
+    `declared`: there is a file of it."""
     others = tag("p", tag("a", "all collections", href="../"), class_="quiet")
     if entry is None:
-        why = "no run of its DAG has begun, or the DAG runs something else"
+        why = why or f"There is no collection {name}: no run of its DAG has begun, or the DAG runs something else"
         way = [" A backfill begins it: ", tag("a", "what one would read", href=f"{name}/backfill"), "."]
-        nothing = tag("p", f"There is no collection {name}: {why}.", *(way if declared else []))
+        nothing = tag("p", f"{why[0].upper()}{why[1:]}.", *(way if declared else []))
         return document(name, *more, nothing, others, refresh=True)
     card = _broken(entry) if "error" in entry else _card(entry, href="" if framed else f"../../dags/{name}")
     more_of_it = [*_more_pages(entry), *(_windows(entry) if rows else [])]

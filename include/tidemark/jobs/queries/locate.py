@@ -56,14 +56,19 @@ def is_absent(root: str) -> bool:
     return "://" not in address and not Path(address).exists()
 
 
+def dropped_words(root: str, collection: str) -> str:
+    """That a collection was dropped, and how it comes back; "" where it was not."""
+    if not NAME.fullmatch(collection) or not _is_dropped(root, collection):
+        return ""
+    undo = f"`tidemark drop {collection} --undo` brings it back, as long as its objects are there"
+    return f"collection {collection} was dropped; {undo}"
+
+
 def absent(root: str, collection: str, existing: Sequence[str]) -> str:
     """Why a collection cannot be read, and what to do, in one line."""
     address = open_store(root).url
-    if NAME.fullmatch(collection) and _is_dropped(root, collection):
-        return (
-            f"collection {collection} was dropped; `tidemark drop {collection} --undo` brings it back, as long as its "
-            "objects are there"
-        )
+    if words := dropped_words(root, collection):
+        return words
     if existing:
         return f"no collection {collection} under {address}; existing: {', '.join(existing)}"
     if is_absent(root):
