@@ -133,10 +133,12 @@ def collection_page(
     framed: bool = False,
     rows: bool = False,
     declared: bool = False,
+    cut: Markup | None = None,
+    script: str = "",
 ) -> Page:
     """The page of one collection, or that there is none, and what `more` is to be said of its DAG. Airflow's frame lets
     no link out of it: `framed`, the page has none to the DAG. With `rows` it leads to where rows are shown. `declared`:
-    there is a file of it."""
+    there is a file of it. `cut` is what is said of its batches by load, with a button that the `script` belongs to."""
     others = tag("p", tag("a", "all collections", href="../"), class_="quiet")
     if entry is None:
         why = "no run of its DAG has begun, or the DAG runs something else"
@@ -144,8 +146,8 @@ def collection_page(
         nothing = tag("p", f"There is no collection {name}: {why}.", *(way if declared else []))
         return document(name, *more, nothing, others, refresh=True)
     card = _broken(entry) if "error" in entry else _card(entry, href="" if framed else f"../../dags/{name}")
-    more_of_it = [*_more_pages(entry), *(_windows(entry) if rows else [])]
-    return document(name, *more, card, *more_of_it, others, refresh=True)
+    more_of_it = [*([cut] if cut else []), *_more_pages(entry), *(_windows(entry) if rows else [])]
+    return document(name, *more, card, *more_of_it, others, refresh=True, script=script)
 
 
 def _more_pages(entry: Mapping[str, Any]) -> list[Markup]:
