@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import EVENTS, Shell
+from tests.cli.test_drop import moved
+from tests.cli.test_drop import sums as sums
+from tidemark.jobs.steps.retain import hold_name
 
 DAYS = [f"2024-01-{day:02d}" for day in range(1, 8)]
 
@@ -75,8 +78,11 @@ def test_since_does_not_pass_a_hold_until_it_is_let_go(shell: Shell) -> None:
 
 def test_holds_are_named_and_released_by_name(events: Shell) -> None:
     assert "must match" in events.refused("hold", "events", "Not A Name")
+    refused = events.refused("hold", "events", "derived.totals")
+    assert "hold name 'derived.totals': names that begin with 'derived.' belong to derived collections" in refused
     assert "name the hold" in events.refused("hold", "events", "--at", "2024-01-01", code=2)
     events.ok("hold", "events", "one")
+    assert hold_name("derived.mine.scheduled").startswith("h-derived.mine.scheduled-")
     refused = events.refused("release", "events", "two")
     assert "no batch and no hold is called 'two'; quarantined: none; holds: one" in refused
 
@@ -102,3 +108,21 @@ def test_adaptive_keeps_what_is_asked_for(shell: Shell) -> None:
     shell.ok("compact", "events")
     assert shell.json("status", "events")["since_text"] == "2024-01-02T12:00:00Z"
     assert row_count(shell, "2024-01-02T12:00:00Z") == 2
+
+
+def test_a_derived_collections_hold_that_is_released_comes_back_with_its_next_run(sums: Shell) -> None:
+    """The run computes all where the input has merged what it still needed."""
+    sums.ok("init", sums.declared(EVENTS + "retention: full_merge\nlive_batches: 2\n"))
+    for day in (2, 3):
+        sums.events(day, f"a,{day},10:00")
+        sums.moved("events", f"2024-01-0{day}")
+    assert sums.json("status", "events")["since_text"] <= "2024-01-01T23:59:59.999999Z"
+    sums.ok("release", "events", "derived.sums")
+    sums.ok("compact", "events")
+    sums.ok("gate", "events", "compaction")
+    assert sums.json("status", "events")["since_text"] == "2024-01-03T23:59:59.999999Z"
+    moved(sums)
+    (hold,) = sums.json("hold", "events")["holds"]
+    assert (hold["hold"], hold["since_text"]) == ("derived.sums", "2024-01-03T23:59:59.999999Z")
+    assert [row["amount"] for row in sums.json("as-of", "sums")["rows"]] == [6, 2]
+    assert "corrected to 2024-01-04T00:00:00Z, whole (" in sums.ok("log", "sums").out

@@ -11,8 +11,9 @@ import pytest
 from tests.cli.conftest import Shell
 from tests.cli.test_documented import COLLECTIONS, WHOLE
 from tests.cli.test_documented import flights as flights
+from tests.support.shipped import collection_files
 
-SHIPPED = sorted(path for path in COLLECTIONS.glob("*.yaml") if "\nfrom:" in path.read_text(encoding="utf-8"))
+SHIPPED = sorted(path for path in collection_files() if "\nfrom:" in path.read_text(encoding="utf-8"))
 IN_ORDER = "flights is in order of time_hour, carrier, flight"
 JOINED = (
     "all inputs but one are kept in memory; by executors where the key begins as that of the one does, "

@@ -96,7 +96,7 @@ def count_trigger(case: Case) -> None:
     for number, step in enumerate(case["script"], start=1):
         check_known(step, {"record", "emit"})
         key, value, time = step["record"]
-        batches[key] = batches.get(key, Open(time)).added(1, 0)
+        batches[key] = _with_a_row(batches.get(key, Open(time)))
         sums[key] = sums.get(key, 0) + value
         cutter, cut = cutter.cut(batches[key], time)
         emitted = []
@@ -106,6 +106,10 @@ def count_trigger(case: Case) -> None:
             del batches[key]
             sums[key] = 0 if purges else sums[key]
         assert emitted == step.get("emit", []), f"step {number}: expected {step.get('emit', [])}, found {emitted}"
+
+
+def _with_a_row(batch: Open) -> Open:
+    return replace(batch, rows=batch.rows + 1)
 
 
 def run_adr(case: Case) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import arrangement, batching, buckets, chunks, compaction, correction, validators, windows
+from tests.conformance import arrangement, batching, buckets, chunks, compaction, correction, cuts, validators, windows
 from tests.conformance.window_declared import asked
 
 Adapter = Callable[[dict[str, Any]], None]
@@ -21,6 +21,7 @@ ADAPTERS: dict[str, Adapter] = {
     **correction.KINDS,
     **buckets.KINDS,
     **batching.KINDS,
+    **cuts.KINDS,
     **windows.KINDS,
     **chunks.KINDS,
 }

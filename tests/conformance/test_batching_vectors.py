@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.batching import KINDS
+from tests.conformance import batching, cuts
 
+KINDS = {**batching.KINDS, **cuts.KINDS}
 pytestmark = pytest.mark.pure
 WINDOWS = json.loads((Path(__file__).parent / "vectors" / "windows.json").read_text())
 OWN = json.loads((Path(__file__).parent / "vectors" / "batching_own.json").read_text())
@@ -36,7 +37,20 @@ def wrong(case: Any) -> list[Any]:
         return [[*case[:at], other, *case[at + 1 :]] for at, each in enumerate(case) for other in wrong(each)]
     if not isinstance(case, dict):
         return []
-    expected = ("correct", "seconds", "emit", "floor_bucket", "sum", "true_total", "used_correct", "levels", "expect")
+    expected = (
+        "correct",
+        "seconds",
+        "emit",
+        "floor_bucket",
+        "sum",
+        "true_total",
+        "used_correct",
+        "levels",
+        "expect",
+        "cut",
+        "rows",
+        "open",
+    )
     own = [{**case, name: changed(case[name])} for name in expected if name in case]
     return own + [{**case, name: other} for name in ("cases", "script", "steps") for other in wrong(case.get(name))]
 

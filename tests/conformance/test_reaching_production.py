@@ -18,6 +18,8 @@ from tidemark.arrow.kernels.windows.placed import placed
 from tidemark.arrow.kernels.windows.sessions import sessions_of
 from tidemark.arrow.kernels.windows.sliding import sliding_in_order, sliding_of
 from tidemark.arrow.read import answer
+from tidemark.jobs.queries.arrivals import Arrivals
+from tidemark.jobs.steps.ingest import ingest
 from tidemark.model.batching.cutting import Cutter
 from tidemark.model.batching.length import Adaptive
 from tidemark.model.batching.rate import RateMonitor
@@ -104,13 +106,15 @@ OTHERS: dict[str, tuple[tuple[Callable[..., Any], ...], dict[str, set[str]]]] = 
             "compact_multipart": set(),
         },
     ),
+    "looks": ((Arrivals.look, ingest), {"cuts": set()}),
     "batches": (
         (Cutter.cut, Adaptive.length, RateMonitor.rate),
         {
             "triggers": {
                 *("flink/continuous_3000", "flink/session_count_4"),  # of windows
                 *("own.count_0_refused", "own.every_0_refused"),
-            }
+            },
+            "cuts": set(),
         },
     ),
 }

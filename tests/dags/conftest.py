@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.dags.support import ORDERS, PROJECT, parsed, run_steps_here, token
+from tests.dags.support import DAGS, ORDERS, PROJECT, parsed, run_steps_here, token
 from tests.support import airflow_home
 from tests.support.airflow_home import HOME
 
 ENVIRONMENT = {
-    "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+    "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
     "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(HOME / "passwords.json"),

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.support import shipped
+from tests.support.airflow_home import HOME
+
 PROJECT = Path(__file__).resolve().parents[2]
 
 ORDERS = """\
@@ -27,7 +30,11 @@ quality:
 """A small collection of three days."""
 
 
-def parsed(folder: Path = PROJECT / "dags") -> Any:
+DAGS = shipped.copy_project(HOME / "shipped")
+"""The DAG files that ship, beside the collections that do."""
+
+
+def parsed(folder: Path = DAGS) -> Any:
     """The DAG files as Airflow parses them."""
     from airflow.dag_processing.dagbag import DagBag
 

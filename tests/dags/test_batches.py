@@ -180,7 +180,7 @@ def test_a_run_by_hand_cuts_at_once_and_names_the_interval_that_goes_on(cut: Pat
     dag = batches_dag(cut)
     now = datetime.now(UTC) + timedelta(seconds=1)
     result = ingested(dag.get_task("ingest"), run_of(run_after=now))
-    assert (result["rows"], result["cut"]["reason"]) == (1, "explicit")
+    assert (result["rows"], result["cut"]["reason"], result["cut"]["also"]) == (1, "bytes", ["time", "explicit"])
     assert dag.get_task("gate_unsealed").args_of_run(run_of(run_after=now))[1] == f"{TODAY:%Y-%m-%dT%H:00:00Z}"
     with pytest.raises(InvalidUsage, match=r"no interval of orders goes on at 2024-01-01T00:00:00Z: see its start"):
         dag.get_task("ingest").args_of_run(run_of(run_after=datetime(2024, 1, 1, tzinfo=UTC)))

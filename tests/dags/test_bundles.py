@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.dags.support import ORDERS, PROJECT, parsed
+from tests.dags.support import ORDERS, parsed
+from tests.support.shipped import copy_dags
 from tidemark.airflow import collection_dags, tidemark_dag
 from tidemark.airflow.parsing import collections_folder
 
@@ -17,8 +17,7 @@ def bundle(folder: Path, text: str) -> Path:
     """A checkout of the project's DAG files, and one collection file; its DAGs folder."""
     (folder / "include" / "collections").mkdir(parents=True)
     (folder / "include" / "collections" / "orders.yaml").write_text(text)
-    shutil.copytree(PROJECT / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__"))
-    return folder / "dags"
+    return copy_dags(folder)
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.dags.support import ORDERS, PROJECT, parsed
+from tests.dags.support import DAGS, ORDERS, PROJECT, parsed
+from tests.support.shipped import COLLECTIONS
 
 CHAIN = """\
 ingest >> gate_unsealed
@@ -49,8 +50,7 @@ def shape(dag: Any) -> str:
 
 def test_every_dag_file_of_the_project_parses(project_dags: Any) -> None:
     assert project_dags.import_errors == {}
-    files = {path.stem for path in (PROJECT / "include" / "collections").glob("*.y*ml")}
-    assert set(project_dags.dags) == files | {"tidemark_maintenance"}
+    assert set(project_dags.dags) == {*COLLECTIONS, "tidemark_maintenance"}
 
 
 def test_a_collections_dag_is_the_chain_of_steps_and_gates(project_dags: Any) -> None:
@@ -64,7 +64,7 @@ def test_parsing_is_light_and_keeps_to_itself(collections: Path) -> None:
         "name: totals\nfrom: orders\nselect: SELECT status, sum(amount) AS amount FROM orders GROUP BY ALL\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", PARSE_ONLY, str(PROJECT / "dags")],
+        [sys.executable, "-c", PARSE_ONLY, str(DAGS)],
         env=os.environ | {"PYTHONPATH": str(PROJECT / "include")},
         capture_output=True,
         text=True,

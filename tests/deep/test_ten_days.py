@@ -24,10 +24,10 @@ import tidemark
 from demo import answers, derived, independent, layout
 from tests.e2e.instance import Airflow, running
 from tests.support.s3_server import ACCESS, chosen, s3_server
+from tests.support.shipped import collection_files
 from tests.support.standalone import Cluster
 
 PROJECT = Path(__file__).parents[2]
-COLLECTIONS = PROJECT / "include" / "collections"
 BUCKET = "ten-days"
 ROOT = f"s3://{BUCKET}/collections"
 START, LAST = date(2012, 12, 31), date(2013, 1, 9)
@@ -85,7 +85,7 @@ def test_ten_days_on_a_cluster_and_s3_are_as_calculated_whatever_dies(store: str
 def declare(airflow: Airflow) -> None:
     """Lay out the days, and declare the demo's collections, `flights` with runs of two days."""
     layout.lay_out(airflow.landing, first=START, last=LAST)
-    for file in COLLECTIONS.glob("*.yaml"):
+    for file in collection_files():
         text = file.read_text()
         more = "airflow: {backfill_intervals: 2}\n" if file.stem == "flights" else ""
         (airflow.folder / "collections" / file.name).write_text(text + more)

@@ -117,7 +117,7 @@ def test_the_wheel_holds_the_package_its_types_and_the_licence_and_nothing_else(
     sources = PROJECT / "include"
     kinds = [path for kind in ("py", "js") for path in sources.glob(f"tidemark/**/*.{kind}")]
     wanted = {path.relative_to(sources).as_posix() for path in kinds}
-    assert "tidemark/airflow/web/start_backfill.js" in wanted
+    assert "tidemark/airflow/web/start.js" in wanted
     assert set(contained) == wanted | {"tidemark/py.typed", "pyspark_tidemark.py"}
     assert [name for name in names(wheel) if name.endswith("/licenses/LICENSE")]
 

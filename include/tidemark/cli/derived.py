@@ -81,9 +81,11 @@ def _of_file(call: Call, path: str) -> dict[str, Any]:
     from tidemark.cli.declare import check_inputs, declared
     from tidemark.config.collection_file import parse
     from tidemark.config.derived_file import DerivedFile
-    from tidemark.jobs.queries.consequences import explain_change, has_derived
+    from tidemark.jobs.queries.consequences import explain_change
+    from tidemark.jobs.queries.dependents import derived_from
     from tidemark.jobs.queries.explain import explain as question
     from tidemark.jobs.queries.explain import explain_declared
+    from tidemark.jobs.queries.locate import collections
     from tidemark.jobs.steps.init import derived_collection
 
     file = parse(path)
@@ -97,7 +99,9 @@ def _of_file(call: Call, path: str) -> dict[str, Any]:
         report = question(job)
     else:
         report = explain_declared(job, file)
-    return report | explain_change(job, path, derived_collection(job, file)) if has_derived(job, file.name) else report
+    if any(derived_from(job, file.name, collections(call.root))):
+        report |= explain_change(job, path, derived_collection(job, file))
+    return report
 
 
 def _explained(report: dict[str, Any], queries: bool) -> Iterable[Any]:

@@ -56,6 +56,9 @@ class BatchesSection(_Section):
     memory: float | None = None
     """Which share of the memory for buffers (`TIDEMARK_BUFFERS`) the rows of its files are estimated to take, decoded,
     when they cut it: `0.8`. Above 0, and at most 1."""
+    watermark: bool = False
+    """Whether it is cut when event time has passed the end of the interval: a file has landed whose first rows all
+    happened at or after it. Once an interval."""
     rate_change: Annotated[RateSection | None, checked(rate_section)] = None
     """By which change of the rate it is cut."""
     settle: Duration = SETTLE
@@ -72,7 +75,7 @@ class BatchesSection(_Section):
             length = Adaptive(self.adaptive.min, self.adaptive.max, self.adaptive.target)
         said = self.rate_change
         watch = None if said is None else WatchRate(said.by, said.window, said.cool_down)
-        made = Batching(length, self.count, self.bytes, watch, self.memory, self.settle)
+        made = Batching(length, self.count, self.bytes, watch, self.memory, self.settle, self.watermark)
         check_cost(made, LEAST_LENGTH)
         return made
 

@@ -225,6 +225,11 @@ class Collection:
         self._check_reprocessed(landed)
         if landed.batching is not None:
             landed.check_cuttable()
+            if landed.batching.watermark and landed.happened_in is None:
+                raise InvalidUsage(
+                    f"batches: {{watermark: true}} goes by event times, and rows of collection {self.name} bring none; "
+                    "declare event_time or time: {column: ...}, or leave watermark out"
+                )
 
     def _check_reprocessed(self, landed: Landed) -> None:
         kept, needed = self.retention.keeps_all_for, landed.corrected_reach

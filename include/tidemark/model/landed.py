@@ -156,6 +156,11 @@ class Landed:
     batching: Batching | None = None
     kind: Literal["landed"] = "landed"
 
+    @property
+    def happened_in(self) -> str | None:
+        """The source column that says when a row happened; None if that is when it arrived."""
+        return self.event_time or self.time
+
     def check_cuttable(self) -> None:
         """Raise InvalidUsage unless some files of an interval may be ingested before the others."""
         if KINDS[self.source.envelope].whole_intervals:

@@ -57,11 +57,24 @@ def test_what_is_declared(tmp_path: Path, written: str, batching: Batching | Non
     assert loaded(tmp_path, written) == batching
 
 
+def test_a_watermark_needs_event_times(tmp_path: Path) -> None:
+    timed = FILE.replace("{id: int}", "{id: int, at: timestamp}") + "event_time: {column: at}\n"
+    assert loaded(tmp_path, "batches: {watermark: true}", timed) == Batching(watermark=True)
+
+
 @pytest.mark.parametrize(
     ("written", "says"),
     [
         ("batches: {memory: 1.5}", "memory is 1.5; it is a share of the available memory, above 0 and at most 1"),
-        ("batches: {}", "nothing says when a batch is cut; write adaptive, fixed, count, bytes, memory or rate_change"),
+        (
+            "batches: {watermark: true}",
+            "goes by event times, and rows of collection counts bring none; declare event_time",
+        ),
+        ("batches: {watermark: false}", "nothing says when a batch is cut"),
+        (
+            "batches: {}",
+            "nothing says when a batch is cut; write adaptive, fixed, count, bytes, memory, watermark or rate_change",
+        ),
         ("batches: {settle: 1s}", "nothing says when a batch is cut"),
         ("batches: {count: 0}", "count is 0; it must be 1 or more"),
         ("batches: {bytes: -3}", "bytes is -3; it must be 1 or more"),

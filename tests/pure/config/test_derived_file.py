@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.shipped import collection_files
 from tidemark.config.collection_file import load, parse
 from tidemark.config.derived_file import DerivedFile
 from tidemark.config.inputs import wrong_inputs
@@ -270,7 +271,7 @@ def test_a_cycle_of_many_is_reported_shortly(tmp_path: Path) -> None:
 
 
 def test_the_files_of_the_project_and_of_its_how_to_are_right(tmp_path: Path) -> None:
-    found = [parse(path) for path in sorted((PROJECT / "include" / "collections").glob("*.yaml"))]
+    found = [parse(path) for path in collection_files()]
     assert wrong_inputs(found) == {}
     page = (PROJECT / "docs" / "how-to" / "derived-collections.md").read_text(encoding="utf-8")
     for text in re.findall(r"```yaml\n(name: .*?)```", page, re.DOTALL):

@@ -2,87 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from support.relanded import relanded
-from support.world import World, collection
+from tests.support.feed import DAY, NOON, START, fed, row
 from tidemark.arrow.rows.memory import Memory
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.queries import arrivals
-from tidemark.jobs.queries.arrivals import AGAIN, Arrivals, Due, open_interval, pause_of
+from tidemark.jobs.queries.arrivals import AGAIN, open_interval, pause_of
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.model.batching.cutting import Batching, WatchRate
 from tidemark.model.batching.length import Adaptive, Fixed
 from tidemark.model.batching.memory import Budget
-from tidemark.model.batching.reason import Reason
-from tidemark.model.instant import parse_instant
+from tidemark.model.batching.rate import SECOND
+from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.interval import Interval
-from tidemark.model.ledger import SourceFile
-from tidemark.storage import landing
 
 pytestmark = pytest.mark.pure
-SECOND = 1_000_000
-START = parse_instant("2100-01-01")
-"""Later than any clock that this is run by: what has landed has landed before."""
-DAY = 86_400 * SECOND
-NOON = START + DAY // 2
-ROW = '{"k": 1, "v": "a", "t": 1704110400000000, "e": 1704110400000000, "o": null, "gone": false, "d": 1}\n'
-
-
-@dataclass
-class Feed:
-    """A collection of days, whose landing is looked at; `landed` stands in for the file system's clock."""
-
-    world: World
-    arrivals: Arrivals
-    landed: dict[str, int]
-    numbers: Any = field(default_factory=count)
-
-    def land(self, at: int, rows: int = 1, name: str = "", day: str = "2100-01-01") -> str:
-        folder = self.world.landing / day
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / (name or f"{next(self.numbers):03}.jsonl")
-        file.write_text(ROW * rows)
-        os.utime(file, ns=(at * 1000, at * 1000))  # another token each time
-        self.landed[str(file)] = at
-        return str(file)
-
-    def look(self, now: int) -> tuple[str, ...] | None:
-        """The reasons for which something is due."""
-        due = self.arrivals.look(now)
-        return due and (str(due.cut.reason), *map(str, due.cut.also))
-
-    def take(self, now: int) -> dict[str, Any]:
-        """What a run does that is started for what is due."""
-        due = self.arrivals.look(now)
-        assert due is not None
-        return self.ingested(due)
-
-    def ingested(self, due: Due) -> dict[str, Any]:
-        """What such a run does."""
-        root = str(self.world.landing)
-        return self.world.run(lambda job: ingest(job, due.interval, landing_root=root, cut=due.cut))
-
-
-def fed(tmp_path: Path, batching: Batching) -> Feed:
-    declared = collection()
-    source = replace(declared.landed.source, path="{{ landing }}/{{ ds }}/*.jsonl")
-    declared = relanded(declared, source=source, start=START, end=START + 3 * DAY, schedule="@daily", batching=batching)
-    world = World(tmp_path / "landing", declared)
-    world.landing.mkdir(parents=True)
-    landed: dict[str, int] = {}
-
-    def listed(pattern: str, root: str, *, within: str | None = None) -> list[SourceFile]:
-        found = landing.list_named(pattern, root, within=within)
-        return [replace(file, landed_at=landed.get(file.path, file.landed_at)) for file in found]
-
-    return Feed(world, Arrivals(declared, world.log(), str(world.landing), listed), landed)
+ROW = row()
 
 
 def test_bytes_cut_and_what_was_reported_is_not_reported_again_until_it_is_counted(tmp_path: Path) -> None:
@@ -97,6 +35,56 @@ def test_bytes_cut_and_what_was_reported_is_not_reported_again_until_it_is_count
     assert feed.look(NOON + 3 * SECOND) is None
     # Who was to ingest them died.
     assert feed.look(NOON + SECOND + AGAIN) == ("bytes",)
+
+
+END = START + DAY
+
+
+def test_event_time_that_passes_the_end_of_the_interval_cuts_once(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(watermark=True, settle=0))
+    feed.land(NOON, events=(NOON, END, END + DAY))
+    assert feed.look(NOON) is None, "a file has rows before the end"
+    feed.land(NOON + SECOND, events=(END, END + 1))
+    assert feed.begun_again().look(NOON + SECOND) == ("watermark",)
+    taken = feed.take(NOON + SECOND)
+    assert (taken["rows"], taken["cut"]["reason"]) == (5, "watermark")
+    feed.land(NOON + 2 * SECOND, events=(END + 2,))
+    assert feed.look(NOON + 2 * SECOND) is None, "it has passed before"
+    assert feed.begun_again().look(NOON + 2 * SECOND) is None, "so says the log"
+    feed.land(END, day="2100-01-02", events=(END + DAY,))
+    assert feed.look(END) == ("watermark",), "of the next interval it is asked anew"
+
+
+@pytest.mark.parametrize("events", [(NOON, END + 365 * DAY), (END + 365 * DAY, NOON), (NOON,), (END - 1,)])
+def test_no_row_far_in_the_future_and_no_late_row_passes_the_end(tmp_path: Path, events: tuple[int, ...]) -> None:
+    feed = fed(tmp_path, Batching(watermark=True, settle=0))
+    for second in range(5):
+        feed.land(NOON + second * SECOND, events=events)
+        assert feed.look(NOON + second * SECOND) is None
+
+
+def test_who_was_to_ingest_what_passed_died(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(watermark=True, settle=0))
+    feed.land(NOON, events=(END,))
+    assert [feed.look(NOON + late) for late in (0, SECOND, AGAIN)] == [("watermark",), None, ("watermark",)]
+
+
+def test_a_file_that_cannot_be_decoded_has_no_event_time(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(watermark=True, settle=0))
+    for name, content in {"a.jsonl": "{", "b.jsonl": "", "c.jsonl": '{"k": 1}\n'}.items():
+        Path(feed.land(NOON, name=name)).write_text(content)
+    assert feed.look(NOON) is None
+    feed.land(NOON + SECOND, events=(END,))
+    assert feed.look(NOON + SECOND) == ("watermark",)
+
+
+def test_what_somebody_asks_for_says_what_else_applied_and_how_long_it_was_open(tmp_path: Path) -> None:
+    feed = fed(tmp_path, Batching(bytes=1, count=2, settle=0))
+    feed.land(NOON)
+    interval = Interval(START, END)
+    root, at = str(feed.world.landing), NOON + 60 * SECOND
+    done = feed.world.run(lambda job: ingest(job, interval, landing_root=root, cut=Cut(Reason.EXPLICIT, at=at)))
+    assert (done["cut"]["reason"], done["cut"]["also"]) == ("bytes", ["explicit"])
 
 
 def test_a_share_of_the_memory_for_buffers_cuts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,8 +159,7 @@ def test_a_restart_tells_nothing_that_is_counted(tmp_path: Path) -> None:
     feed = fed(tmp_path, Batching(bytes=1, settle=0))
     feed.land(NOON)
     feed.take(NOON)
-    before = feed.arrivals
-    again = Arrivals(before.collection, before.log, before.landing_root, before.listed)
+    again = feed.begun_again()
     assert again.look(NOON + SECOND) is None
     feed.land(NOON + 2 * SECOND)
     assert again.look(NOON + 2 * SECOND) is not None

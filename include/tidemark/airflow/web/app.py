@@ -80,7 +80,8 @@ ROUTES = (
     ),
     Route(
         "/collections/{dag_id}",
-        "One collection; the tab *Tidemark* of its DAG.",
+        "One collection; the tab *Tidemark* of its DAG. Where load cuts batches, a button that cuts one now, through "
+        "Airflow's API, with the permissions of whoever clicks.",
         by_collection.collection,
         "to read the DAG",
         requires_access_dag("GET"),

@@ -1,18 +1,14 @@
 """A backfill from the page: what it would read, before, and a button that starts it; what came of it, after.
 
-The server only shows. The button's script (start_backfill.js) asks Airflow's own API for the backfill, with the login
-of whoever clicks, so Airflow judges whether they may.
+The server only shows; the button is one of start.py.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from tidemark.airflow import settings
@@ -22,6 +18,7 @@ from tidemark.airflow.web.markup import Markup, joined, tag
 from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.airflow.web.permissions import Ask
 from tidemark.airflow.web.range import Range, range_form
+from tidemark.airflow.web.start import Start, script, unpause
 from tidemark.api.pinned import Pinned, find
 from tidemark.errors import TidemarkError
 from tidemark.jobs.queries.backfill_preview import Preview, preview
@@ -32,8 +29,6 @@ from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.wording import counted
 from tidemark.plan.correct import HOLD
 
-API = "../../../api/v2"
-"""Airflow's own, from a page of a collection."""
 MOST_LINES = 120
 """Intervals that a page lists one by one."""
 MOST_LOOKED = 400
@@ -61,12 +56,6 @@ class Runs:
     intervals: int
     at_a_time: int
     paused: bool = False
-
-
-@cache
-def script() -> str:
-    """The one script that the pages have."""
-    return (Path(__file__).parent / "start_backfill.js").read_text()
 
 
 def backfill_page(subject: Subject, chosen: Range | None, now: int, runs: Runs, *, may_start: bool) -> Page:
@@ -238,23 +227,12 @@ def _start(subject: Subject, intervals: Sequence[Interval], runs: Runs, chosen: 
     bounds = [moment(interval.lower).isoformat() for interval in (intervals[0], intervals[-1])]
     request = {"dag_id": subject.name, "from_date": bounds[0], "to_date": bounds[1], "max_active_runs": runs.at_a_time}
     request |= {"run_backwards": False, "reprocess_behavior": "none", "dag_run_conf": {}}
-    data = {
-        "data-request": json.dumps(request),
-        "data-api": f"{API}/backfills",
-        "data-dag": f"{API}/dags/{subject.name}",
-    }
-    button = tag("button", "Start the backfill", type="button", **data)
+    button = Start("Backfill", "id", "backfills", subject.name, up="../../..").button("Start the backfill", request)
     note = "Days that have a run keep it: clear that run to read them again."
     way = f"report{chosen.address}" if isinstance(subject.origin, Landed) else "calendar"
     report = tag("a", "What comes of it", href=way, id="report", hidden="hidden")
-    line = tag("p", button, " ", tag("output"), " ", report)
-    return tag("section", line, *(_unpause() if runs.paused else []), tag("p", note, class_="quiet"))
-
-
-def _unpause() -> Iterator[Markup]:
-    """What Airflow's own dialog offers: a DAG that is paused begins none of its runs."""
-    box = tag("input", type="checkbox", id="unpause", checked="checked")
-    yield tag("p", tag("label", box, " The DAG is paused, and begins no run before it is not: unpause it, too"))
+    line = tag("p", button, " ", report)
+    return tag("section", line, *(unpause("") if runs.paused else []), tag("p", note, class_="quiet"))
 
 
 def _not_you() -> Markup:

@@ -15,13 +15,15 @@ from tidemark.airflow.collection_files import is_declared
 from tidemark.airflow.links import BATCHES
 from tidemark.airflow.on_time import overdue_seals
 from tidemark.airflow.web.choice import LEAST, MOST, USUAL, Choice
+from tidemark.airflow.web.cut import cut_runs_of, cut_section
 from tidemark.airflow.web.one_at_a_time import Busy, OneAtATime
 from tidemark.airflow.web.overview import describe
-from tidemark.airflow.web.page import Page, collection_page
+from tidemark.airflow.web.page import Page, absent_page, collection_page
 from tidemark.airflow.web.permissions import MayRead, MaySeeLogs, MaySeeRows, MayStart
 from tidemark.airflow.web.range import Range, range_of
 from tidemark.airflow.web.recent import RecentPages
 from tidemark.airflow.web.responses import LONGEST, Text, html
+from tidemark.airflow.web.start import script
 from tidemark.airflow.web.stuck import stuck, stuck_runs
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned, find
@@ -45,19 +47,25 @@ Last = Annotated[str, Query(alias="to", max_length=LONGEST)]
 T = TypeVar("T")
 
 
-def collection(dag_id: str, may_read: MayRead, may_see: MaySeeRows, request: Request) -> HTMLResponse:
+def collection(
+    dag_id: str, may_read: MayRead, may_see: MaySeeRows, may_start: MayStart, request: Request
+) -> HTMLResponse:
     # The DAG of a collection's batches shows the collection, to who may read that one's DAG.
     name = dag_id.removesuffix(BATCHES)
     shown = NAME.fullmatch(name) and (name == dag_id or may_read(name))
     framed = request.headers.get("Sec-Fetch-Dest") == "iframe"
     entry = describe(settings.root(), name, may_read) if shown else None
-    now = time.time_ns() // 1000
-    if entry is not None:
-        entry["overdue"] = "".join(one.words(now) for one in overdue_seals(now, of=name).values())
     more = stuck(stuck_runs(dag_id))
-    declared = entry is None and bool(shown) and is_declared(name)
-    why = dropped_words(settings.root(), name) if entry is None and shown else ""
-    return html(collection_page(name, entry, more, framed=framed, rows=may_see(name), declared=declared, why=why))
+    if entry is None:
+        why = dropped_words(settings.root(), name) if shown else ""
+        return html(absent_page(name, why, more, declared=bool(shown) and is_declared(name)))
+    now = time.time_ns() // 1000
+    entry["overdue"] = "".join(one.words(now) for one in overdue_seals(now, of=name).values())
+    cut, run_by = None, ""
+    if entry.get("by_load") and (runs := cut_runs_of(name)):
+        may = may_start(f"{name}{BATCHES}")
+        cut, run_by = cut_section(name, entry["by_load"], runs, may_start=may), script() if may else ""
+    return html(collection_page(name, entry, more, framed=framed, rows=may_see(name), cut=cut, script=run_by))
 
 
 async def about(dag_id: str, may_see: MaySeeRows) -> HTMLResponse:

@@ -17,7 +17,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.change import Attempted, Change, HoldPlaced
 from tidemark.model.collection import NAME, Collection
-from tidemark.model.instant import format_instant
+from tidemark.model.instant import format_duration, format_instant
 from tidemark.plan.correct import HOLD
 from tidemark.storage import open_store
 from tidemark.storage.log.log import Head
@@ -94,6 +94,7 @@ def _described(opened: OpenCollection, found: _Found, may_read: Callable[[str], 
         **status,
         "start": _begins(state.collection, found, may_read, set()) or state.since,
         "windows": _windows(state.collection),
+        "by_load": _by_load(state.collection),
         "end": _ends(state.collection, found, may_read, set()),
         "batches": _batches(state),
         "quarantine": [_taken_out(batch, state) for batch in state.quarantined],
@@ -105,6 +106,12 @@ def _windows(collection: Collection) -> str | None:
     """What windows a collection is defined by, in words; None if it is not."""
     windows = collection.derived.definition.windows if collection.is_derived else None
     return None if windows is None else explained_windows(windows)[0]
+
+
+def _by_load(collection: Collection) -> tuple[str, str] | None:
+    """When batches are cut before an interval is over, and how long files are left alone, in words; None: never."""
+    batching = None if collection.is_derived else collection.landed.batching
+    return None if batching is None else (str(batching), format_duration(batching.settle))
 
 
 def _begins(collection: Collection, found: _Found, may_read: Callable[[str], bool], seen: set[str]) -> int | None:

@@ -125,28 +125,34 @@ def _other_pages(entries: Sequence[Mapping[str, Any]], after: str, more: bool) -
     return [tag("p", *(part for way in ways for part in (way, " ")), class_="quiet")] if ways else []
 
 
+_OTHERS = tag("p", tag("a", "all collections", href="../"), class_="quiet")
+
+
+def absent_page(name: str, why: str, more: Sequence[Markup] = (), *, declared: bool = False) -> Page:
+    """That there is no collection, and `why`, and what `more` is to be said of its DAG. `declared`: there is a file of
+    it."""
+    why = why or f"There is no collection {name}: no run of its DAG has begun, or the DAG runs something else"
+    way = [" A backfill begins it: ", tag("a", "what one would read", href=f"{name}/backfill"), "."]
+    nothing = tag("p", f"{why[0].upper()}{why[1:]}.", *(way if declared else []))
+    return document(name, *more, nothing, _OTHERS, refresh=True)
+
+
 def collection_page(
     name: str,
-    entry: Mapping[str, Any] | None,
+    entry: Mapping[str, Any],
     more: Sequence[Markup] = (),
     *,
     framed: bool = False,
     rows: bool = False,
-    declared: bool = False,
-    why: str = "",
+    cut: Markup | None = None,
+    script: str = "",
 ) -> Page:
-    """The page of one collection, or that there is none and `why`, and what `more` is to be said of its DAG. Airflow's
-    frame lets no link out of it: `framed`, the page has none to the DAG. With `rows` it leads to where rows are shown.
-    `declared`: there is a file of it."""
-    others = tag("p", tag("a", "all collections", href="../"), class_="quiet")
-    if entry is None:
-        why = why or f"There is no collection {name}: no run of its DAG has begun, or the DAG runs something else"
-        way = [" A backfill begins it: ", tag("a", "what one would read", href=f"{name}/backfill"), "."]
-        nothing = tag("p", f"{why[0].upper()}{why[1:]}.", *(way if declared else []))
-        return document(name, *more, nothing, others, refresh=True)
+    """The page of one collection, and what `more` is to be said of its DAG. Airflow's frame lets no link out of it:
+    `framed`, the page has none to the DAG. With `rows` it leads to where rows are shown. `cut` is what is said of its
+    batches by load, with a button that the `script` belongs to."""
     card = _broken(entry) if "error" in entry else _card(entry, href="" if framed else f"../../dags/{name}")
-    more_of_it = [*_more_pages(entry), *(_windows(entry) if rows else [])]
-    return document(name, *more, card, *more_of_it, others, refresh=True)
+    more_of_it = [*([cut] if cut else []), *_more_pages(entry), *(_windows(entry) if rows else [])]
+    return document(name, *more, card, *more_of_it, _OTHERS, refresh=True, script=script)
 
 
 def _more_pages(entry: Mapping[str, Any]) -> list[Markup]:

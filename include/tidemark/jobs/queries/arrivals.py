@@ -1,5 +1,5 @@
 """What has landed of the interval that goes on and is not counted yet, looked at again and again; and when that is to
-be ingested. Reads the landing and the state, never a row."""
+be ingested. Reads the landing and the state; and rows only where event times cut: the first ones of new files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from tidemark.arrow.decode.first_rows import first_event_time
 from tidemark.arrow.rows.memory import memory
 from tidemark.config.schedule import Schedule
 from tidemark.config.template import render
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batching.cutting import Batching, Cutter, Open, Seen
-from tidemark.model.batching.reason import Cut
+from tidemark.model.batching.reason import Cut, Reason
+from tidemark.model.change import CUT, Ingested
 from tidemark.model.collection import Collection
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
@@ -28,6 +30,8 @@ COMPARED = 200
 """Files counted last, by which the rows of those that come are estimated."""
 AGAIN = 600_000_000
 """Microseconds after which files that were announced, and are still not counted, are announced again."""
+MOST_OPENED = 20
+"""Files whose event times are looked at in one look: the newest ones."""
 MOST_PAUSE = 5_000_000
 """Microseconds between two looks, at most: lengths are kept to this."""
 
@@ -75,6 +79,9 @@ class Arrivals:
     _seen: dict[str, str] = field(default_factory=dict)
     _announced: dict[str, tuple[str, int]] = field(default_factory=dict)
     _counted: dict[str, str] = field(default_factory=dict)
+    _first_times: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    _passed_by: frozenset[str] | None = None
+    """The files with which event time passed the interval's end; None: it has not."""
     _rows_per_byte: float | None = None
 
     def look(self, now: int) -> Due | None:
@@ -83,6 +90,7 @@ class Arrivals:
         interval = open_interval(self.collection, now)
         if interval != self._interval:
             self._interval, self._seen, self._announced, self._counted = interval, {}, {}, {}
+            self._first_times, self._passed_by = {}, None
         if interval is None:
             return None
         files = self._listed(interval)
@@ -94,7 +102,8 @@ class Arrivals:
         size = sum(file.bytes for file in pending)
         opened = min((file.landed_at for file in pending), default=now)
         batch = Open(min(now, opened), round(size * (self._rows_per_byte or 0)), size) if pending else None
-        self._cutter, cut = cutter.cut(batch, now, Seen(memory=memory_share(self.collection, size)))
+        seen = Seen(memory=memory_share(self.collection, size), watermark=self._passes(interval, pending))
+        self._cutter, cut = cutter.cut(batch, now, seen)
         if cut is None:
             return None
         self._announced |= {file.identity: (file.token, now) for file in pending}
@@ -119,6 +128,37 @@ class Arrivals:
         assert batching is not None  # who has none is not looked at
         some = left_to_cut(files, known, settled_by=now - batching.settle)
         return tuple(file for file in some if not self._was_announced(file, now))
+
+    def _passes(self, interval: Interval, pending: Sequence[SourceFile]) -> bool:
+        """Whether event time passes the interval's end with these files, and had not before.
+
+        It passes with a file whose first rows all happened at or after that: a single row far in the future is no such
+        file, unless it is alone in it, and what comes after is not cut for it again.
+        """
+        batching = self.collection.landed.batching
+        if batching is None or not batching.watermark:
+            return False
+        newest = sorted(pending, key=lambda file: file.landed_at)[-MOST_OPENED:]
+        past = frozenset(file.identity for file in newest if (self._first_time(file) or 0) >= interval.upper)
+        if past and self._passed_by is None:
+            # Begun again, it may have been reported by the process before.
+            self._passed_by = frozenset() if self._was_cut_by_watermark(interval) else past
+        return not past.isdisjoint(self._passed_by or ())
+
+    def _first_time(self, file: SourceFile) -> int | None:
+        which = (file.identity, file.token)
+        if which not in self._first_times:
+            self._first_times[which] = first_event_time(file, self.collection)
+        return self._first_times[which]
+
+    def _was_cut_by_watermark(self, interval: Interval) -> bool:
+        for record in self.log.history():
+            change = record.change
+            if isinstance(change, Ingested) and change.fence.step == CUT and change.fence.interval == interval:
+                cut = change.cut
+                if cut is not None and Reason.WATERMARK in (cut.reason, *cut.also):
+                    return True
+        return False
 
     def _was_announced(self, file: SourceFile, now: int) -> bool:
         token, at = self._announced.get(file.identity, ("", 0))

@@ -97,19 +97,6 @@ def consequences(job: Job, new: Collection, files: Mapping[str, DerivedFile]) ->
     return tuple(_Change(job, new, files).consequences())
 
 
-def _names(job: Job) -> Sequence[str]:
-    return job.all_names() if job.all_names else collections(root_of(job.store.url))
-
-
-def has_derived(job: Job, name: str) -> bool:
-    """Whether anything is derived from a collection."""
-    states = (job.neighbour(other).log.load().arrangement for other in _names(job))
-    return any(
-        state is not None and state.collection.is_derived and name in state.collection.derived.inputs
-        for state in states
-    )
-
-
 def explain_change(job: Job, file: str, declared: Collection) -> dict[str, Any]:
     """Find what `init` would change of a collection, and of those derived from it; nothing is committed.
 
@@ -145,7 +132,8 @@ class _Change:
 
     def __init__(self, job: Job, new: Collection, files: Mapping[str, DerivedFile]) -> None:
         self.job, self.name, self.files = job, new.name, files
-        self.states = {name: state for name in _names(job) if (state := self._state(name)) is not None}
+        names = job.all_names() if job.all_names else collections(root_of(job.store.url))
+        self.states = {name: state for name in names if (state := self._state(name)) is not None}
         self.changed = {new.name: new}
         self.edited: list[str] = []
 

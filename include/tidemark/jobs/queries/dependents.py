@@ -31,14 +31,20 @@ class Dependents:
 
 def dependents(job: Job, state: Arrangement, others: Iterable[str]) -> Dependents:
     """Who depends on a collection, among the `others` of its root. Their newest states are read."""
-    name = state.collection.name
-    states = [(other, _state(job, other)) for other in sorted({*others} - {name})]
     now = int(job.log.wall() * 1_000_000)
     return Dependents(
-        tuple(other for other, newest in states if isinstance(newest, Arrangement) and name in _inputs(newest)),
-        tuple(f"{other} ({newest})" for other, newest in states if isinstance(newest, str)),
+        *derived_from(job, state.collection.name, others),
         tuple(f"{table.format} {table.table}" for table in state.publications if table.pins),
         tuple(hold.name for hold in alive(state.holds, now) if not hold.name.startswith(HOLD)),
+    )
+
+
+def derived_from(job: Job, name: str, others: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The collections that are computed from one, and those that may be, as they cannot be read, with the reason."""
+    states = [(other, _state(job, other)) for other in sorted({*others} - {name})]
+    return (
+        tuple(other for other, newest in states if isinstance(newest, Arrangement) and name in _inputs(newest)),
+        tuple(f"{other} ({newest})" for other, newest in states if isinstance(newest, str)),
     )
 
 

@@ -12,6 +12,7 @@ from tidemark.config.neighbours import shares_files_with
 from tidemark.config.template import render
 from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, NotReady, listed
 from tidemark.jobs.job import Job, Proposal
+from tidemark.jobs.queries.arrivals import memory_share
 from tidemark.jobs.steps.reread import Corrections, contributing, corrected
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch, verified
@@ -89,7 +90,7 @@ def ingest(
         again = corrected(job, head.state, request, batch, first=len(request.files))
         change = _change(job, fence, request, read, again, batch, head.state)
         _note_dead_letters(job, head.state, request, change)
-        why = cut or _at_its_end(head.state, request, change)
+        why = _why(head.state, request, change, cut)
         became = _Found(again, rerun, [*_bad(entries), *again.bad], gone)
         if again.left and not (entries or again.files or again.bad) and rerun:
             return Proposal(None, became)
@@ -234,21 +235,36 @@ def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: st
     within = landing_root if landing.below(pattern, landing_root) else None
     listed = landing.list_named(pattern, landing_root, within=within)
     known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
-    batching, now = state.collection.landed.batching, time.time_ns() // 1000 if cut.at is None else cut.at
-    settled_by = now - (SETTLE if batching is None else batching.settle)
+    batching = state.collection.landed.batching
+    settled_by = _moment(cut) - (SETTLE if batching is None else batching.settle)
     files = left_to_cut(listed, known, settled_by=settled_by)
     turn = _turn(job, state, interval, landing_root)
     return plan_ingest(state, interval, files, {}, turn=turn) if files else None
 
 
-def _at_its_end(state: Arrangement, request: IngestRequest, change: Ingested) -> Cut:
-    """Why an interval was read whole: it is over. The rules say what else applied to what was taken."""
+def _moment(cut: Cut) -> int:
+    """When a batch is cut: now, where the cut says nothing else."""
+    return time.time_ns() // 1000 if cut.at is None else cut.at
+
+
+def _why(state: Arrangement, request: IngestRequest, change: Ingested, cut: Cut | None) -> Cut:
+    """Why files were read. Of a whole interval (None), and of a cut that somebody asked for, the rules say what else
+    applied to what was taken."""
+    if cut is not None and (cut.reason is not Reason.EXPLICIT or not request.files):
+        return cut
     rules, rows = state.collection.landed.batching, change.batch.rows if change.batch else 0
+    size = sum(file.bytes for file in request.files)
+    if cut is not None:
+        at = _moment(cut)
+        batch = Open(min(at, *(file.landed_at for file in request.files)), rows, size)
+        seen = Seen(memory=memory_share(state.collection, size), explicit=True)
+        applicable = Cutter.of(rules).cut(batch, at, seen)[1] if rules else None
+        return applicable or Cut(Reason.EXPLICIT, opened=batch.opened, at=at)
     if rules is None or (rules.count, rules.bytes) == (None, None):
         return Cut(Reason.END_OF_INPUT)
-    batch = Open(0, rows, sum(file.bytes for file in request.files))
-    cut = Cutter.of(Batching(count=rules.count, bytes=rules.bytes)).cut(batch, 0, Seen(end_of_input=True))[1]
-    return cut.undated if cut else Cut(Reason.END_OF_INPUT)
+    batch = Open(0, rows, size)
+    applicable = Cutter.of(Batching(count=rules.count, bytes=rules.bytes)).cut(batch, 0, Seen(end_of_input=True))[1]
+    return applicable.undated if applicable else Cut(Reason.END_OF_INPUT)
 
 
 def _gone(job: Job, state: Arrangement, interval: Interval, listed: Set[str]) -> list[LedgerEntry]:

@@ -11,6 +11,7 @@ from tidemark.jobs.job import Job, Outcome
 from tidemark.model.arrangement import Hold
 from tidemark.model.change import CompactionAllowed, HoldDropped, HoldPlaced
 from tidemark.model.instant import format_instant
+from tidemark.plan.correct import HOLD as DERIVED
 from tidemark.plan.retain import alive, check_hold, plan_retention
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import asked_reads
@@ -44,6 +45,11 @@ def hold(
         )
     if not HOLD_NAME.fullmatch(name):
         raise InvalidUsage(f"hold name {name!r} must match {HOLD_NAME.pattern}")
+    if name.startswith(DERIVED):
+        raise InvalidUsage(
+            f"hold name {name!r}: names that begin with {DERIVED!r} belong to derived collections, whose runs move and "
+            "end them; write another name"
+        )
 
     def change_for(head: Head) -> HoldPlaced | None:
         at = head.state.since if since is None else max(since, head.state.since if or_later else 0)
@@ -66,7 +72,7 @@ def hold(
 def hold_name(text: str) -> str:
     """A hold's name made of any text: readable, and another one for another text."""
     readable = re.sub(r"[^a-z0-9_.-]+", "-", text.lower())[:45].strip("-") or "hold"
-    lead = readable if readable[0].isalpha() else f"h-{readable}"
+    lead = readable if readable[0].isalpha() and not readable.startswith(DERIVED) else f"h-{readable}"
     return f"{lead}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 

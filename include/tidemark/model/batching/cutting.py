@@ -33,7 +33,8 @@ class WatchRate:
 @dataclass(frozen=True)
 class Batching:
     """When a batch is cut: as soon as any of what is declared holds. `count` and `bytes` are what it holds then, at
-    least; `memory` the share of the memory used. A batch that holds nothing is never cut.
+    least; `memory` the share of the memory used; `watermark`: event time has passed the end of its interval. A batch
+    that holds nothing is never cut.
 
     Files that changed within `settle` microseconds are left for the next: they may be half written.
     """
@@ -44,6 +45,7 @@ class Batching:
     rate_change: WatchRate | None = None
     memory: float | None = None
     settle: int = SETTLE
+    watermark: bool = False
 
     def __post_init__(self) -> None:
         for name in ("count", "bytes"):
@@ -55,9 +57,11 @@ class Batching:
             )
         if self.settle < 0:
             raise InvalidUsage(f"settle is {self.settle} µs; it must be 0 or more")
-        if (self.length, self.count, self.bytes, self.rate_change, self.memory) == (None,) * 5:
+        rules = (self.length, self.count, self.bytes, self.rate_change, self.memory)
+        if rules == (None,) * len(rules) and not self.watermark:
             raise InvalidUsage(
-                "nothing says when a batch is cut; write adaptive, fixed, count, bytes, memory or rate_change"
+                "nothing says when a batch is cut; "
+                "write adaptive, fixed, count, bytes, memory, watermark or rate_change"
             )
 
     def __str__(self) -> str:
@@ -66,6 +70,7 @@ class Batching:
             f"{self.count:,} rows" if self.count else "",
             f"{self.bytes:,} bytes" if self.bytes else "",
             f"{self.memory:.0%} of the memory for buffers" if self.memory else "",
+            "event times past the end of the interval" if self.watermark else "",
             f"a rate that changes by {self.rate_change.threshold:.0%}" if self.rate_change else "",
         ]
         return ", or ".join(filter(None, rules))
@@ -90,10 +95,6 @@ class Open:
     opened: int
     rows: int = 0
     bytes: int = 0
-
-    def added(self, rows: int, size: int) -> Open:
-        """With more in it."""
-        return replace(self, rows=self.rows + rows, bytes=self.bytes + size)
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class Cutter:
             Reason.MEMORY: rules.memory is not None and seen.memory >= rules.memory,
             Reason.BYTES: rules.bytes is not None and batch.bytes >= rules.bytes,
             Reason.COUNT: rules.count is not None and batch.rows >= rules.count,
-            Reason.WATERMARK: seen.watermark,
+            Reason.WATERMARK: rules.watermark and seen.watermark,
             Reason.RATE_CHANGE: alarm is not None and alarm.holds(change),
             Reason.TIME: rules.length is not None and now >= rules.length.due(batch.opened, rate),
             Reason.EXPLICIT: seen.explicit,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import islice, pairwise, permutations
 
 import pytest
@@ -17,7 +18,7 @@ from tidemark.model.batching.reason import Cut, Direction, Reason
 
 pytestmark = pytest.mark.pure
 MINUTE = 60 * SECOND
-ALL = Batching(Fixed(MINUTE), count=10, bytes=1_000, rate_change=WatchRate(0.5), memory=0.8)
+ALL = Batching(Fixed(MINUTE), count=10, bytes=1_000, rate_change=WatchRate(0.5), memory=0.8, watermark=True)
 
 
 def cut_of(batching: Batching, batch: Open | None, now: int = 0, **seen: bool | float) -> Cut | None:
@@ -49,7 +50,7 @@ def test_what_holds_nothing_is_never_cut():
 
 
 def test_of_all_that_hold_the_first_is_the_reason_and_the_rest_are_listed():
-    cutter = Cutter.of(Batching(Fixed(MINUTE), 10, 1_000, WatchRate(0.5, MINUTE, MINUTE), 0.8))
+    cutter = Cutter.of(Batching(Fixed(MINUTE), 10, 1_000, WatchRate(0.5, MINUTE, MINUTE), 0.8, watermark=True))
     cutter = cutter.arrived(0, 1).arrived(2 * MINUTE, 50)
     seen = Seen(memory=1.0, watermark=True, end_of_input=True, explicit=True)
     after, cut = cutter.cut(Open(0, 51, 2_000), 2 * MINUTE, seen)
@@ -74,7 +75,7 @@ def test_precedence_is_that_of_the_reasons_in_whatever_order_they_are_given(reas
 def test_a_count_cuts_as_soon_as_it_is_reached_and_no_row_is_forgotten(sizes):
     batching, batch, cuts = Batching(count=100), Open(0), []
     for rows in sizes:
-        before, batch = batch.rows, batch.added(rows, 0)
+        before, batch = batch.rows, replace(batch, rows=batch.rows + rows)
         cut = cut_of(batching, batch)
         assert (cut is not None) == (batch.rows >= 100)
         assert before < 100
@@ -129,7 +130,7 @@ def test_a_batch_gets_shorter_while_rows_come_faster():
         (lambda: Batching(count=1, settle=-1), "settle is -1"),
         (
             lambda: Batching(),
-            "nothing says when a batch is cut; write adaptive, fixed, count, bytes, memory or rate_change",
+            "nothing says when a batch is cut; write adaptive, fixed, count, bytes, memory, watermark or rate_change",
         ),
         (
             lambda: check_cost(Batching(Adaptive(10_000, SECOND, 1)), SECOND),

@@ -1,5 +1,5 @@
-// Starts the backfill that the page shows, as Airflow's own dialog would: through Airflow's API, with the login and the
-// permissions of whoever clicks. What comes back is shown as text, never as markup.
+// Starts what the page shows, as Airflow's own dialogs would: through Airflow's API, with the login and the permissions
+// of whoever clicks. What comes back is shown as text, never as markup.
 const button = document.querySelector("button[data-request]");
 const said = document.querySelector("output");
 
@@ -23,18 +23,19 @@ async function ask(address, method, body) {
 }
 
 async function start() {
+  let begun = false;
   button.disabled = true;
   said.textContent = "Asking Airflow …";
   try {
-    const begun = await ask(button.dataset.api, "POST", button.dataset.request);
-    said.textContent = `Backfill ${begun.id} has begun.`;
-    document.querySelector("#report").hidden = false;
+    const answer = await ask(button.dataset.api, "POST", button.dataset.request);
+    begun = true;
+    said.textContent = `${button.dataset.what} ${answer[button.dataset.id]} has begun.`;
+    document.querySelector("#report")?.removeAttribute("hidden");
     if (document.querySelector("#unpause")?.checked)
       await ask(`${button.dataset.dag}?update_mask=is_paused`, "PATCH", JSON.stringify({ is_paused: false }));
   } catch (error) {
-    const begun = !document.querySelector("#report").hidden;
     said.textContent = begun
-      ? `The backfill is there, and the DAG is still paused: ${error.message}`
+      ? `${button.dataset.what} is there, and the DAG is still paused: ${error.message}`
       : `It was not started: ${error.message}`;
     button.disabled = begun;
   }
