@@ -74,7 +74,7 @@ class LatestAt(Read):
         schema = latest_schema(state.collection, self._ask)
         check_names(schema.names, state.collection)
         request = plan_as_of(state, question.time, question.event_time, chosen.keys)
-        spans = (*chosen.spans, Span(self._timeline.id, ((self._lower, self._upper),)))
+        spans = (*chosen.spans, Span.of(self._timeline, ((self._lower, self._upper),)))
         super().__init__(pinned, chosen, replace(request, spans=spans), schema)
 
     @property

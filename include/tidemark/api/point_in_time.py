@@ -73,7 +73,7 @@ class PointInTime(Answer):
         """Between which values all rows that answer have some columns; of a frame of Spark that is not known here."""
         if not self._probes:
             return self._selection.spans
-        return (*self._selection.spans, Span(self._timeline.id, (self._join.span(self._probes),)))
+        return (*self._selection.spans, Span.of(self._timeline, (self._join.span(self._probes),)))
 
     def _planned(self) -> ReadRequest:
         """What to read. The times of knowledge of a frame of Spark are looked at where they are."""
