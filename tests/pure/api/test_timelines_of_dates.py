@@ -28,7 +28,7 @@ ASKED = ["0001-01-01", "1969-12-31", "1970-01-01", "2013-01-02", "9999-12-30", "
 
 
 def answers(of: Made, on: str) -> list[Any]:
-    """What is said at each of some days, and between them, in any order: by key, by row, in SQL, of a table of times."""
+    """What is said at each of some days, and between them, by key, by row and of a table of times."""
     opened = tidemark.open(of.root, "tides")
     table = pa.table({"k": [1] * len(ASKED), "at": [on_type(day, on) for day in ASKED]})
     found: list[Any] = [opened.latest_at("day", at=table, at_column="at", columns=["w"]).to_arrow().to_pylist()]
