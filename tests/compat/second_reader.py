@@ -15,11 +15,13 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 EMPTY = 2**63 - 1
@@ -315,7 +317,7 @@ class SecondReader:
         return self._item(row, (*self.key, *self.value)), row["_time"], row["_event_time"], row["_diff"]
 
     def _item(self, row: Row, columns: Iterable[dict[str, Any]]) -> Item:
-        return tuple((column["name"], row[column["id"]]) for column in columns)
+        return tuple((column["name"], widened(row[column["id"]], column["type"])) for column in columns)
 
     def _table(self, parts: Any) -> list[dict[str, Any]]:
         """The parts of a batch: listed there, or in an object that is named there, or in the leaves below it."""
@@ -448,7 +450,7 @@ def check_bounds(path: Path, part: dict[str, Any]) -> None:
     assert sorted(said) == sorted(recorded["id"] for recorded in part.get("timelines", []))
     for recorded in part.get("timelines", []):
         at = numbers.index(recorded["id"])
-        chunks = [group.column(at).cast("int64").to_pylist() for group in groups]
+        chunks = [recorded_times(group.column(at)) for group in groups]
         values = [value for chunk in chunks for value in chunk]
         assert spanned(values) == [recorded["first"], recorded["last"], part["rows"] - recorded["nulls"]]
         for group, times in enumerate(chunks):
@@ -491,6 +493,19 @@ def check_hull(hull: dict[str, Any], parts: list[dict[str, Any]]) -> None:
         assert len(some) == len(parts)
         first, last = spanned([each["first"] for each in some])[0], spanned([each["last"] for each in some])[1]
         assert [first, last, sum(each["nulls"] for each in some)] == [timeline[at] for at in ("first", "last", "nulls")]
+
+
+def widened(value: Any, of: Any) -> Any:
+    """A value of a part in today's type: a date that is a timestamp by now is its midnight."""
+    is_day = of == "timestamp" and type(value) is date
+    return datetime(value.year, value.month, value.day, tzinfo=UTC) if is_day else value
+
+
+def recorded_times(column: pa.ChunkedArray) -> list[int | None]:
+    """A timeline's values as records have them: of dates the microseconds of their midnights."""
+    if not pa.types.is_date32(column.type):
+        return list(column.cast("int64").to_pylist())
+    return [day and day * 86_400_000_000 for day in column.cast("int32").to_pylist()]
 
 
 def spanned(values: list[int | None]) -> list[int | None]:

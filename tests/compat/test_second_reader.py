@@ -50,21 +50,23 @@ def test_it_imports_nothing_of_ours():
         )
     }
     standard = {"__future__", "base64", "collections", "functools", "io", "itertools", "json", "pathlib", "re"}
-    standard |= {"struct", "typing", "zlib"}
+    standard |= {"datetime", "struct", "typing", "zlib"}
     assert imported == standard | {"pyarrow"}
 
 
-TEXT, NUMBER, MONEY = ColumnType.STRING, ColumnType.INT, DecimalType(12, 2)
+TEXT, NUMBER, MONEY, DATE = ColumnType.STRING, ColumnType.INT, DecimalType(12, 2), ColumnType.DATE
 DECLARED = {
-    2: ((Column("v", TEXT), Column("w", NUMBER)), (), ("w",)),
-    3: ((Column("u", TEXT), Column("w", MONEY)), (("v", "u"),), ()),
+    2: ((Column("v", TEXT), Column("w", NUMBER), Column("s", DATE)), (), ("w", "s")),
+    3: ((Column("u", TEXT), Column("w", MONEY), Column("s", ColumnType.TIMESTAMP)), (("v", "u"),), ("s",)),
     4: ((Column("u", TEXT), Column("x", ColumnType.JSON), Column("y", ColumnType.BYTES)), (), ()),
 }
-"""A column is added, a timeline; another renamed and it made wider, then dropped as more come, on these days."""
+"""Columns are added, timelines; another renamed and they made wider, then dropped as more come, on these days."""
 CELLS: dict[ValueType, list[Any]] = {
     TEXT: ["a", "b", "é", None],
     NUMBER: [None, 1, 2],
     MONEY: [None, 1, 1.5, "0.01"],
+    DATE: [None, "1969-12-31", "1970-01-01", "9999-12-31"],
+    ColumnType.TIMESTAMP: [None, "1969-12-31T00:00:00Z", "2013-01-02T03:04:05Z"],
     ColumnType.JSON: [None, {"b": 1, "a": [1.0]}, [], "text"],
     ColumnType.BYTES: [None, "", "/w=="],
 }

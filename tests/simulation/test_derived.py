@@ -242,6 +242,8 @@ def test_with_history_each_instant_that_inputs_keep_is_built(
         rows = [row(day, "a", day * 10 + 1), row(day + 9, "b", day * 10 + 6), row(1, "c", day * 10 + 7)]
         sea.ingest("tides", day, ("a", rows))
     notes: list[str] = []
+    planned = sea.run("d", explain)["next"]
+    assert planned.get("history_lost", 0) == lost
     sea.run("d", lambda job: correct(replace(job, note=notes.append)))
     sea.run("d", lambda job: certify(job, Gate.UNSEALED))
     for step in ("seal", "drain", "compact"):

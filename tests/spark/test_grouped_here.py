@@ -23,9 +23,11 @@ from tests.spark.test_derived import Deriving
 from tests.spark.ways import by_executors, by_queries, interpreted, not_here, queried
 from tests.support.budget import budget
 from tests.support.reading import as_of
+from tidemark.arrow.parts.writer import PartWriter
 from tidemark.arrow.read import updates_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.queries.definition import Judge, verify_definition
+from tidemark.jobs.queries.explain import explain
 from tidemark.jobs.steps.correct import correct
 from tidemark.model.derived import Definition, Derived, Refresh
 from tidemark.model.window.aggregate import Aggregate, Function
@@ -407,3 +409,29 @@ def test_rows_that_will_be_too_many_are_known_from_an_eighth_of_what_is_looked_a
     all_of_them = rows_here.RowBudget(looked_at)
     assert not any(all_of_them.is_full(looked_at // 4, eighth) for _ in range(4)), "as many as may be kept"
     assert all_of_them.is_full(1, eighth.slice(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("definition", "most"),
+    [
+        (Definition("SELECT shop, max(whole) AS top FROM sales GROUP BY shop"), 1 + 9 + 6),
+        (Definition("SELECT shop, count(*) AS n, sum(whole) AS total FROM sales GROUP BY shop"), 1 + 6),
+        (Definition("SELECT kind, max(whole) AS top FROM sales GROUP BY kind"), 1 + 37 + 3),
+        (Definition(windows=Windows(("shop",), "sold", Tumbling(DAY), (Aggregate("n", Function.COUNT),))), 1 + 9 + 6),
+    ],
+)
+def test_explain_says_how_many_rows_a_refresh_reads_and_it_reads_row_groups_of_touched_keys_only(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, definition: Definition, most: int
+) -> None:
+    monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 3)  # type: ignore[arg-type]
+    made, chance = Made(tmp_path, UPSERT), random.Random(1)
+    plain = {"gone": False, "whole": 1, "sold": day_of(1).lower}
+    land(made, 1, [drawn(chance, 1, at) | plain | {"shop": "abcdef"[at // 6]} for at in range(36)])
+    one = Deriving(made, spark, "some", Derived(("sales",), definition))
+    one.declared()
+    refreshed(one, here=True)
+    land(made, 2, [drawn(chance, 2, 99) | plain | {"shop": "c", "kind": 0}])
+    said = explain(one.job())["next"]
+    report = refreshed(one, here=True)
+    assert (report["mode"], report["rows_read"]) == (said["mode"], said["rows_read"])
+    assert report["rows_read"] <= most

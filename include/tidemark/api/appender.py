@@ -15,6 +15,7 @@ from warnings import warn
 import pyarrow as pa
 
 from tidemark.api.row_batches import RowReader
+from tidemark.arrow.parts.timelines import plain_ints
 from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.encode import encode
 from tidemark.config.schedule import Schedule
@@ -180,7 +181,7 @@ class Appender:
     def _take(self, batch: pa.RecordBatch, now: int) -> None:
         """Cut the rows of a batch into chunks, by the law; those of the last one wait."""
         start, size = 0, -(-batch.nbytes // max(1, batch.num_rows))
-        lines = {name: batch.column(name).cast(pa.int64()).to_pylist() for name in self._target.collection.timelines}
+        lines = {name: plain_ints(batch.column(name)).to_pylist() for name in self._target.collection.timelines}
         for at in range(batch.num_rows):
             times = {name: line[at] for name, line in lines.items() if line[at] is not None}
             self._cutter, cuts = self._cutter.appended(Arrival(times, self._datatypes, size), now)

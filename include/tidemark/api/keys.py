@@ -70,10 +70,10 @@ def spans_within(collection: Collection, conditions: Conditions, columns: Iterab
     first = None if collection.layout else collection.key[0]
     looked_at = set(conditions.columns)
     asked = (column for column in columns if column.name in looked_at and column != first)
-    known = ((column.id, conditions.bounds(column)) for column in asked if spannable(arrow_type(column.type)))
+    known = ((column, conditions.bounds(column)) for column in asked if spannable(arrow_type(column.type)))
     return tuple(
-        Span(number, ((_number(span.lower), _number(span.upper)),) if span.values else ())
-        for number, span in known
+        Span.of(column, ((_number(span.lower), _number(span.upper)),) if span.values else ())
+        for column, span in known
         if not span.nulls
     )
 

@@ -19,7 +19,7 @@ from tidemark.arrow.latest import latest_of, opened_by
 from tidemark.arrow.rows.plain import plain_values
 from tidemark.arrow.rows.schema import DIFF, arrow_type, column_of
 from tidemark.arrow.winners import Latest, latest_schema
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, listed
 from tidemark.model.chunk.law import Span
 from tidemark.model.collection import Collection, Column, ColumnType
 from tidemark.model.condition.tree import Condition
@@ -29,6 +29,7 @@ from tidemark.plan.tasks import ReadTask
 
 if TYPE_CHECKING:
     from tidemark.api.pinned import Pinned
+    from tidemark.arrow.explain import Explanation
     from tidemark.arrow.one_key import ChunkName
     from tidemark.storage.stores.store import ObjectStore
 
@@ -74,7 +75,7 @@ class LatestAt(Read):
         schema = latest_schema(state.collection, self._ask)
         check_names(schema.names, state.collection)
         request = plan_as_of(state, question.time, question.event_time, chosen.keys)
-        spans = (*chosen.spans, Span(self._timeline.id, ((self._lower, self._upper),)))
+        spans = (*chosen.spans, Span.of(self._timeline, ((self._lower, self._upper),)))
         super().__init__(pinned, chosen, replace(request, spans=spans), schema)
 
     @property
@@ -118,8 +119,21 @@ class LatestAt(Read):
         happened = [] if self.event_time is None else [f"what had happened by {format_instant(self.event_time)}"]
         return [known, f"as known at {format_instant(self.time)}", *happened, *self._selection.words()]
 
+    def explain(self) -> Explanation:
+        return replace(super().explain(), not_a_number=place_of_nan(self._request.collection, self._ask))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return LatestAt, (self._pinned, *self._given)
+
+
+def place_of_nan(collection: Collection, ask: Latest) -> str:
+    """Where NaN is among rows of one time, in words; empty where no column of floats is compared."""
+    compared = {*ask.ties, *ask.read(collection)}
+    floats = [column.name for column in collection.value if column.type is ColumnType.FLOAT and column.name in compared]
+    if not floats:
+        return ""
+    counts = "; NaN is a value" if ask.each else ""
+    return f"the greatest row is the latest: in {listed(floats)} NaN is above null, and below every number{counts}"
 
 
 def check_names(names: list[str], collection: Collection) -> None:

@@ -286,8 +286,8 @@ class OpenCollection:
         A timeline is a column of the value, of type timestamp, date or int; those that the collection file names under
         `timelines` are looked up best. A row without a time is never the latest. Of rows at one time the one wins that
         is greatest in the columns `ties`, then by all columns of the value in their order at rest, the one declared
-        first before the others; never the one that came last. `within` is a duration, of a date whole days, of an int a
-        whole number.
+        first before the others: null is least, then NaN, then every number. When they came never matters. `within` is a
+        duration, of a date whole days, of an int a whole number.
 
         With `each` every column of the value has its own latest value that is not null, and behind it when that was:
         `speed` and `speed_at`. The timeline's own column has the time of the latest row.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemark.api.answer import Answer
-from tidemark.api.latest import Question
+from tidemark.api.latest import Question, place_of_nan
 from tidemark.api.selection import selection
 from tidemark.api.timeline import span_on, timeline_of
 from tidemark.arrow.point_in_time import Join, check_knowledge, joined_to, value_fields
@@ -73,7 +73,7 @@ class PointInTime(Answer):
         """Between which values all rows that answer have some columns; of a frame of Spark that is not known here."""
         if not self._probes:
             return self._selection.spans
-        return (*self._selection.spans, Span(self._timeline.id, (self._join.span(self._probes),)))
+        return (*self._selection.spans, Span.of(self._timeline, (self._join.span(self._probes),)))
 
     def _planned(self) -> ReadRequest:
         """What to read. The times of knowledge of a frame of Spark are looked at where they are."""
@@ -94,10 +94,11 @@ class PointInTime(Answer):
         columns = self._join.columns(self._request.collection)
         try:
             words = f"{'; '.join(self._asked())}; version {self.version}"
-            return explained(self._pinned.read_store(), self._request, columns, words)
+            found = explained(self._pinned.read_store(), self._request, columns, words)
         except (Missing, TidemarkError) as error:
             self._pinned.check_kept(error)
             raise
+        return replace(found, not_a_number=place_of_nan(self._request.collection, self._join.ask))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         pinned, probes = self._pinned, self._here()

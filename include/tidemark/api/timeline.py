@@ -13,9 +13,8 @@ from tidemark.api.times import lasting
 from tidemark.api.values import value_of
 from tidemark.arrow.rows.schema import arrow_type, plain_scalars
 from tidemark.errors import InvalidUsage, listed
-from tidemark.model.collection import Collection, Column, ColumnType
+from tidemark.model.collection import TIMELINE_TYPES, Collection, Column, ColumnType
 
-TIMELINE_TYPES = (ColumnType.TIMESTAMP, ColumnType.DATE, ColumnType.INT)
 _LEAST = -(2**63)
 _DAY = timedelta(days=1)
 

@@ -39,7 +39,8 @@ class Explanation:
     columns read take in the chunks read, compressed. `missed` and `chunks_missed` say how many parts, and how many
     chunks of those opened, were left out by what: `hulls` are those of blocks of large tables of parts. `runs` are the
     sorted runs that are merged. Rows of `resolved` parts are facts or full snapshots, and become updates first.
-    `layout` says by what time rows are laid out (empty: they are in order of their key).
+    `layout` says by what time rows are laid out (empty: they are in order of their key), `not_a_number` where NaN is
+    among rows of one time, of which the greatest is the latest (empty: no column of floats is compared).
     """
 
     question: str
@@ -57,6 +58,7 @@ class Explanation:
     chunks_missed: Mapping[str, int] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     layout: str = ""
+    not_a_number: str = ""
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -73,6 +75,8 @@ class Explanation:
             yield f"  resolved      {parts} of {rows}, with the stored rows of their keys"
         if self.layout:
             yield f"  laid out      {self.layout}; rows of a key are in many buckets"
+        if self.not_a_number:
+            yield f"  at one time   {self.not_a_number}"
         yield f"  merged        {_count(self.runs, 'sorted run', 'sorted runs')}"
 
 

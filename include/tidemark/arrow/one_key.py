@@ -27,6 +27,7 @@ from tidemark.arrow.kernels.latest import plain_times
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, LEAST_SHARE, ROW_BYTES, groups_at_once, summed, weight_of_rows
 from tidemark.arrow.parts.bounds import chunk_bounds
 from tidemark.arrow.parts.reader import OpenedPart
+from tidemark.arrow.parts.timelines import recorded_unit
 from tidemark.arrow.read import ordered_by
 from tidemark.arrow.rows.arrays import of_bools
 from tidemark.arrow.rows.cuts import joined
@@ -97,13 +98,14 @@ class _Chunks:
         self._schema = updates_schema(asked.task.collection)
         self._timeline = self._schema.field(timeline)
         self._id = field_id(self._timeline) or 0
+        self._unit = recorded_unit(self._timeline.type)
         lower, upper = interval_of(asked.task.spans, self._id)
         self._lower, self._upper = lower, UNKNOWN.last if upper is None else upper
         self._parts = Forest(tuple(IntervalIndex(self._recorded(some)) for some in asked.task.at_rest))
 
     def _recorded(self, some: AtRest) -> Iterator[tuple[int, int, _Part]]:
         for part in some.parts:
-            if ends := _ends(part.bounds_of(self._id)):
+            if ends := _ends(self._today(part.bounds_of(self._id))):
                 yield (*ends, (part, some.after))
 
     def falling(self, target: Target) -> Descent[_Part, _Chunk]:
@@ -128,9 +130,12 @@ class _Chunks:
         said = file.timelines[self._id].present.get(field_id(column) or 0) if self._id in file.timelines else None
         present = [None if said is None else said[group] for group in groups]
         return [
-            None if _ends(value) is None else own if some is None else _ends(Bounds(some.first, some.last))
+            None if _ends(value) is None else own if some is None else _ends(self._today(Bounds(some.first, some.last)))
             for own, value, some in zip(whole, values, present, strict=True)
         ]
+
+    def _today(self, recorded: Bounds | None) -> Bounds | None:
+        return recorded and recorded.over(self._unit)
 
     def _file(self, part: Part) -> OpenedPart:
         if part.file.key not in self._opened:

@@ -27,7 +27,6 @@ from tidemark.arrow.read import ordered_by, rounds_by
 from tidemark.arrow.rows.arrays import of_bools, of_numbers
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.cuts import gathered, joined
-from tidemark.arrow.rows.fields import field_id
 from tidemark.arrow.rows.layout import placed_names
 from tidemark.arrow.rows.order import ranks, rows_before, rows_up_to, sort_key_at, starts
 from tidemark.arrow.rows.probes import Probes
@@ -213,9 +212,7 @@ def _narrowed(task: ReadTask, keys: pa.RecordBatch) -> ReadTask | None:
 
 def within_times(task: ReadTask, timeline: str, interval: Interval) -> ReadTask:
     """A task of the rows that have their time in an interval."""
-    column = field_id(updates_schema(task.collection).field(timeline))
-    assert column is not None
-    span = Span(column, (interval,))
+    span = Span.of(task.collection.column(timeline), (interval,))
     return task if span in task.spans else replace(task, spans=(*task.spans, span))
 
 

@@ -157,14 +157,24 @@ def _next(following: dict[str, Any] | None) -> str:
     if following["does"] == "waits":
         return f"waits for {following['waits_for']}: {following['why']}"
     why = f" ({following['why']})" if following["why"] else ""
-    reach = ""
-    if "changed_rows" in following:
-        most = f"at most {following['touched_windows']:,} windows" if "touched_windows" in following else ""
-        windows = (
-            f", and computes {most or 'for each ' + following['touched']}" if most or "touched" in following else ""
-        )
-        reach = f"; reads at most {output.counted(following['changed_rows'], 'row')} that changed{windows}"
+    reach = _reach(following)
+    if following.get("history_lost"):
+        frontiers = output.counted(following["history"], "frontier")
+        reach += f"; history is not there at {following['history_lost']:,} of {frontiers}, as retention has merged it"
     return f"corrects to {following['upper_text']}, {following['mode'].replace('_', ' ')}{why}{reach}"
+
+
+def _reach(following: dict[str, Any]) -> str:
+    """How many rows the next run reads, and how many windows it computes, as far as that is known."""
+    known = "rows_read" in following
+    reads = f"; reads {output.counted(following['rows_read'], 'row')} at rest" if known else ""
+    if "changed_rows" not in following:
+        return reads
+    changed = output.counted(following["changed_rows"], "row")
+    reads = f"{reads}, of changes at most {changed}" if known else f"; reads at most {changed} that changed"
+    if "touched_windows" in following:
+        return f"{reads}, and computes at most {following['touched_windows']:,} windows"
+    return f"{reads}, and computes for each {following['touched']}" if "touched" in following else reads
 
 
 def _flat(queries: dict[str, Any], within: str = "") -> Iterable[tuple[str, str]]:

@@ -177,9 +177,9 @@ class Common(_Section):
     """The type of each column, by its name. One that is not declared is inferred once, at `init`: from the first file
     that has landed, or from the definition."""
     timelines: list[ColumnName] = []
-    """Columns of the value, times or whole numbers, by which rows are asked for: `range`, `latest_at`, and conditions
-    on them. The record of every part has their bounds, so parts outside are not opened; of other columns of these types
-    the part's own footer says it. What was written before a column was named here has no record of it."""
+    """Columns of the value, timestamps, dates or whole numbers, by which rows are asked for: `range`, `latest_at`, and
+    conditions on them. The record of every part has their bounds, so parts outside are not opened; of other columns of
+    these types the part's own footer says it. What was written before a column was named here has no record of it."""
     layout: LayoutSection | None = None
     """By which time rows are laid out, `{by: scheduled_at, every: 6h}`, where rows are asked for by time more than by
     key. Fixed at `init`; not for collections that keep one value per key."""

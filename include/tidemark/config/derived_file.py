@@ -89,13 +89,16 @@ class DerivedFile(DeclaredFile[DerivedDeclaration]):
         value = tuple(Column(name, typed[name]) for name in names if name not in chosen)
         try:
             built = Collection(self.name, tuple(Column(name, typed[name]) for name in chosen), value, self.origin)
-            built = replace(built, timelines=tuple(self.declaration.timelines))
         except InvalidUsage as error:
             raise self.refusal(("key",) if "key" in str(error) else ("columns",), str(error)) from None
-        try:
-            built = replace(built, layout=self.declaration.laid_out)
-        except InvalidUsage as error:
-            raise self.refusal(("layout",), str(error)) from None
+        for field, of_field in (
+            ("timelines", tuple(self.declaration.timelines)),
+            ("layout", self.declaration.laid_out),
+        ):
+            try:
+                built = replace(built, **{field: of_field})  # type: ignore[arg-type]
+            except InvalidUsage as error:
+                raise self.refusal((field,), str(error)) from None
         return self._kept(built, hidden)
 
     @property

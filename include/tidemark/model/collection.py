@@ -18,6 +18,7 @@ from tidemark.model.column import FIELD_NAME as FIELD_NAME
 from tidemark.model.column import HIDDEN_NAME as HIDDEN_NAME
 from tidemark.model.column import MASKED as MASKED
 from tidemark.model.column import MAX_PRECISION as MAX_PRECISION
+from tidemark.model.column import TIMELINE_TYPES as TIMELINE_TYPES
 from tidemark.model.column import Column as Column
 from tidemark.model.column import ColumnType as ColumnType
 from tidemark.model.column import DecimalType as DecimalType
@@ -147,10 +148,10 @@ class Collection:
             )
         if self.live_batches < 2:
             raise InvalidUsage(f"live_batches is {self.live_batches}; it must be 2 or more")
-        countable = {c.name for c in self.value if c.type in (ColumnType.TIMESTAMP, ColumnType.INT)}
+        countable = {c.name for c in self.value if c.type in TIMELINE_TYPES}
         for timeline in self.timelines:
             if timeline not in countable:
-                raise InvalidUsage(f"timeline {timeline} is not a timestamp or int column of the value")
+                raise InvalidUsage(f"timeline {timeline} is not a timestamp, date or int column of the value")
         if not LEAST_UNSORTED_ROWS <= self.max_rows_if_unsorted <= MOST_UNSORTED_ROWS:
             raise InvalidUsage(
                 f"max_rows_if_unsorted is {self.max_rows_if_unsorted}; it must be {LEAST_UNSORTED_ROWS} to "
@@ -181,6 +182,10 @@ class Collection:
             named = [column.name for column in self.value]
             way = f"; write timelines: [{', '.join([*self.timelines, by])}]" if by in named else nearest(by, named)
             raise InvalidUsage(f"layout by {by}, which is no timeline{way}")
+        if self.type_of(by) is ColumnType.DATE:
+            raise InvalidUsage(
+                f"layout by {by}, which is a date; name a timestamp, or an int of microseconds, or remove layout"
+            )
         if isinstance(self.origin, Derived) and self.origin.definition.windows is not None:
             raise InvalidUsage(
                 f"collection {self.name} consists of windows, which are found by key and start; remove layout"

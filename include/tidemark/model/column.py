@@ -34,6 +34,8 @@ class ColumnType(StrEnum):
     JSON = "json"
 
 
+TIMELINE_TYPES = (ColumnType.TIMESTAMP, ColumnType.DATE, ColumnType.INT)
+"""What a timeline may be: columns whose values are whole numbers in order of time."""
 MAX_PRECISION = 38
 """Digits of a decimal: as many as 128 bits hold, whatever the digits are."""
 

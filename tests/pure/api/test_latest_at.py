@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import tidemark
@@ -50,6 +51,18 @@ def tides(tmp_path_factory: pytest.TempPathFactory) -> tidemark.OpenCollection:
 
 def values(answer: tidemark.Answer, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names or answer.schema.names) for row in answer.to_arrow().to_pylist()]
+
+
+def test_explain_says_where_nan_is_where_floats_are_compared(tmp_path: Path) -> None:
+    made = Made(tmp_path, value=(Column("at", ColumnType.INT), Column("v", ColumnType.FLOAT)))
+    made.sealed(0, [{"k": 1, "at": 1, "v": None, "t": 1, "e": 1}])
+    tides = tidemark.open(made.root, "tides")
+    said = "  at one time   the greatest row is the latest: in v NaN is above null, and below every number"
+    assert f"{said}\n" in f"{tides.latest_at('at', 1).explain()}\n"
+    assert f"{said}; NaN is a value\n" in f"{tides.latest_at('at', 1, each=True).explain()}\n"
+    table = pa.table({"k": [1], "at": [1]})
+    assert f"{said}\n" in f"{tides.latest_at('at', at=table).explain()}\n"
+    assert "NaN" not in str(tides.latest_at("at", 1, columns=["at"]).explain())
 
 
 def test_columns_ties_and_conditions_decide(tides: tidemark.OpenCollection) -> None:

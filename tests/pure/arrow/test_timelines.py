@@ -20,7 +20,7 @@ from tidemark.arrow.parts.reader import OpenedPart, read_groups
 from tidemark.arrow.rows.schema import plain_scalars, updates_schema
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
-from tidemark.model.chunk.bounds import Bounds, TimelineBounds, union
+from tidemark.model.chunk.bounds import DAY, Bounds, TimelineBounds, union
 from tidemark.model.chunk.footer import Present, TimelineChunks
 from tidemark.model.collection import Column, ColumnType, DecimalType
 from tidemark.model.fact import Fact
@@ -29,7 +29,7 @@ from tidemark.plan.tasks import InspectTask
 from tidemark.storage.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.pure
-TIMED = replace(APPEND, timelines=("a_timestamp", "a_int"))
+TIMED = replace(APPEND, timelines=("a_timestamp", "a_int", "a_date"))
 IDS = {column.name: column.id for column in TIMED.columns}
 AT = replace(SMALL, value=(Column("at", ColumnType.INT), Column("word", ColumnType.STRING)), timelines=("at",))
 
@@ -53,13 +53,14 @@ def test_record_and_footer_say_what_the_rows_have(some: list[Update], group_rows
             assert [each.id for each in part.timelines] == sorted(opened.timelines)
             for name in TIMED.timelines:
                 found = [recounted(cells(group, name)) for group in groups]
-                assert part.bounds_of(IDS[name]) == union(found)
+                unit = DAY if name == "a_date" else 1
+                assert part.bounds_of(IDS[name]) == union(found).times(unit)
                 assert chunk_bounds(opened, updates_schema(TIMED).field(name)) == found
                 chunks = opened.timelines[IDS[name]]
                 assert chunks.ascends == tuple(is_ascending(cells(group, name)) for group in groups)
                 others = [each for each in TIMED.value if each.name != name]
                 expected = {
-                    each.id: tuple(where_present(group, name, each.name) for group in groups) for each in others
+                    each.id: tuple(where_present(group, name, each.name, unit) for group in groups) for each in others
                 }
                 assert chunks.present == {number: each for number, each in expected.items() if any(each)}
 
@@ -68,12 +69,12 @@ def is_ascending(times: Sequence[int | None]) -> bool:
     return None not in times and times == sorted(times)  # type: ignore[type-var]
 
 
-def where_present(group: pa.RecordBatch, timeline: str, name: str) -> Present | None:
+def where_present(group: pa.RecordBatch, timeline: str, name: str, unit: int) -> Present | None:
     if not group.column(name).null_count:
         return None
     pairs = zip(cells(group, timeline), cells(group, name), strict=True)
     times = [time for time, value in pairs if value is not None]
-    on_it = [time for time in times if time is not None]
+    on_it = [time * unit for time in times if time is not None]
     return Present(min(on_it, default=None), max(on_it, default=None), len(times))
 
 
@@ -82,6 +83,25 @@ def test_a_part_of_facts_has_them_with_nulls_where_a_row_is_deleted():
     facts = [Fact((n,), None if n == 2 else (n * 10,), 5, 5, (0, "f", n)) for n in range(4)]
     (part,) = write(store, timed, of_facts(timed, facts), facts=True)
     assert part.timelines == (TimelineBounds(2, 0, 30, 1),)
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ([-1, None, 2_932_896], (TimelineBounds(2, -DAY, 2_932_896 * DAY, 1),)),
+        ([(2**63 - 1) // DAY], (TimelineBounds(2, 106_751_991 * DAY, 106_751_991 * DAY, 0),)),
+        ([0, (2**63 - 1) // DAY + 1], ()),
+        ([-(2**31), 0], ()),
+    ],
+)
+def test_dates_are_recorded_as_their_midnights_and_not_where_these_are_beyond_64_bits(
+    days: list[int | None], expected: tuple[TimelineBounds, ...]
+):
+    store, of = MemoryStore(), replace(SMALL, value=(Column("day", ColumnType.DATE, 2),), timelines=("day",))
+    (part,) = write(store, of, of_updates(of, [Update((n,), (day,), n, n, 1) for n, day in enumerate(days)]))
+    assert part.timelines == expected
+    assert inspect_part(store, InspectTask(of, part, False)).misbounded == ()
+    assert sum(rows.num_rows for rows in read_groups(store, part)) == len(days)
 
 
 WIDER: list[tuple[Any, Any, Any, tuple[int, int]]] = [

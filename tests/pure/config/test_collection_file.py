@@ -214,7 +214,7 @@ WRONG = [
     ("flight_id: string", "flight_id: float", "2: key column flight_id is a float"),
     ("timelines: [scheduled_at]", "timelines: [scheduled]",
      "9: timeline scheduled is not a value column; did you mean"),
-    ("timelines: [scheduled_at]", "timelines: [status]", "9: timeline status is not a timestamp or int"),
+    ("timelines: [scheduled_at]", "timelines: [status]", "9: timeline status is not a timestamp, date or int"),
     ("grace: 2h", "layout: {by: scheduled_at, every: 6h}",
      "18: collection flights keeps one value per key and finds it by its key, so its rows cannot be laid out by"),
     ("grace: 2h", "layout: {by: delay_min, every: 6h}",

@@ -10,8 +10,7 @@ from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.rows.fields import found
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
-from tidemark.model.chunk.bounds import Bounds, union
-from tidemark.model.evolution import DAY
+from tidemark.model.chunk.bounds import DAY, Bounds, union
 from tidemark.storage.read_many import read_many
 from tidemark.storage.stores.store import ObjectStore
 
@@ -29,7 +28,7 @@ def chunk_bounds(opened: OpenedPart, field: pa.Field, groups: Sequence[int] | No
         return [Bounds(None, None, opened.part.groups[group][1]) for group in asked]
     times = _units(source.type, field.type)
     known = _statistics(opened, source, asked)
-    return [None if times is None or each is None else _times(each, times) for each in known]
+    return [None if times is None or each is None else each.times(times) for each in known]
 
 
 def integer_bounds(store: ObjectStore, part: Part, field: pa.Field) -> tuple[int, int] | None:
@@ -79,11 +78,6 @@ def _units(stored: pa.DataType, asked: pa.DataType) -> int | None:
     if pa.types.is_timestamp(asked):
         return DAY if pa.types.is_date32(stored) else 1
     return 1 if pa.types.is_date32(asked) or any(of(asked) for of in whole) else None
-
-
-def _times(bounds: Bounds, many: int) -> Bounds:
-    first, last = (None if each is None else each * many for each in (bounds.first, bounds.last))
-    return Bounds(first, last, bounds.nulls)
 
 
 def _closed(bounds: Bounds) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from tidemark.arrow.parts.checksums import Checksums
 from tidemark.arrow.parts.remembered import Footer, RememberedColumns
-from tidemark.arrow.parts.timelines import bounds_among, plain_ints
+from tidemark.arrow.parts.timelines import bounds_among, plain_ints, recorded_unit
 from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.fields import FieldPairs, as_wanted, field_id, found
 from tidemark.errors import Corruption, out_of_memory
@@ -196,7 +196,8 @@ class OpenedPart:
         groups that the rows are, where that is known."""
         for column, recorded in self._bounded:
             if column in rows.schema.names:
-                found = bounds_among(plain_ints(rows.column(column)))
+                times = rows.column(column)
+                found = bounds_among(plain_ints(times)).times(recorded_unit(times.type))
                 if not recorded.encloses(found):
                     where = f"row groups {groups[0]} to {groups[-1]}" if groups else "some rows"
                     raise Corruption(

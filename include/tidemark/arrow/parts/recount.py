@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from tidemark.arrow.parts.bounds import chunk_bounds
+from tidemark.arrow.parts.chunks import spannable
 from tidemark.arrow.parts.reader import OpenedPart
-from tidemark.arrow.parts.timelines import TimelinesSeen
+from tidemark.arrow.parts.timelines import TimelinesSeen, recorded_unit
 from tidemark.arrow.rows.fields import field_id
 from tidemark.arrow.rows.schema import with_timelines
 from tidemark.errors import Corruption
@@ -56,7 +57,7 @@ class Recount:
         """The same of the chunks of one timeline: by Parquet's statistics, and by the entry of the footer."""
         field = self._fields[seen.id]
         for group, (known, found) in enumerate(zip(chunk_bounds(self._opened, field), bounds, strict=True)):
-            if known is not None and not known.encloses(found):
+            if known is not None and not known.times(recorded_unit(field.type)).encloses(found):
                 yield f"row group {group} has statistics of timeline {field.name} of {known}, the rows have {found}"
         if recorded is None:
             yield f"its footer does not say which row groups ascend by timeline {field.name}"
@@ -76,4 +77,4 @@ class Recount:
 
 
 def _is_countable(field: pa.Field | None) -> bool:
-    return field is not None and bool(pa.types.is_int64(field.type) or pa.types.is_timestamp(field.type))
+    return field is not None and spannable(field.type)

@@ -7,13 +7,15 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tidemark.config.derived_file import DerivedFile
-from tidemark.definition.computation import Input, shape_of
+from tidemark.definition.computation import Computation, Input, shape_of
 from tidemark.definition.recipe import Recipe
 from tidemark.definition.ways import ways_of
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.derived import (
     as_computed,
     changed_rows,
+    computation,
+    has_changes,
     inputs_of,
     mode_of,
     opened,
@@ -26,7 +28,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Derived, Mode
 from tidemark.model.instant import format_instant
-from tidemark.plan.correct import CorrectRequest, InputState, Waits
+from tidemark.plan.correct import CorrectRequest, InputState, Waits, history_lost
 from tidemark.spark.derive.user_code import file_of
 
 
@@ -165,7 +167,21 @@ def _next(job: Job, state: Arrangement, inputs: tuple[InputState, ...], recipe: 
             mode, why = (Mode.WHOLE, request.whole) if request.whole else (mode, why)
             to = format_instant(request.upper)
             report = {"does": "corrects", "mode": str(mode), "why": why, "upper": request.upper, "upper_text": to}
-            return report | _touches(job, state.collection.derived, mode, read)
+            lost, frontiers = history_lost(state, inputs) if request.previous is None else (0, 0)
+            report |= {"history_lost": lost, "history": frontiers} if frontiers else {}
+            calculation = computation(state, job.store.url, recipe, mode, read, upper=request.upper)
+            return report | _reads(job, calculation) | _touches(job, state.collection.derived, mode, read)
+
+
+def _reads(job: Job, calculation: Computation) -> dict[str, int]:
+    """How many rows the run reads, where that is known before."""
+    if calculation.mode is not Mode.BY_KEY:
+        return {}
+    from tidemark.spark.derive.refresh_size import rows_of_refresh
+
+    changes = any(has_changes(job, source) for source in calculation.inputs)
+    rows = rows_of_refresh(calculation) if changes else 0
+    return {} if rows is None else {"rows_read": rows}
 
 
 def _queries(recipe: Recipe | None) -> dict[str, Any]:

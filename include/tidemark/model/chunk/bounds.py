@@ -2,6 +2,9 @@
 
 Values are plain, as keys are in metadata: ints, microseconds, days. Bounds may be too wide and never too narrow. Where
 nothing is known there is None in place of bounds: the rows may have any value there, and nulls.
+
+What is *recorded* of a timeline of dates are the microseconds of their midnights, in UTC: so the bounds of parts that
+were written before such a column became a timestamp, and after that, are bounds of one kind.
 """
 
 from __future__ import annotations
@@ -34,11 +37,25 @@ class Bounds:
         lasts = [each for each in (self.last, other.last) if each is not None]
         return Bounds(min(firsts, default=None), max(lasts, default=None), self.nulls + other.nulls)
 
+    def times(self, unit: int) -> Bounds:
+        """The bounds in a unit of which each of these has so many."""
+        if unit == 1:
+            return self
+        return Bounds(self.first and self.first * unit, self.last and self.last * unit, self.nulls)
+
+    def over(self, unit: int) -> Bounds:
+        """The bounds in a unit that has so many of these."""
+        if unit == 1:
+            return self
+        return Bounds(self.first and self.first // unit, self.last and self.last // unit, self.nulls)
+
     def __str__(self) -> str:
         values = "only nulls" if self.first is None else f"{self.first} to {self.last}"
         return f"{values}, {self.nulls} null" if self.nulls and self.first is not None else values
 
 
+DAY = 86_400_000_000
+"""So many microseconds are a day: as a timeline of dates is recorded."""
 NO_VALUE = Bounds(None, None)
 """Of rows of which none has a value, or of no rows."""
 
@@ -50,7 +67,7 @@ def union(some: Iterable[Bounds]) -> Bounds:
 
 @dataclass(frozen=True)
 class TimelineBounds:
-    """The bounds of a timeline, the value column of that `id`, in the type that it had when the rows were written."""
+    """The bounds of a timeline, the value column of that `id`, as they are recorded."""
 
     id: int
     first: int | None

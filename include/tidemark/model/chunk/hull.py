@@ -26,8 +26,8 @@ class Extent(Chunk, Protocol):
 
 @dataclass(frozen=True)
 class Hull:
-    """The closed bounds of some parts, and what they add up to. A timeline is there if all of them have bounds of it;
-    these are all of one type, as no timeline can be widened to another."""
+    """The closed bounds of some parts, and what they add up to. A timeline is there if all of them have bounds of it,
+    which are of one kind, also where a date became a timestamp."""
 
     parts: int
     rows: int

@@ -40,7 +40,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from tidemark.model.chunk.bounds import Bounds
+from tidemark.model.chunk.bounds import DAY, Bounds
+from tidemark.model.column import Column, ColumnType
 from tidemark.model.frontier import CompactionFunction
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.key import Bound, Key
@@ -71,7 +72,7 @@ class Chunk(Protocol):
     @property
     def last_event_time(self) -> int: ...
     def bounds_of(self, column_id: int) -> Bounds | None:
-        """Of the column of an id; None: nothing is known."""
+        """Of the column of an id, as recorded; None: nothing is known."""
 
 
 Interval = tuple[int | None, int | None]
@@ -82,10 +83,16 @@ keys are."""
 @dataclass(frozen=True)
 class Span:
     """That the column of an id has a value in one of some intervals, which ascend and are disjoint; none: no row
-    fits."""
+    fits. `unit` is as how many one of its values is recorded: DAY of a date, else 1."""
 
     column: int
     intervals: tuple[Interval, ...]
+    unit: int = 1
+
+    @classmethod
+    def of(cls, column: Column, intervals: tuple[Interval, ...]) -> Span:
+        """Values of a column in one of some intervals."""
+        return cls(column.id, intervals, DAY if column.type is ColumnType.DATE else 1)
 
     def meets(self, bounds: Bounds | None) -> bool:
         """Whether a chunk with these bounds can have such a value."""
@@ -167,5 +174,6 @@ def meets_times(chunk: Chunk, wanted: Wanted) -> bool:
 
 
 def meets_spans(chunk: Chunk, spans: Iterable[Span]) -> bool:
-    """Whether a chunk can hold a row with a value in every one of some spans."""
-    return all(span.meets(chunk.bounds_of(span.column)) for span in spans)
+    """Whether a chunk, by what is recorded of it, can hold a row with a value in every one of some spans."""
+    recorded = ((span, chunk.bounds_of(span.column)) for span in spans)
+    return all(span.meets(bounds and bounds.over(span.unit)) for span, bounds in recorded)

@@ -56,17 +56,22 @@ def own_touched(
 ) -> pa.Table | None:
     """The updates that the collection holds of few touched values, which are in its `columns`, and that are `near`,
     where that is asked; None where either is not little, or the values have another type."""
-    if few is None:
-        return None
+    batches = None if few is None else own_batches(views, few, columns, near)
+    own = None if batches is None else _little(views, batches)
+    found = None if few is None or own is None else match_keys(few, own, columns)
+    return None if own is None or found is None else own.filter(pa.array(np.isin(found[1], found[0])))
+
+
+def own_batches(
+    views: Views, few: pa.Table, columns: Sequence[str], near: Callable[[pa.RecordBatch], Bools] | None = None
+) -> Iterator[pa.RecordBatch] | None:
+    """The same with updates of other values among them, none of which is read yet."""
     among = _among(views, few, columns)
     if among is None:
         return None
     keep = among if near is None else lambda rows: among(rows.filter(pa.array(near(rows))))
     ranges = ranges_holding(few, views, views.computation.name, views.computation.collection, named(columns))
-    batches = views.own_rows(ranges, keep, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
-    own = None if batches is None else _little(views, batches)
-    found = None if own is None else match_keys(few, own, columns)
-    return None if own is None or found is None else own.filter(pa.array(np.isin(found[1], found[0])))
+    return views.own_rows(ranges, keep, most_rows=LOOKED_AT_ROWS, most_bytes=LOOKED_AT_BYTES)
 
 
 def _among(views: Views, few: pa.Table, columns: Sequence[str]) -> Keep | None:

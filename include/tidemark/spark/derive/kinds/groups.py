@@ -29,11 +29,18 @@ from tidemark.plan.tasks import KeyRange
 from tidemark.spark.derive.difference import Due, as_stored
 from tidemark.spark.derive.executors.key_ranges import AT_ONCE, leading
 from tidemark.spark.derive.footers import ranges_when
-from tidemark.spark.derive.here.diff import as_updates, diff_against_own, match_keys, own_touched, updates_due
+from tidemark.spark.derive.here.diff import (
+    as_updates,
+    diff_against_own,
+    match_keys,
+    own_batches,
+    own_touched,
+    updates_due,
+)
 from tidemark.spark.derive.here.rows import MOST_BUILT, RowBudget, check_size, repeated
 from tidemark.spark.derive.kind import Gathering, Ranged, Refreshed, Shuffled
 from tidemark.spark.derive.kinds.groups_shuffled import groups_shuffled, values_shuffled
-from tidemark.spark.derive.kinds.grown import grown_here
+from tidemark.spark.derive.kinds.grown import grown_here, grows_here
 from tidemark.spark.derive.parts import Batches
 from tidemark.spark.derive.queries.by_key import few_touched
 from tidemark.spark.derive.queries.lateness import computed_here, kept_upto
@@ -99,6 +106,19 @@ class Groups:
             few = None if self._grouped() is None else few_touched(self.views, self.rule)
             found = None if few is None else _regrouped(self.views, self.rule, few)
         return None if found is None else Refreshed(found, Place.HERE)
+
+    def opens(self) -> bool:
+        """Open what `refreshed` opens, so that the views count it, and read nothing but the changes; False where that
+        is not known before they are compared."""
+        grows = self.rule.delta is not None
+        fits = grows_here(self.views, self.rule) if grows else self._grouped() is not None
+        few = few_touched(self.views, self.rule) if fits else None
+        if few is None:
+            return False
+        if not few.num_rows:
+            return True
+        own = own_batches(self.views, few, self.rule.key_columns)
+        return own is not None and (grows or _batches_of(self.views, self.rule, few)[1] is not None)
 
     def ranged(self) -> Ranged | None:
         placing, grouped, computation = self._placing, self._grouped(), self.views.computation
@@ -234,10 +254,7 @@ def _rows_of(views: Views, rule: ByKey, grouped: GroupPlan, few: pa.Table) -> pa
     """The rows of the one input that have touched values, in the columns that are needed, each as often as it is there;
     None where they are more than this process reads, or one is there fewer times than none."""
     (given,) = views.computation.inputs
-    ranges = ranges_holding(few, views, given.name, given.state.collection, dict(rule.clustered.get(given.name, ())))
-    ranges = ranges or _ranges_of_windows(views, rule, few)
-    most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-    batches = views.input_rows_here(given.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+    ranges, batches = _batches_of(views, rule, few)
     if batches is None:
         return None
     names = needed(grouped)
@@ -257,6 +274,16 @@ def _rows_of(views: Views, rule: ByKey, grouped: GroupPlan, few: pa.Table) -> pa
     there = there.filter(pa.array(np.isin(both[1], both[0])))
     rows = repeated(one_batch(there.select([*names, MULTIPLICITY])), most_bytes=MOST_BYTES)
     return None if rows is None else pa.Table.from_batches([rows])
+
+
+def _batches_of(views: Views, rule: ByKey, few: pa.Table) -> tuple[Sequence[KeyRange], Iterator[pa.RecordBatch] | None]:
+    """The ranges of keys of the one input that can hold touched values (none: all), and its rows there, none of which
+    is read yet; None where they are more than this process looks at."""
+    (given,) = views.computation.inputs
+    ranges = ranges_holding(few, views, given.name, given.state.collection, dict(rule.clustered.get(given.name, ())))
+    ranges = ranges or _ranges_of_windows(views, rule, few)
+    most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
+    return ranges, views.input_rows_here(given.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
 
 
 def _ranges_of_windows(views: Views, rule: ByKey, few: pa.Table) -> Sequence[KeyRange]:

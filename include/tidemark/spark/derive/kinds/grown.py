@@ -38,8 +38,7 @@ class _NotPlain(Exception):
 def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
     """By what the rows of groups differ whose sums grew; None where that is not plain, or not little."""
     delta_plan, (given,) = rule.delta_plan, views.computation.inputs
-    types = views.types_here(given.name)
-    if delta_plan is None or not _fits(views, rule, delta_plan, types):
+    if delta_plan is None or not grows_here(views, rule):
         return None
     changed = views.changes_here(given.name)
     if changed is None:
@@ -61,6 +60,12 @@ def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
     except (_NotPlain, Overflowed, pa.ArrowInvalid):
         views.declines("a sum may be beyond its type, or a group has fewer rows than none")
         return None
+
+
+def grows_here(views: Views, rule: ByKey) -> bool:
+    """Whether sums can be added up here."""
+    (given,) = views.computation.inputs
+    return rule.delta_plan is not None and _fits(views, rule, rule.delta_plan, views.types_here(given.name))
 
 
 def _fits(views: Views, rule: ByKey, delta_plan: DeltaPlan, types: Mapping[str, ValueType]) -> bool:
