@@ -124,10 +124,10 @@ def _benches(place: str, form: Format, folder: Path) -> Iterator[Bench]:
 def _check(bench: Bench, files: int) -> None:
     rows = as_of(bench.job.store, bench.job.log.load().state)
     numbers = range(files * ROWS)
-    found = (rows.num_rows, sum(rows.column("amount").to_pylist()), len(set(rows.column("id").to_pylist())))
+    counts = (rows.num_rows, sum(rows.column("amount").to_pylist()), len(set(rows.column("id").to_pylist())))
     amounts = sum(number * 37 % 1_009 for number in (*numbers, *range(NEXT_ROWS)))
     expected = (len(numbers) + NEXT_ROWS, amounts, len(numbers) + NEXT_ROWS)
-    assert found == expected, f"rows, amounts and numbers are {found}, and should be {expected}"
+    assert counts == expected, f"rows, amounts and numbers are {counts}, and should be {expected}"
 
 
 def _peak(day: dict[str, Any]) -> int:

@@ -171,8 +171,11 @@ def fetch(file: SourceFile, file_format: Format | None = None) -> Content:
 
 
 def fetched(files: Sequence[SourceFile], file_format: Format) -> Iterator[Content | BadFile]:
-    """What `fetch` answers to each file, in order, or the BadFile that it raises. Across a network small files that
-    follow each other are fetched at once; whoever takes one has let go of those before it."""
+    """Yield what `fetch` answers to each file, in order, or the BadFile that it raises.
+
+    Across a network small files that follow each other are fetched at once. No content is referred to here once the
+    next one is asked for.
+    """
     for group in _together(files):
         few = 1 if is_remote(group[0].path) else len(group)
         yield from read_many(partial(_fetched, file_format=file_format), group, few=few)

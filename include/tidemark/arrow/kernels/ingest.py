@@ -88,8 +88,8 @@ def taken(
 ) -> LedgerEntry:
     """Read a file, judge its rows against `bounds` and hand them on to `take`; the file's ledger entry.
 
-    Where files are fetched together, the next of `contents` is this one's. It is handed to `see` if it can be taken. One that cannot be taken gives a quarantined entry, and
-    nothing of it is handed on. Raises as `ingest_files` does.
+    Where files are fetched together, the next of `contents` is this one's. It is handed to `see` if it can be taken.
+    One that cannot be taken gives a quarantined entry, and nothing of it is handed on. Raises as `ingest_files` does.
     """
     contents = fetched([file], task.collection.landed.source.format) if contents is None else contents
     with Gathered("decoded") as room:
