@@ -10,9 +10,10 @@ from unittest import mock
 
 from benchmarks.feed import DAY, START
 from benchmarks.small_files import ROWS, collection, land
-from benchmarks.steps import Bench
+from benchmarks.steps import Bench, InProcess
 from tidemark.arrow.decode import content
-from tidemark.arrow.rows.progress import Progress, reporting
+from tidemark.arrow.rows import progress
+from tidemark.jobs.in_process_runner import BySize
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.model.collection import Format
 from tidemark.model.interval import Interval
@@ -33,14 +34,16 @@ class TestManyFiles:
         land(tmp_path / "landing", Format.CSV, 1, 1)
         bad = next((tmp_path / "landing").glob("*/0000777.csv"))
         bad.write_text("id,amount,at\n1,one,2013-01-01T00:00:00Z\n")
-        declared, notes, lines, clock = collection(Format.CSV), list[str](), list[str](), count()
+        declared, notes = collection(Format.CSV), list[str]()
         origin = replace(declared.landed, source=replace(declared.landed.source, bad_files="quarantine"))
         declared = replace(declared, origin=origin)
         bench = Bench(declared, tmp_path / "root", tmp_path / "landing", note=notes.append)
+        bench.runner_for = lambda store: BySize(store, lambda: InProcess(store), 1, notes.append)
         traffic = bench.counted()
         with (
             mock.patch.object(content, "open_source", side_effect=landed.open_source) as opened,
-            reporting(Progress(FILES, lines.append, now=lambda: next(clock) * 0.01)),
+            mock.patch.object(progress, "SOON_S", 0),
+            mock.patch.object(progress, "PACE_S", 3_600),
         ):
             first = ingest(bench.job, DAYS[0], landing_root=str(bench.landing))
             calls = traffic.calls.total()
@@ -50,8 +53,17 @@ class TestManyFiles:
         assert [line for line in notes if "0000777.csv: line 2: column amount" in line]
         assert calls < 40, f"{calls} calls of the store"
         assert traffic.calls.total() - calls < 20
-        assert lines[0].startswith(f"file 200 of {FILES:,}, 2,000 rows, 100 files/s, about 18 s to go")
-        assert len(lines) == 2, "one after two seconds, one ten later"
+        assert len([note for note in notes if note.startswith(f"file 1 of {FILES:,}, {ROWS} rows, ")]) == 1
+
+    def test_lines_of_progress_come_after_two_seconds_then_every_ten(self):
+        lines, clock = list[str](), count()
+        with progress.reporting(progress.Progress(FILES, lines.append, now=lambda: next(clock) * 0.01)):
+            for _ in range(FILES):
+                progress.count_file(ROWS)
+        assert lines == [
+            "file 200 of 2,000, 2,000 rows, 100 files/s, about 18 s to go",
+            "file 1,200 of 2,000, 12,000 rows, 100 files/s, about 8 s to go",
+        ]
 
     def test_whoever_commits_has_few_bytes_for_each(self):
         entries = tuple(
