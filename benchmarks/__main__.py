@@ -28,7 +28,7 @@ NAMES = (
     *("throughput", "selectivity", "compaction", "fixed_cost", "commits", "longevity"),
     *("peers", "spark_peers", "contention", "gates", "spark_reads", "corrections", "derived", "undue", "windows"),
     *("chunk_index", "timelines", "layouts", "publishing", "sql", "shipped", "conditions", "verified"),
-    *("task_sizes", "cold"),
+    *("task_sizes", "cold", "small_files"),
 )
 SCALES = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -47,7 +47,7 @@ def main(
         bool,
         typer.Option(
             help="commits, longevity, peers, contention, corrections, derived, undue, windows, timelines, "
-            "layouts, publishing, sql, shipped, conditions, verified, task_sizes at full size"
+            "layouts, publishing, sql, shipped, conditions, verified, task_sizes, small_files at full size"
         ),
     ] = False,
     beside: Annotated[str, typer.Option(help="what else the machine is doing, for the record")] = "",
@@ -119,6 +119,7 @@ def _measured(chosen: list[str], cases: list[tuple[int, int]], launchers: list[s
         "shipped": lambda: _shipped(full),
         "conditions": lambda: _conditions(full),
         "verified": lambda: _verified(full),
+        "small_files": lambda: _small_files(full),
         "task_sizes": lambda: _task_sizes(full),
         "cold": cold,
     }
@@ -170,6 +171,12 @@ def _verified(full: bool) -> dict[str, Any]:
     from benchmarks.verified import verified
 
     return verified(full, say)
+
+
+def _small_files(full: bool) -> dict[str, Any]:
+    from benchmarks.small_files import small_files
+
+    return small_files(full, say)
 
 
 def _task_sizes(full: bool) -> dict[str, Any]:

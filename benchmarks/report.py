@@ -19,6 +19,7 @@ from benchmarks import (
     report_spark,
     report_windows,
     shipped,
+    small_files,
     sql,
     task_sizes,
     timelines,
@@ -125,6 +126,8 @@ def tables(report: dict[str, Any], name: str) -> Iterator[Figures]:
         yield conditions.figures(found)
     elif name == "task_sizes":
         yield task_sizes.figures(found)
+    elif name == "small_files":
+        yield small_files.figures(found)
     elif name == "verified":
         yield verified.figures(found)
     elif name == "sql":

@@ -13,6 +13,7 @@ from benchmarks import (
     report_derived,
     report_windows,
     shipped,
+    small_files,
     sql,
     task_sizes,
     undue,
@@ -40,6 +41,7 @@ def targets(results: dict[str, Any]) -> Figures | None:
         *shipped.targets(results.get("shipped")),
         *conditions.targets(results.get("conditions")),
         *verified.targets(results.get("verified")),
+        *small_files.targets(results.get("small_files")),
         *task_sizes.targets(results.get("task_sizes")),
     ]
     if not lines:

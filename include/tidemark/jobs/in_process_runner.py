@@ -120,10 +120,12 @@ class BySize:
     def _here(self, name: str, tasks: Sequence[Any], estimated: Estimate, most: int) -> list[Any] | None:
         """The answers of this process; None where the work is not small after all."""
         from tidemark.arrow.rows.allowance import TooMuchDecoded, decoding_at_most
+        from tidemark.arrow.rows.progress import Progress, reporting
 
+        files = sum(len(getattr(task, "files", ())) for task in tasks)
         answers, began = list[Any](), time.process_time()
         try:
-            with decoding_at_most(decoded_in_time(name, tasks[0])):
+            with decoding_at_most(decoded_in_time(name, tasks[0])), reporting(Progress(files, self._note)):
                 for task in tasks:
                     with decoding_at_most(decoded_in_memory(name, task, most)):
                         answers += InProcess(self._store).run(name, [task])

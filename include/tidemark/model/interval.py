@@ -13,7 +13,7 @@ INTERVALS_OF_RUN, MOST_INTERVALS_OF_RUN = 31, 1_000
 more would take hours, and be a single square of Airflow's grid."""
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, slots=True)
 class Interval:
     """`[lower, upper)` in microseconds, never empty."""
 

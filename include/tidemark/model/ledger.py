@@ -23,7 +23,7 @@ class Status(StrEnum):
     FREED = "freed"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A delta file as listed: its path, size, and the store's change token (ETag, or mtime and inode).
 
@@ -69,7 +69,7 @@ class Correctable:
     columns: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LedgerEntry:
     """One source file's fate; `path` is its identity.
 

@@ -216,7 +216,7 @@ class Cost:
 
 
 COSTS: dict[str, Cost] = {
-    "ingest csv": Cost(0.030, 0.50, 0.0022, 0.0004, 5.2, 500),
+    "ingest csv": Cost(0.030, 0.50, 0.0012, 0.0004, 5.2, 500),
     "ingest jsonl": Cost(0.045, 0.50, 0.0010, 0.0004, 5.2, 500),
     "ingest parquet": Cost(0.018, 0.50, 0.0010, 0.0004, 5.2, 500),
     "replay": Cost(0.006, 0.50, 0.0030, 0.0003, 2.5, 500),

@@ -16,7 +16,7 @@ from tidemark.arrow.kernels.registry import kernel, run_encoded
 from tidemark.errors import Corruption, TidemarkError
 from tidemark.plan.task_size import Size, size_of
 from tidemark.spark.lost import worker_loss_as_unavailable
-from tidemark.spark.watch import reading
+from tidemark.spark.watch import Reading, reading
 from tidemark.spark.workers import in_workers
 from tidemark.storage import open_store
 from tidemark.storage.documents.codec import decode, encode
@@ -44,8 +44,8 @@ class SparkRunner:
         called = kernel(name)
         answers: list[Any] = []
         for wave in in_waves(encode(task, called.task) for task in tasks):
-            sizes = [size_of(task) or Size() for task in tasks[len(answers) : len(answers) + len(wave)]]
-            with reading(sum(size.rows for size in sizes), sum(size.bytes for size in sizes)):
+            size = sum((size_of(task) or Size() for task in tasks[len(answers) : len(answers) + len(wave)]), Size())
+            with reading(Reading(size.rows, size.bytes, size.objects)):
                 encoded = self._run(name, wave)
             answers += [decode(answer, called.answer, name=f"{name} answer") for answer in encoded]
         return answers

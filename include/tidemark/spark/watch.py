@@ -37,23 +37,25 @@ REPEAT_S = 60.0
 
 @dataclass
 class Reading:
-    """What is read by the jobs that run now: rows and bytes of all tasks together, as far as that is known."""
+    """What is read by the jobs that run now: rows, bytes and files of all tasks together, as far as that is known."""
 
     rows: int = 0
     bytes: int = 0
+    files: int = 0
 
 
 _reading = Reading()
 
 
 @contextmanager
-def reading(rows: int, size: int) -> Iterator[None]:
-    """Within, jobs of this process read so many rows and bytes: lines of progress say how many in a second."""
-    _reading.rows, _reading.bytes = rows, size
+def reading(read: Reading) -> Iterator[None]:
+    """Within, jobs of this process read so much: lines of progress say how many files, and rows in a second."""
+    global _reading
+    _reading = read
     try:
         yield
     finally:
-        _reading.rows = _reading.bytes = 0
+        _reading = Reading()
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,14 @@ def progress_line(tasks: Tasks, seconds: float, read: Reading) -> str:
     'task 37 of 200, about 11.1 M rows/s'
     >>> progress_line(Tasks(8, 0, 0), 3.0, Reading())
     'task 0 of 8, none running: they wait for a free core'
+    >>> progress_line(Tasks(13, 2, 2), 40.0, Reading(rows=1_000_000, files=100_000))
+    'task 2 of 13, about 15,385 of 100,000 files, about 3.8 k rows/s'
     """
     if not tasks.running and not tasks.done:
         return f"task 0 of {tasks.all}, none running: they wait for a free core"
     line = f"task {tasks.done} of {tasks.all}"
+    if tasks.done and read.files > tasks.all:
+        line += f", about {round(read.files * tasks.done / tasks.all):,} of {read.files:,} files"
     share = tasks.done / tasks.all / max(seconds, 0.001)
     if share and read.rows:
         return f"{line}, about {_amount(read.rows * share)} rows/s"

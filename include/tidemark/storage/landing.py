@@ -121,6 +121,11 @@ def nearly(names: Sequence[str], pattern: str) -> str | None:
     return next((name for name in names if fnmatchcase(_PACKED.sub("", name.lower()), _PACKED.sub("", last))), None)
 
 
+def is_remote(path: str) -> bool:
+    """Whether each access to a path crosses a network, and takes its time."""
+    return _is_s3(path)
+
+
 def is_text(path: str) -> bool:
     """Whether a path is text: a file system takes any bytes for a name, and those that are not UTF-8 are none."""
     try:

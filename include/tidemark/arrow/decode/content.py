@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,8 @@ import pyarrow as pa
 from tidemark.errors import NotReady, Unavailable, out_of_memory, plain_line
 from tidemark.model.collection import Format
 from tidemark.model.ledger import SourceFile
-from tidemark.storage.landing import open_source, token_of, unreadable
+from tidemark.storage.landing import is_remote, open_source, token_of, unreadable
+from tidemark.storage.read_many import AHEAD, read_many
 from tidemark.storage.stores.watched_input import WatchedInput
 
 IN_MEMORY_BYTES = 64 * 2**20
@@ -22,6 +23,8 @@ IN_MEMORY_BYTES = 64 * 2**20
 MAX_ROW_BYTES = 16 * 2**20
 """Bytes of one row: a line of JSON, a record of CSV, the values of a row of Parquet. A file with a longer one is
 refused: rows are kept in memory several at a time, here and at every step to come."""
+AHEAD_BYTES = 16 * 2**20
+"""Bytes of small files that are fetched together."""
 _READ_BYTES = 2**20
 HEAD = 64
 """Bytes by which files of another kind are known."""
@@ -165,6 +168,38 @@ def fetch(file: SourceFile, file_format: Format | None = None) -> Content:
     content = Content(file, digest.hexdigest(), size, kept)
     content.check_unchanged()
     return content
+
+
+def fetched(files: Sequence[SourceFile], file_format: Format) -> Iterator[Content | BadFile]:
+    """Yield what `fetch` answers to each file, in order, or the BadFile that it raises.
+
+    Across a network small files that follow each other are fetched at once. No content is referred to here once the
+    next one is asked for.
+    """
+    for group in _together(files):
+        few = 1 if is_remote(group[0].path) else len(group)
+        yield from read_many(partial(_fetched, file_format=file_format), group, few=few)
+
+
+def _fetched(file: SourceFile, *, file_format: Format) -> Content | BadFile:
+    try:
+        return fetch(file, file_format)
+    except BadFile as bad:
+        return bad
+
+
+def _together(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
+    """Files in order, as many together as AHEAD and AHEAD_BYTES allow, at least one."""
+    group: list[SourceFile] = []
+    size = 0
+    for file in files:
+        if group and (len(group) == AHEAD or size + file.bytes > AHEAD_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(file)
+        size += file.bytes
+    if group:
+        yield group
 
 
 def check_as_listed(file: SourceFile) -> None:

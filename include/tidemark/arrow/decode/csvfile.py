@@ -39,7 +39,7 @@ def read_blocks(content: Content, columns: Sequence[str]) -> Iterator[pa.RecordB
         try:
             if body.is_empty:
                 return
-            for block in _parsed(body, header, columns):
+            for block in _parsed(body.input(content), header, columns):
                 _check(content, body.scanner)
                 yield block
         except pa.ArrowInvalid as error:
@@ -62,11 +62,11 @@ def line_of(content: Content, row: int) -> int:
     return next((line for at, line in enumerate(rows) if at == row), 0)
 
 
-def _parsed(body: _Body, header: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _parsed(source: pa.NativeFile, header: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     # Columns by their places: names of others may be anything, and may be there twice.
     places = [str(header.index(name)) for name in columns]
     blocks = pa.csv.open_csv(
-        pa.PythonFile(body, mode="r"),
+        source,
         pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False, column_names=list(map(str, range(len(header))))),
         pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1),
         pa.csv.ConvertOptions(
@@ -103,6 +103,8 @@ def _header(content: Content) -> Record:
         raise BadFile(content.path, "is empty; a CSV file starts with a header")
     if not first.closed:
         raise BadFile(content.path, f"line {first.line}: the header cannot be read: a quoted text is never closed")
+    if b'"' not in first.text:  # nothing can be wrong with its quotes
+        return first
     scanner = Scanner(first.line)
     scanner.see(first.text)
     if problem := scanner.problem(MAX_HEADER_BYTES):
@@ -167,6 +169,11 @@ class _Body:
     def is_empty(self) -> bool:
         """Whether there are no rows."""
         return not self._first
+
+    def input(self, content: Content) -> pa.NativeFile:
+        """The rows as Arrow takes them: of a small file without a call of Python from one of its threads."""
+        is_small = content.data is not None and content.bytes <= BLOCK_BYTES
+        return pa.BufferReader(self.read()) if is_small else pa.PythonFile(self, mode="r")
 
     def read(self, size: int | None = None) -> Any:
         first, self._first = self._first, b""

@@ -12,6 +12,9 @@ import numpy as np
 from tidemark.arrow.rows.columns import Bools, Ints
 
 _QUOTE, _COMMA, _LF, _CR = b'",\n\r'
+_BESIDE = np.zeros(256, np.bool_)
+"""The bytes that may be next to a double quote, outside of the text in quotes."""
+_BESIDE[[_COMMA, _LF, _CR, _QUOTE]] = True
 _READ_BYTES = 2**20
 _QUOTED = re.compile(rb'"[^"]*"?')
 
@@ -135,12 +138,14 @@ class Scanner:
         return ""
 
     def _check_quotes(self, data: bytes, marks: Any, quotes: Ints) -> None:
+        if not len(quotes) and (self._inside or self._last != _QUOTE):
+            return
         inside = int(self._inside)
         opening, closing = quotes[inside::2], quotes[1 - inside :: 2]
         before = np.where(opening > 0, marks[np.maximum(opening - 1, 0)], self._last)
-        stray = opening[~np.isin(before, (_COMMA, _LF, _CR, _QUOTE))]
+        stray = opening[~_BESIDE[before]]
         inner = closing[closing < len(data) - 1]
-        followed = inner[~np.isin(marks[inner + 1], (_COMMA, _LF, _CR, _QUOTE))]
+        followed = inner[~_BESIDE[marks[inner + 1]]]
         at_edge = self._last == _QUOTE and not inside and data[0] not in b',\n\r"'
         places = [
             (int(stray[0]), "a text that is not quoted contains a double quote; write it twice, in quotes")

@@ -11,6 +11,7 @@ Nothing is ever rounded, wrapped or guessed (strict.py says what fits what).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -35,6 +36,7 @@ NAME_SHOWN = 100
 """Characters of a name that a file gives to a column."""
 
 
+@lru_cache(maxsize=64)  # it is asked for with each file, and there may be many
 def source_columns(collection: Collection) -> tuple[Column, ...]:
     """Every column read from a source file, each once: key, value, then what the envelope needs besides."""
     landed, source = collection.landed, collection.landed.source
@@ -48,6 +50,7 @@ def source_columns(collection: Collection) -> tuple[Column, ...]:
     return tuple(Column(name, collection.type_of(name), ids.get(name, 0)) for name in dict.fromkeys(wanted))
 
 
+@lru_cache(maxsize=64)
 def decoded_schema(collection: Collection) -> pa.Schema:
     """The columns of decoded rows."""
     schema = source_schema(source_columns(collection))

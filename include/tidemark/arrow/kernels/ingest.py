@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemark.arrow.decode.content import BadFile, Content, check_as_listed, fetch
+from tidemark.arrow.decode.content import BadFile, Content, check_as_listed, fetched
 from tidemark.arrow.decode.source import decode, undeclared
 from tidemark.arrow.kernels.ahead import cut_by_buckets, cut_of, split_ahead
 from tidemark.arrow.kernels.lateness import Judged, LatenessBounds, judge
@@ -24,6 +24,7 @@ from tidemark.arrow.parts.writer import PART_ROWS, PartWriter
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.memory import Gathered
 from tidemark.arrow.rows.order import starts
+from tidemark.arrow.rows.progress import count_file
 from tidemark.arrow.rows.schema import key_at_rest, keys_of, sort_columns, unsealed_schema
 from tidemark.errors import NotReady
 from tidemark.model.batch import ObjectRef, Part
@@ -53,17 +54,25 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
     """
     with Gathered("sorted") as room:
         parts = SortedParts(store, task, room)
-        entries = [_ingest_file(store, task, file, number, parts) for number, file in enumerate(task.files, task.first)]
+        contents = fetched(task.files, task.collection.landed.source.format)
+        numbered = enumerate(task.files, task.first)
+        entries = [_ingest_file(store, task, file, number, parts, contents=contents) for number, file in numbered]
         unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
         return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys)
 
 
 def _ingest_file(
-    store: ObjectStore, task: IngestTask, file: SourceFile, number: int, parts: SortedParts
+    store: ObjectStore,
+    task: IngestTask,
+    file: SourceFile,
+    number: int,
+    parts: SortedParts,
+    *,
+    contents: Iterator[Content | BadFile],
 ) -> LedgerEntry:
     turn = task.collection.landed.complete_before(task.interval)
     bounds = LatenessBounds(task.complete_below, task.seal, task.since, task.interval.upper - 1, turn=turn)
-    return taken(store, task, file, bounds, number, parts.add, see=parts.see)
+    return taken(store, task, file, bounds, number, parts.add, see=parts.see, contents=contents)
 
 
 def taken(
@@ -75,14 +84,18 @@ def taken(
     take: Callable[[Judged], None],
     *,
     see: Callable[[Content], object] = lambda content: None,
+    contents: Iterator[Content | BadFile] | None = None,
 ) -> LedgerEntry:
     """Read a file, judge its rows against `bounds` and hand them on to `take`; the file's ledger entry.
 
-    The content of a file that can be taken is handed to `see`. One that cannot be taken gives a quarantined entry, and
-    nothing of it is handed on. Raises as `ingest_files` does.
+    Where files are fetched together, the next of `contents` is this one's. It is handed to `see` if it can be taken.
+    One that cannot be taken gives a quarantined entry, and nothing of it is handed on. Raises as `ingest_files` does.
     """
+    contents = fetched([file], task.collection.landed.source.format) if contents is None else contents
     with Gathered("decoded") as room:
-        return _taken(store, task, file, bounds, number, take, room, see=see)
+        entry = _taken(store, task, file, bounds, number, take, room, see=see, contents=contents)
+    count_file(entry.rows)
+    return entry
 
 
 def _taken(
@@ -95,13 +108,13 @@ def _taken(
     room: Gathered,
     *,
     see: Callable[[Content], object],
+    contents: Iterator[Content | BadFile],
 ) -> LedgerEntry:
-    try:
-        content = fetch(file, task.collection.landed.source.format)
-    except BadFile as bad:
+    # Nothing else refers to a content: the next one is fetched when this one is gone from memory.
+    if isinstance(content := next(contents), BadFile):
         check_as_listed(file)
         # Without a checksum, for which all of it would be read: the verdict is given again as soon as it is asked for.
-        return set_aside(task.collection, task.interval, file, "", bad.reason)
+        return set_aside(task.collection, task.interval, file, "", content.reason)
     try:
         blocks = _checked(content, task.collection, room)
         see(content)
