@@ -495,9 +495,9 @@ def check_hull(hull: dict[str, Any], parts: list[dict[str, Any]]) -> None:
         assert [first, last, sum(each["nulls"] for each in some)] == [timeline[at] for at in ("first", "last", "nulls")]
 
 
-def widened(value: Any, of: Any) -> Any:
+def widened(value: Any, today: Any) -> Any:
     """A value of a part in today's type: a date that is a timestamp by now is its midnight."""
-    is_day = of == "timestamp" and type(value) is date
+    is_day = today == "timestamp" and type(value) is date
     return datetime(value.year, value.month, value.day, tzinfo=UTC) if is_day else value
 
 

@@ -425,13 +425,13 @@ def test_explain_says_how_many_rows_a_refresh_reads_and_it_reads_row_groups_of_t
 ) -> None:
     monkeypatch.setitem(PartWriter.__init__.__kwdefaults__, "group_rows", 3)  # type: ignore[arg-type]
     made, chance = Made(tmp_path, UPSERT), random.Random(1)
-    plain = {"gone": False, "whole": 1, "sold": day_of(1).lower}
-    land(made, 1, [drawn(chance, 1, at) | plain | {"shop": "abcdef"[at // 6]} for at in range(36)])
-    one = Deriving(made, spark, "some", Derived(("sales",), definition))
-    one.declared()
-    refreshed(one, here=True)
-    land(made, 2, [drawn(chance, 2, 99) | plain | {"shop": "c", "kind": 0}])
-    said = explain(one.job())["next"]
-    report = refreshed(one, here=True)
+    constant = {"gone": False, "whole": 1, "sold": day_of(1).lower}
+    land(made, 1, [drawn(chance, 1, at) | constant | {"shop": "abcdef"[at // 6]} for at in range(36)])
+    derived = Deriving(made, spark, "some", Derived(("sales",), definition))
+    derived.declared()
+    refreshed(derived, here=True)
+    land(made, 2, [drawn(chance, 2, 99) | constant | {"shop": "c", "kind": 0}])
+    said = explain(derived.job())["next"]
+    report = refreshed(derived, here=True)
     assert (report["mode"], report["rows_read"]) == (said["mode"], said["rows_read"])
     assert report["rows_read"] <= most

@@ -94,11 +94,11 @@ class PointInTime(Answer):
         columns = self._join.columns(self._request.collection)
         try:
             words = f"{'; '.join(self._asked())}; version {self.version}"
-            found = explained(self._pinned.read_store(), self._request, columns, words)
+            explanation = explained(self._pinned.read_store(), self._request, columns, words)
         except (Missing, TidemarkError) as error:
             self._pinned.check_kept(error)
             raise
-        return replace(found, not_a_number=place_of_nan(self._request.collection, self._join.ask))
+        return replace(explanation, not_a_number=place_of_nan(self._request.collection, self._join.ask))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         pinned, probes = self._pinned, self._here()

@@ -166,12 +166,12 @@ def _next(following: dict[str, Any] | None) -> str:
 
 def _reach(following: dict[str, Any]) -> str:
     """How many rows the next run reads, and how many windows it computes, as far as that is known."""
-    known = "rows_read" in following
-    reads = f"; reads {output.counted(following['rows_read'], 'row')} at rest" if known else ""
+    is_counted = "rows_read" in following
+    reads = f"; reads {output.counted(following['rows_read'], 'row')} at rest" if is_counted else ""
     if "changed_rows" not in following:
         return reads
     changed = output.counted(following["changed_rows"], "row")
-    reads = f"{reads}, of changes at most {changed}" if known else f"; reads at most {changed} that changed"
+    reads = f"{reads}, of changes at most {changed}" if is_counted else f"; reads at most {changed} that changed"
     if "touched_windows" in following:
         return f"{reads}, and computes at most {following['touched_windows']:,} windows"
     return f"{reads}, and computes for each {following['touched']}" if "touched" in following else reads

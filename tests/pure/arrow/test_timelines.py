@@ -97,10 +97,10 @@ def test_a_part_of_facts_has_them_with_nulls_where_a_row_is_deleted():
 def test_dates_are_recorded_as_their_midnights_and_not_where_these_are_beyond_64_bits(
     days: list[int | None], expected: tuple[TimelineBounds, ...]
 ):
-    store, of = MemoryStore(), replace(SMALL, value=(Column("day", ColumnType.DATE, 2),), timelines=("day",))
-    (part,) = write(store, of, of_updates(of, [Update((n,), (day,), n, n, 1) for n, day in enumerate(days)]))
+    store, timed = MemoryStore(), replace(SMALL, value=(Column("day", ColumnType.DATE, 2),), timelines=("day",))
+    (part,) = write(store, timed, of_updates(timed, [Update((n,), (day,), n, n, 1) for n, day in enumerate(days)]))
     assert part.timelines == expected
-    assert inspect_part(store, InspectTask(of, part, False)).misbounded == ()
+    assert inspect_part(store, InspectTask(timed, part, False)).misbounded == ()
     assert sum(rows.num_rows for rows in read_groups(store, part)) == len(days)
 
 

@@ -87,9 +87,9 @@ def plain_ints(column: pa.Array) -> pa.Array:
     return column if pa.types.is_int64(column.type) else column.view(pa.int64())
 
 
-def recorded_unit(of: pa.DataType) -> int:
+def recorded_unit(column_type: pa.DataType) -> int:
     """As how many one plain value of a timeline is recorded: a date as the microseconds of its midnight."""
-    return DAY if pa.types.is_date32(of) else 1
+    return DAY if pa.types.is_date32(column_type) else 1
 
 
 class _Chunk:
@@ -120,8 +120,8 @@ class _Chunk:
         else:  # the same times with the column's nulls: nothing is copied
             buffers = [column.buffers()[0], times.buffers()[1]]
             of_these = pa.Array.from_buffers(times.type, len(times), buffers, column.null_count, times.offset)
-        found = bounds_among(of_these).times(self._unit)
-        return Present(found.first, found.last, rows)
+        bounds = bounds_among(of_these).times(self._unit)
+        return Present(bounds.first, bounds.last, rows)
 
 
 def bounds_among(values: pa.Array) -> Bounds:

@@ -108,8 +108,11 @@ class Groups:
         return None if found is None else Refreshed(found, Place.HERE)
 
     def opens(self) -> bool:
-        """Open what `refreshed` opens, so that the views count it, and read nothing but the changes; False where that
-        is not known before they are compared."""
+        """Open what `refreshed` opens, so that the views count it, and read nothing but the changes.
+
+        Returns:
+            False where only the run finds out what it opens.
+        """
         grows = self.rule.delta is not None
         fits = grows_here(self.views, self.rule) if grows else self._grouped() is not None
         few = few_touched(self.views, self.rule) if fits else None
@@ -277,13 +280,15 @@ def _rows_of(views: Views, rule: ByKey, grouped: GroupPlan, few: pa.Table) -> pa
 
 
 def _batches_of(views: Views, rule: ByKey, few: pa.Table) -> tuple[Sequence[KeyRange], Iterator[pa.RecordBatch] | None]:
-    """The ranges of keys of the one input that can hold touched values (none: all), and its rows there, none of which
-    is read yet; None where they are more than this process looks at."""
-    (given,) = views.computation.inputs
-    ranges = ranges_holding(few, views, given.name, given.state.collection, dict(rule.clustered.get(given.name, ())))
+    """Find the ranges of keys of the one input that can hold touched values (none: all), and open its rows there.
+
+    None of the rows is read yet; None where they are more than this process looks at.
+    """
+    (source,) = views.computation.inputs
+    ranges = ranges_holding(few, views, source.name, source.state.collection, dict(rule.clustered.get(source.name, ())))
     ranges = ranges or _ranges_of_windows(views, rule, few)
     most_rows = LOOKED_AT_ROWS if ranges else LOOKED_AT_ROWS // 4
-    return ranges, views.input_rows_here(given.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
+    return ranges, views.input_rows_here(source.name, ranges, most_rows=most_rows, most_bytes=LOOKED_AT_BYTES)
 
 
 def _ranges_of_windows(views: Views, rule: ByKey, few: pa.Table) -> Sequence[KeyRange]:

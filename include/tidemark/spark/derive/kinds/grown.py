@@ -64,8 +64,8 @@ def grown_here(views: Views, rule: ByKey) -> list[pa.RecordBatch] | None:
 
 def grows_here(views: Views, rule: ByKey) -> bool:
     """Whether sums can be added up here."""
-    (given,) = views.computation.inputs
-    return rule.delta_plan is not None and _fits(views, rule, rule.delta_plan, views.types_here(given.name))
+    (source,) = views.computation.inputs
+    return rule.delta_plan is not None and _fits(views, rule, rule.delta_plan, views.types_here(source.name))
 
 
 def _fits(views: Views, rule: ByKey, delta_plan: DeltaPlan, types: Mapping[str, ValueType]) -> bool:
