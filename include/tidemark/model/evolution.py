@@ -14,8 +14,9 @@ from dataclasses import replace
 
 from tidemark.errors import InvalidUsage
 from tidemark.model import column_names
-from tidemark.model.collection import MAX_PRECISION, Collection, Column, ColumnType, DecimalType, ValueType
+from tidemark.model.collection import MAX_PRECISION, Collection, Column, ColumnType, DecimalType, Envelope, ValueType
 from tidemark.model.instant import format_duration, format_instant
+from tidemark.model.place import CONNECTOR, NO_ORDER, POSITION, OrderBy, described
 
 _WIDENINGS = frozenset(
     {
@@ -118,6 +119,18 @@ def differences(current: Collection, new: Collection) -> list[str]:
     return lines + [f"dropped {column.name} {column.type}" for column in new.dropped if column.id in old]
 
 
+def as_ordered(current: Collection, asked: Collection) -> Collection:
+    """`asked` with the order of `current` where it says none and messages have that by default; and of its server."""
+    if current.is_derived or asked.is_derived:
+        return asked
+    source = asked.landed.source
+    if current.landed.source.by_connector and source.order_by is None:
+        source = replace(source, order_by=CONNECTOR)
+    if source.by_connector:
+        source = replace(source, server=current.landed.source.server)
+    return replace(asked, origin=replace(asked.landed, source=source))
+
+
 def evolved(current: Collection, asked: Collection) -> Collection:
     """What a state with the declaration `current` declares once `asked` is brought in; `current` if nothing changed.
 
@@ -125,6 +138,7 @@ def evolved(current: Collection, asked: Collection) -> Collection:
     rows at rest cannot follow, with both values and what would be needed.
     """
     _check_frozen(current, asked)
+    asked = as_ordered(current, asked)
     names = [column.name for column in asked.columns]
     column_names.check(names, kept={column.name for column in current.columns})
     sources = _sources(current, asked)
@@ -164,9 +178,17 @@ def _evolved_hidden(current: Collection, asked: Collection, last: int) -> tuple[
     return tuple(replace(column, id=last + 1 + at) for at, column in enumerate(asked.hidden))
 
 
-def started(asked: Collection) -> Collection:
-    """What a new collection declares: nothing was called otherwise before. InvalidUsage for a reserved name."""
+def started(asked: Collection, current: Collection | None = None) -> Collection:
+    """What a new collection declares, or `current`, which has no rows yet: nothing was called otherwise before, and
+    messages that say nothing else are in the order of their connector. InvalidUsage for a reserved name, and for an
+    order that is none, unless `current` has it."""
     column_names.check([column.name for column in asked.columns])
+    if not asked.is_derived and asked.landed.source.envelope is Envelope.DEBEZIUM:
+        source = asked.landed.source
+        if source.order_columns == (POSITION,) and (current is None or current.order_by != POSITION):
+            raise InvalidUsage(f"order_by: {NO_ORDER}; write `order_by: connector`, or leave order_by out")
+        if source.order_by is None:
+            asked = replace(asked, origin=replace(asked.landed, source=replace(source, order_by=CONNECTOR)))
     return replace(asked, renames=_exchanged(asked.renames))
 
 
@@ -268,20 +290,29 @@ def _check_coordinates(current: Collection, new: Collection) -> None:
         return
     now = {column.id: column.name for column in new.stored_value}
     renamed = {column.name: now[column.id] for column in current.value}
-    order_by = (current.landed.source.order_by, new.landed.source.order_by)
     for what, old, asked in (
         ("time", current.landed.time, new.landed.time),
         ("event_time", current.landed.event_time, new.landed.event_time),
-        ("order_by", *order_by),
     ):
         expected = renamed.get(old or "", old)
         if asked != expected:
             shown = old or "nothing" if expected == old else f"{old} (now {expected})"
             raise _refused(current, what, shown, asked or "nothing", _advice(current))
-    if order_by[0] and order_by[1]:
-        types = current.type_of(order_by[0]), new.type_of(order_by[1])
-        if types[0] != types[1] and not widens(*types):
-            raise _refused(current, f"order_by column {order_by[0]}", str(types[0]), str(types[1]), _advice(current))
+    order_by, asked_order = current.landed.source.order_by or None, new.landed.source.order_by or None
+    expected_order = _with_names(order_by, renamed)
+    if asked_order != expected_order:
+        shown = described(order_by) + (f" (now {described(expected_order)})" if order_by != expected_order else "")
+        raise _refused(current, "order_by", shown, described(asked_order), _advice(current))
+    pairs = zip(current.landed.source.order_columns, new.landed.source.order_columns, strict=True)
+    for name, types in ((old, (current.type_of(old), new.type_of(asked))) for old, asked in pairs):
+        if types[0] != types[1] and (current.has_places or not widens(*types)):
+            raise _refused(current, f"order_by column {name}", str(types[0]), str(types[1]), _advice(current))
+
+
+def _with_names(order_by: OrderBy, renamed: Mapping[str, str]) -> OrderBy:
+    if isinstance(order_by, tuple):
+        return tuple(renamed.get(name, name) for name in order_by)
+    return renamed.get(order_by or "", order_by)
 
 
 def _sources(current: Collection, asked: Collection) -> dict[str, Column | None]:
