@@ -120,14 +120,14 @@ def differences(current: Collection, new: Collection) -> list[str]:
 
 
 def as_ordered(current: Collection, asked: Collection) -> Collection:
-    """`asked` with the order of `current` where it says none and messages have that by default; and of its server."""
+    """`asked` with the order of `current` where it says none, and no column is named; and with its server."""
     if current.is_derived or asked.is_derived:
         return asked
-    source = asked.landed.source
-    if current.landed.source.by_connector and source.order_by is None:
-        source = replace(source, order_by=CONNECTOR)
+    before, source = current.landed.source, asked.landed.source
+    if source.order_by is None and not before.order_columns:
+        source = replace(source, order_by=before.order_by)
     if source.by_connector:
-        source = replace(source, server=current.landed.source.server)
+        source = replace(source, server=before.server)
     return replace(asked, origin=replace(asked.landed, source=source))
 
 
