@@ -80,7 +80,7 @@ def by_connector() -> Collection:
 
 def land(world: World, day: int, name: str, said: list[Any]) -> None:
     path = world.landing / world.land(day, name, [])
-    path.write_text("".join(json.dumps(one) + "\n" for one in said))
+    path.write_text("".join(json.dumps(message) + "\n" for message in said))
 
 
 @pytest.mark.parametrize("log", LOGS)
@@ -107,13 +107,13 @@ def test_messages_of_another_server_are_never_taken(tmp_path: Path) -> None:
     land(world, 1, "a", other)
     run_day(world, 0, settle=True)
     world.run(lambda job: declare_collection(job, by_connector()))
-    with pytest.raises(GateFailed, match=r"line 1: messages are of server 'mysql other'.* another name"):
+    with pytest.raises(GateFailed, match=r"line 1: messages come from server 'mysql other'.* another name"):
         run_day(world, 1, settle=False)
     assert rows_at(world) == {1: "9"}
     beside = World(tmp_path / "beside", by_connector())
     land(beside, 0, "a", said)
     land(beside, 0, "b", other)
-    with pytest.raises(InvalidUsage, match=r"of server 'mysql binlog 5' .* of 'mysql other 6'"):
+    with pytest.raises(InvalidUsage, match=r"from server 'mysql binlog 5' .* from 'mysql other 6'"):
         run_day(beside, 0, settle=False)
 
 

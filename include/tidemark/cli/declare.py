@@ -41,14 +41,12 @@ def declared(
 
 
 def _ordered(collection: Collection, first: str | None) -> Collection:
-    """The collection with the order of messages, where its file says none: of a connector, if the first file that has
-    landed names one, or if none has landed."""
-    from dataclasses import replace
-
+    """The collection with the order of its messages: where its file says none, what their `first` file shows."""
     from tidemark.arrow.decode.content import BadFile, Content
     from tidemark.arrow.decode.debezium_files import first_source
     from tidemark.model.collection import Envelope
     from tidemark.model.ledger import SourceFile
+    from tidemark.model.ordering import with_order
     from tidemark.model.place import NO_ORDER, POSITION, RULES
 
     source = collection.landed.source
@@ -68,7 +66,7 @@ def _ordered(collection: Collection, first: str | None) -> Collection:
         "messages name no connector with an order, so those of one key and one time are in order of file and line; "
         "order_by: [source.lsn], or another list of fields, would put them in order"
     )
-    return replace(collection, origin=replace(collection.landed, source=replace(source, order_by=())))
+    return with_order(collection, ())
 
 
 def _checked_first_file(call: Call, job: Job, file: CollectionFile, sample: str | None) -> str | None:

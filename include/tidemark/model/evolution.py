@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from tidemark.errors import InvalidUsage
 from tidemark.model import column_names
-from tidemark.model.collection import MAX_PRECISION, Collection, Column, ColumnType, DecimalType, Envelope, ValueType
+from tidemark.model.collection import MAX_PRECISION, Collection, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.instant import format_duration, format_instant
-from tidemark.model.place import CONNECTOR, NO_ORDER, POSITION, OrderBy, described
+from tidemark.model.ordering import as_ordered, newly_ordered, with_names
+from tidemark.model.place import described
 
 _WIDENINGS = frozenset(
     {
@@ -119,18 +120,6 @@ def differences(current: Collection, new: Collection) -> list[str]:
     return lines + [f"dropped {column.name} {column.type}" for column in new.dropped if column.id in old]
 
 
-def as_ordered(current: Collection, asked: Collection) -> Collection:
-    """`asked` with the order of `current` where it says none, and no column is named; and with its server."""
-    if current.is_derived or asked.is_derived:
-        return asked
-    before, source = current.landed.source, asked.landed.source
-    if source.order_by is None and not before.order_columns:
-        source = replace(source, order_by=before.order_by)
-    if source.by_connector:
-        source = replace(source, server=before.server)
-    return replace(asked, origin=replace(asked.landed, source=source))
-
-
 def evolved(current: Collection, asked: Collection) -> Collection:
     """What a state with the declaration `current` declares once `asked` is brought in; `current` if nothing changed.
 
@@ -179,17 +168,13 @@ def _evolved_hidden(current: Collection, asked: Collection, last: int) -> tuple[
 
 
 def started(asked: Collection, current: Collection | None = None) -> Collection:
-    """What a new collection declares, or `current`, which has no rows yet: nothing was called otherwise before, and
-    messages that say nothing else are in the order of their connector. InvalidUsage for a reserved name, and for an
-    order that is none, unless `current` has it."""
+    """What a new collection declares, or `current` without rows: nothing was called otherwise before.
+
+    Raises:
+        InvalidUsage: A name is reserved, or messages would be in no order.
+    """
     column_names.check([column.name for column in asked.columns])
-    if not asked.is_derived and asked.landed.source.envelope is Envelope.DEBEZIUM:
-        source = asked.landed.source
-        if source.order_columns == (POSITION,) and (current is None or current.order_by != POSITION):
-            raise InvalidUsage(f"order_by: {NO_ORDER}; write `order_by: connector`, or leave order_by out")
-        if source.order_by is None:
-            asked = replace(asked, origin=replace(asked.landed, source=replace(source, order_by=CONNECTOR)))
-    return replace(asked, renames=_exchanged(asked.renames))
+    return replace(newly_ordered(asked, current), renames=_exchanged(asked.renames))
 
 
 def check_successor(current: Collection, new: Collection) -> None:
@@ -294,25 +279,20 @@ def _check_coordinates(current: Collection, new: Collection) -> None:
         ("time", current.landed.time, new.landed.time),
         ("event_time", current.landed.event_time, new.landed.event_time),
     ):
-        expected = renamed.get(old or "", old)
-        if asked != expected:
-            shown = old or "nothing" if expected == old else f"{old} (now {expected})"
-            raise _refused(current, what, shown, asked or "nothing", _advice(current))
-    order_by, asked_order = current.landed.source.order_by or None, new.landed.source.order_by or None
-    expected_order = _with_names(order_by, renamed)
-    if asked_order != expected_order:
-        shown = described(order_by) + (f" (now {described(expected_order)})" if order_by != expected_order else "")
-        raise _refused(current, "order_by", shown, described(asked_order), _advice(current))
-    pairs = zip(current.landed.source.order_columns, new.landed.source.order_columns, strict=True)
-    for name, types in ((old, (current.type_of(old), new.type_of(asked))) for old, asked in pairs):
+        new_name = renamed.get(old or "", old)
+        if asked != new_name:
+            was = old or "nothing" if new_name == old else f"{old} (now {new_name})"
+            raise _refused(current, what, was, asked or "nothing", _advice(current))
+    before, now_by = current.landed.source, new.landed.source
+    expected = with_names(before.order_by, renamed)
+    if (now_by.order_by or None) != (expected or None):
+        was = described(before.order_by)
+        was += "" if expected == before.order_by else f" (now {described(expected)})"
+        raise _refused(current, "order_by", was, described(now_by.order_by), _advice(current))
+    for name, new_name in zip(before.order_columns, now_by.order_columns, strict=True):
+        types = current.type_of(name), new.type_of(new_name)
         if types[0] != types[1] and (current.has_places or not widens(*types)):
             raise _refused(current, f"order_by column {name}", str(types[0]), str(types[1]), _advice(current))
-
-
-def _with_names(order_by: OrderBy, renamed: Mapping[str, str]) -> OrderBy:
-    if isinstance(order_by, tuple):
-        return tuple(renamed.get(name, name) for name in order_by)
-    return renamed.get(order_by or "", order_by)
 
 
 def _sources(current: Collection, asked: Collection) -> dict[str, Column | None]:

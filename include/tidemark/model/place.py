@@ -99,21 +99,24 @@ RULES = {
 """The rules of the connectors, by the name that their messages have in `source.connector`."""
 
 
-def another_server(one: str, other: str) -> bool:
-    """Whether two servers are known to be different. Their names begin with what is known of each: the family of the
-    connector, the base of the binlog file, and the id of the server, which rows of snapshots do not have."""
-    if not (one and other):
+def another_server(left: str, right: str) -> bool:
+    """Whether two servers are known to be different.
+
+    The name of one is what is known of it: the family of the connector, the base of its binlog files, and its id, which
+    rows of snapshots do not have. Of the empty one nothing is known.
+    """
+    if not (left and right):
         return False
-    shorter, longer = sorted((one.split(), other.split()), key=len)
+    shorter, longer = sorted((left.split(), right.split()), key=len)
     return longer[: len(shorter)] != shorter
 
 
-def two_servers(one: str, other: str) -> str:
+def two_servers(server: str, before: str) -> str:
     """Why messages of two servers cannot be in one collection, and what to do."""
     return (
-        f"messages are of server {one!r} (connector, binlog, server_id), and others of {other!r}: after a failover "
-        "binlog files are counted again, so the two are in no order; take what follows into a collection of another "
-        "name, from a new snapshot on"
+        f"messages come from server {server!r} (connector, binlog, server_id), others from {before!r}: after a "
+        "failover binlog files are counted again, so the two are in no order; take what follows into a collection of "
+        "another name, from a new snapshot on"
     )
 
 

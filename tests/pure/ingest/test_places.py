@@ -50,6 +50,11 @@ def write(path: Path, rows: Sequence[Any], of_all: Sequence[Any] = ()) -> Path:
     return path
 
 
+def value_of(message: dict[str, Any]) -> str | None:
+    """What a message says that the key has."""
+    return None if message["op"] == "d" else str(message["after"]["v"])
+
+
 def in_order(files: Sequence[Path], declared: Collection) -> list[tuple[bytes, str | None]]:
     """The values of files, by place, file and row, each place once."""
     rows = [
@@ -65,7 +70,7 @@ def in_order(files: Sequence[Path], declared: Collection) -> list[tuple[bytes, s
 @pytest.mark.parametrize("log", LOGS)
 def test_messages_are_in_the_order_of_their_database(tmp_path: Path, log: str, file_format: Format) -> None:
     said = messages(log)
-    right = [None if one["op"] == "d" else one["after"]["v"] for one in said]
+    right = [value_of(message) for message in said]
     for seed in range(4):
         drawn = random.Random(seed)
         shuffled = drawn.sample(said, len(said))
@@ -81,19 +86,18 @@ def test_messages_are_in_the_order_of_their_database(tmp_path: Path, log: str, f
 def test_the_forms_of_messages_have_the_same_places(tmp_path: Path) -> None:
     said = messages("mysql")
     bare = decoded(write(tmp_path / "a", [None, *said]), collection()).to_pylist()[1:]
-    wrapped = [{"key": {"k": 1}, "value": {"schema": None, "payload": one}} for one in said]
-    assert [one["_order"] for one in decoded(write(tmp_path / "b", wrapped), collection()).to_pylist()][1:] == [
-        one["_order"] for one in bare
-    ]
+    wrapped = [{"key": {"k": 1}, "value": {"schema": None, "payload": message}} for message in said]
+    beside_keys = decoded(write(tmp_path / "b", wrapped), collection()).to_pylist()[1:]
+    assert [row["_order"] for row in beside_keys] == [row["_order"] for row in bare]
 
 
 def test_a_list_of_fields_orders_by_what_each_is(tmp_path: Path) -> None:
     """A binlog file by its number, and all else as its type."""
     names = ("source.file", "source.pos", "source.row")
     declared = collection(names, listed=[Column(name, TEXT if name == "source.file" else INT) for name in names])
-    said = [one for one in messages("mysql") if one["op"] != "r"]
+    said = [message for message in messages("mysql") if message["op"] != "r"]
     values = [value for _, value in in_order([write(tmp_path / "a", said[::-1])], declared)]
-    assert values == [None if one["op"] == "d" else one["after"]["v"] for one in said]
+    assert values == [value_of(message) for message in said]
 
 
 @pytest.mark.parametrize("file_format", list(Format))
@@ -121,7 +125,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "another connector": ("mysql", {"connector": "oracle"}, "column source.connector is oracle, and the file's first"),
     "no place": ("mysql", {"file": "absent"}, "column source.file is null, and puts messages of mysql in order"),
     "a failover": ("mysql", {"server_id": 6, "file": "binlog.000001"}, "'mysql binlog 6' .* after a failover .* name"),
-    "another log": ("mariadb", {"file": "mariadb-bin.000001"}, "of server 'mysql mariadb-bin'"),
+    "another log": ("mariadb", {"file": "mariadb-bin.000001"}, "from server 'mysql mariadb-bin'"),
     "no number": ("oracle", {"commit_scn": "12a"}, "column source.commit_scn holds '12a', which is not a whole number"),
     "no LSN": ("sqlserver", {"commit_lsn": "now"}, "column source.commit_lsn holds 'now', which is not hexadecimal"),
     "no pair": ("postgresql", {"sequence": "[7]"}, r"column source.sequence holds '\[7\]', which is not a list of two"),
@@ -147,9 +151,14 @@ def test_a_file_of_another_server_than_those_before_it_is_refused(tmp_path: Path
     said = write(tmp_path / "f", messages("mysql"))
     assert decoded(said, collection(server="mysql binlog 5")).num_rows == len(LOGS["mysql"])
     for server in ("mysql binlog 6", "mysql bin 5", "postgresql"):
-        with pytest.raises(BadFile, match=rf"line [12]: messages are of server .*others of '{server}'"):
+        with pytest.raises(BadFile, match=rf"line [12]: messages come from server .*others from '{server}'"):
             decoded(said, collection(server=server))
-    assert not any(another_server("mysql binlog 5", known) for known in ("", "mysql", "mysql binlog"))
+    assert not any(another_server("mysql binlog 5", server) for server in ("", "mysql", "mysql binlog"))
+
+
+def test_an_image_that_is_a_text_is_refused_by_the_name_of_who_writes_it(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match=r"line 1: after is a text, as the connector of MongoDB.*ExtractNewDocumentState"):
+        decoded(write(tmp_path / "f", [later("mongodb") | {"after": '{"_id": 1}'}]), collection())
 
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 1, -1, 255, 256, -256])
@@ -179,6 +188,6 @@ def test_places_compare_as_their_fields_do(data: st.DataObject, kinds: list[str]
         return [() if cell is None else (KINDS[kind][3](cell),) for kind, cell in zip(kinds, row, strict=True)]
 
     pairs = list(zip(as_bytes, rows, strict=True))
-    for left, one in pairs:
-        for right, other in pairs:
-            assert (left < right) == (by_fields(one) < by_fields(other)), (one, other)
+    for left, left_row in pairs:
+        for right, right_row in pairs:
+            assert (left < right) == (by_fields(left_row) < by_fields(right_row)), (left_row, right_row)

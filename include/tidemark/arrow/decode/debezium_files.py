@@ -35,6 +35,11 @@ _NO_OP = (
     "upsert envelope"
 )
 
+_TEXT_IMAGE = (
+    "after is a text, as the connector of MongoDB writes it; flatten messages (ExtractNewDocumentState) and use the "
+    "upsert envelope"
+)
+
 
 @dataclass(frozen=True)
 class _Form:
@@ -174,6 +179,8 @@ def _jsonl_form(content: Content, fields: Sequence[Column]) -> _Form | None:
         for body in _BODIES:
             message = _at(row, body)
             if isinstance(message, dict) and OP in message:
+                if isinstance(message.get("after"), str):
+                    raise BadFile(content.path, f"line {line}: {_TEXT_IMAGE}")
                 return _Form(body, _key_of(fields, lambda path, row=row: isinstance(_at(row, path), dict)))
         if row is not None and not any(_is_null(row, body) for body in _BODIES if body):
             has = f": {listed(row)}" if isinstance(row, dict) else ""

@@ -40,6 +40,7 @@ def placed(
     collection: Collection,
     fields: Sequence[Field],
     first: int,
+    *,
     ranks: Bools | None = None,
     last: Bools | None = None,
 ) -> pa.BinaryArray:
@@ -69,9 +70,9 @@ class Order:
         connector = str(source.get("connector"))
         rule = RULES.get(connector)
         if rule is None:
-            says = "names no connector" if connector == "None" else f"is of connector {connector}"
-            known = f"those with an order are {listed(RULES)}"
-            raise BadFile(content.path, f"order_by is connector, and a message {says}; {known}; {_OTHER_ORDER}")
+            says = "names no connector" if connector == "None" else f"has the connector {connector}"
+            with_order = f"those with an order are {listed(RULES)}"
+            raise BadFile(content.path, f"order_by is connector, and a message {says}; {with_order}; {_OTHER_ORDER}")
         return cls(content, collection, connector, rule, not isinstance(source.get("snapshot"), bool))
 
     @property
@@ -97,7 +98,7 @@ class Order:
             incremental = reads & bools_of(pc.fill_null(same, scalar_of(False, pa.bool_())))
         fields = [self._field(names, columns) for names in self.rule.fields]
         last = incremental if incremental.any() else None
-        return placed(self.content, self.collection, fields, first, ~reads | incremental, last)
+        return placed(self.content, self.collection, fields, first, ranks=~reads | incremental, last=last)
 
     def _field(self, names: Sequence[str], columns: _Columns) -> Field:
         instead = self._field(names[1:], columns) if names[1:] else None
@@ -108,16 +109,16 @@ class Order:
         others = is_message & ~bools_of(pc.is_in(connectors, value_set=of_values(same, pa.string())))
         if others.any():
             at = int(others.argmax())
-            problem = f"is {connectors[at].as_py()}, and the file's first message is of {self.connector}"
+            problem = f"is {connectors[at].as_py()}, and the file's first message has {self.connector}"
             raise self._refusal(CONNECTOR, problem, first + at)
 
     def _check_server(self, columns: _Columns, first: int) -> None:
         """Raise BadFile for a message of another server than those before it, in the file or among all so far."""
         for server, at in self._servers(columns):
-            for known in (self.collection.landed.source.server, *self.content.servers):
-                if known and another_server(known, server):
+            for before in (self.collection.landed.source.server, *self.content.servers):
+                if another_server(before, server):
                     where = place(self.content, self.collection.landed.source.format, first + at)
-                    raise BadFile(self.content.path, f"{where}: {two_servers(server, known)}")
+                    raise BadFile(self.content.path, f"{where}: {two_servers(server, before)}")
             self.content.servers.add(server)
 
     def _servers(self, columns: _Columns) -> list[tuple[str, int]]:
@@ -125,15 +126,15 @@ class Order:
         if not self.rule.server:
             return [(self.rule.family, 0)]
         files, ids = columns[self.rule.needed], columns[self.rule.server]
-        found: list[tuple[str, int]] = []
+        servers: list[tuple[str, int]] = []
         for name in files.unique().drop_null().to_pylist():
             of_file = pc.equal(files, scalar_of(name, files.type))
             server = f"{self.rule.family} {binlog_base(name)}"
-            found.append((server, first_true(of_file)))
+            servers.append((server, first_true(of_file)))
             for number in ids.filter(of_file).unique().drop_null().to_pylist():
                 same = pc.and_(of_file, pc.equal(ids, scalar_of(number, ids.type)))
-                found += [(f"{server} {number}", first_true(same))] if number else []
-        return found
+                servers += [(f"{server} {number}", first_true(same))] if number else []
+        return servers
 
     def _refusal(self, name: str, problem: str, row: int) -> BadFile:
         return refusal(self.content, self.collection.landed.source.format, name, problem, row)

@@ -6,7 +6,6 @@ significant byte first and the sign turned, texts with their zero bytes escaped 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,8 @@ from tidemark.model.place import TEXTS, Text
 
 _NULL, _VALUE, _LAST = 0, 1, 2
 _HALF = 1 << 63
+_EMPTY, _UNKNOWN = scalar_of("", pa.string()), scalar_of(None, pa.string())
+_PAIR = r'^\s*\[\s*(?:null|"?(?P<commit>[0-9]+)"?)\s*,\s*(?:null|"?[0-9]+"?)\s*\]\s*$'
 _NOTHING, _END = scalar_of(b"", pa.binary()), scalar_of(b"\0\0", pa.binary())
 
 
@@ -35,8 +36,12 @@ class NoPlace(Exception):
 
 @dataclass(frozen=True)
 class Field:
-    """A column that puts rows in order; a `text` that is not compared by its characters says what it is. Where it is
-    null, the numbers of `instead` count, if there are some."""
+    """A column that puts rows in order.
+
+    Attributes:
+        text: What its texts are, where they are not compared by their characters.
+        instead: The field whose number counts where this one is null.
+    """
 
     name: str
     array: pa.Array
@@ -78,9 +83,19 @@ def _numbers(field: Field) -> pa.Array:
     """Numbers as texts of their digits: of a field, else of the one instead of it. Raises NoPlace."""
     array = contiguous(field.array)
     if field.text is Text.SEQUENCE:
-        array = _by_value(field.name, array, field.text, _commit_in, pa.string())
+        array = _commits(field.name, array)
     array = array.cast(pa.string())
     return array if field.instead is None else pc.coalesce(array, _numbers(field.instead))
+
+
+def _commits(name: str, sequences: pa.Array) -> pa.Array:
+    """Of pairs of LSNs the first ones, the last commits, as texts of their digits. Raises NoPlace."""
+    pair = pc.extract_regex(sequences, _PAIR)
+    wrong = pc.and_(sequences.is_valid(), pair.is_null())
+    if (at := first_true(wrong)) >= 0:
+        raise NoPlace(name, f"holds {sequences[at].as_py()!r}, which is not {Text.SEQUENCE}", at)
+    commits = pair.field(0)
+    return pc.if_else(pc.and_(pair.is_valid(), pc.not_equal(commits, _EMPTY)), commits, _UNKNOWN)
 
 
 def _field(name: str, array: pa.Array, text: Text | None, above: Bools | None) -> list[pa.Array]:
@@ -127,14 +142,14 @@ def _texts(name: str, array: pa.Array, text: Text | None) -> pa.Array:
     if text is None:
         escaped = pc.replace_substring(array.cast(pa.binary()), pattern=b"\0", replacement=b"\0\xff")
         return pc.binary_join_element_wise(escaped, _END, _NOTHING)
-    return _by_value(name, array, text, _READ[text], pa.binary())
+    return _by_value(name, array, text, _READ[text])
 
 
-def _by_value(name: str, array: pa.Array, text: Text, read: Callable[[str], Any], of: pa.DataType) -> pa.Array:
+def _by_value(name: str, array: pa.Array, text: Text, read: Callable[[str], bytes]) -> pa.Array:
     """What each different text is read as. Raises NoPlace for one that is something else."""
     encoded = array.dictionary_encode()
     try:
-        return of_values([read(value) for value in encoded.dictionary.to_pylist()], of).take(encoded.indices)
+        return of_values([read(value) for value in encoded.dictionary.to_pylist()], pa.binary()).take(encoded.indices)
     except ValueError as error:
         at = first_true(pc.equal(array, scalar_of(error.args[0], array.type)))
         raise NoPlace(name, f"holds {error.args[0]!r}, which is not {text}", at) from None
@@ -170,17 +185,6 @@ def _of_lsn(text: str) -> bytes:
     if not text.strip() or any(part.strip("0123456789abcdef") for part in parts):
         raise ValueError(text)
     return b"".join((len(part) + 1).to_bytes(4, "big") + part.encode() for part in parts) + b"\0\0\0\0"
-
-
-def _commit_in(text: str) -> str | None:
-    """Of a pair of LSNs the first, the last commit. Raises ValueError for any other text."""
-    try:
-        commit, _ = json.loads(text)
-    except (ValueError, TypeError):
-        raise ValueError(text) from None
-    if commit is not None and not str(commit).isdecimal():
-        raise ValueError(text)
-    return None if commit is None else str(commit)
 
 
 _READ: dict[Text, Callable[[str], bytes]] = {

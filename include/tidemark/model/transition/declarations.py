@@ -13,7 +13,8 @@ from tidemark.model.change import (
     Restored,
 )
 from tidemark.model.collection import Collection
-from tidemark.model.evolution import as_ordered, check_begun, check_successor, differences, evolved, started
+from tidemark.model.evolution import check_begun, check_successor, differences, evolved, started
+from tidemark.model.ordering import as_ordered
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
 
 

@@ -21,8 +21,8 @@ from tidemark.model.change import (
     Remembered,
     Trimmed,
 )
-from tidemark.model.collection import Collection
 from tidemark.model.full_snapshot import Effect, FullSnapshot
+from tidemark.model.ordering import with_server
 from tidemark.model.place import another_server
 from tidemark.model.transition.derived import not_put_back, taken_out
 from tidemark.model.transition.fences import fenced_off, unfenced
@@ -62,7 +62,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
             f"the batch has rows that happened at {batch.first_event_time}, but history below {merged} was merged"
         )
     if change.server and another_server(source_server := _server(state), change.server):
-        return Stale(f"messages of {source_server} were taken meanwhile, and these are of {change.server}")
+        return Stale(f"messages from {source_server} were taken meanwhile, and these come from {change.server}")
     placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
     empty = _empty_after(state, change)
     totals = replace(
@@ -77,7 +77,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
     return Applied(
         replace(
             state,
-            collection=_of_server(state.collection, change.server),
+            collection=with_server(state.collection, change.server),
             unsealed=(*state.unsealed, *placed),
             snapshots=(*state.snapshots, snapshot) if snapshot else state.snapshots,
             ingested=state.ingested if fence.step in (CUT, REPLAY) else state.ingested.add(fence.interval),
@@ -94,14 +94,6 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
 def _server(state: Arrangement) -> str:
     """Whose messages were taken so far, where they are in the order of their connector."""
     return "" if state.collection.is_derived else state.collection.landed.source.server
-
-
-def _of_server(collection: Collection, server: str) -> Collection:
-    """The declaration once it is known whose messages are taken."""
-    if len(server) <= len(collection.landed.source.server if not collection.is_derived else ""):
-        return collection
-    landed = collection.landed
-    return replace(collection, origin=replace(landed, source=replace(landed.source, server=server)))
 
 
 def _undeclared_after(state: Arrangement, change: Ingested) -> tuple[str, ...]:
