@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simulation.script import row
+from support.connector_logs import LOGS, messages
+from support.relanded import relanded
 from support.world import DAY, World, collection, interval
 from tests.support.reading import as_of, changes
+from tidemark.errors import GateFailed, InvalidUsage
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.collection import Envelope
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope
 
 pytestmark = pytest.mark.simulation
 BOTH = [Envelope.UPSERT, Envelope.DEBEZIUM]
@@ -63,3 +69,61 @@ def test_what_peers_get_wrong_is_right(tmp_path: Path, envelope: Envelope, when:
         updates = changes(world.truth, world.state, after=DAY - 1).to_pylist()
         assert [one for one in updates if one["_event_time"] > 5] == []
         assert len(updates) in (0, 4), "an older value changes the past it belongs to, and nothing else anything"
+
+
+def by_connector() -> Collection:
+    declared = collection(Envelope.DEBEZIUM)
+    source = replace(declared.landed.source, order_by="connector")
+    inputs = (Column("source.ts_ms", ColumnType.TIMESTAMP),)
+    return relanded(declared, source=source, time=None, event_time="source.ts_ms", inputs=inputs)
+
+
+def land(world: World, day: int, name: str, said: list[Any]) -> None:
+    path = world.landing / world.land(day, name, [])
+    path.write_text("".join(json.dumps(message) + "\n" for message in said))
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_the_last_change_of_a_database_is_the_row_however_it_comes(tmp_path: Path, log: str) -> None:
+    """Files whose names are in another order than the log, a transaction cut between days, and what comes twice."""
+    said, last = messages(log), len(LOGS[log]) - 1
+    for number, cut in enumerate(range(1, last + 1)):
+        world = World(tmp_path / str(number), by_connector())
+        land(world, 0, "a", said[cut:][::2])
+        land(world, 0, "b", said[cut:][1::2])
+        land(world, 1, "a", said[:cut][::-1])
+        land(world, 2, "z", said[:last])
+        for day in (0, 1, 2):
+            run_day(world, day, settle=day != 1)
+        assert rows_at(world) == ({} if said[last]["op"] == "d" else {1: str(last)})
+
+
+def test_messages_of_another_server_are_never_taken(tmp_path: Path) -> None:
+    """Not of a later day, also if the declaration was brought in again before, and not beside others in one day."""
+    said = messages("mysql")
+    other = json.loads(json.dumps(said).replace('"server_id": 5', '"server_id": 6').replace("binlog.", "other."))
+    world = World(tmp_path / "later", by_connector())
+    land(world, 0, "a", said)
+    land(world, 1, "a", other)
+    run_day(world, 0, settle=True)
+    world.run(lambda job: declare_collection(job, by_connector()))
+    with pytest.raises(GateFailed, match=r"line 1: messages come from server 'mysql other'.* another name"):
+        run_day(world, 1, settle=False)
+    assert rows_at(world) == {1: "9"}
+    beside = World(tmp_path / "beside", by_connector())
+    land(beside, 0, "a", said)
+    land(beside, 0, "b", other)
+    with pytest.raises(InvalidUsage, match=r"from server 'mysql binlog 5' .* from 'mysql other 6'"):
+        run_day(beside, 0, settle=False)
+
+
+def test_positions_in_binlog_files_are_said_to_be_no_order(tmp_path: Path) -> None:
+    """A collection that was declared so goes on, and each run says it."""
+    declared = by_connector()
+    inputs = (*declared.landed.inputs, Column("source.pos", ColumnType.INT))
+    source = replace(declared.landed.source, order_by="source.pos")
+    world, notes = World(tmp_path, relanded(declared, source=source, inputs=inputs)), list[str]()
+    land(world, 0, "a", messages("mysql"))
+    world.run(lambda job: ingest(replace(job, note=notes.append), interval(0), landing_root=str(world.landing)))
+    assert [note for note in notes if "positions begin again in each binlog file" in note]
+    world.run(lambda job: declare_collection(job, world.state.collection))

@@ -26,9 +26,9 @@ def declared(
 
     if isinstance(file, DerivedFile):
         return _derived(call, job, file, sample)
-    _check_first_file(call, job, file, sample)
+    first = _checked_first_file(call, job, file, sample)
     if not file.undeclared:
-        return file.collection(), {}
+        return _ordered(file.collection(), first), {}
     frozen = _types_of_landed(job, file.declaration, sample)
     types = {name: frozen[name] for name in file.undeclared if name in frozen}
     inferred: dict[str, ValueType] = {}
@@ -36,13 +36,46 @@ def declared(
         from tidemark.config.collection_file import infer_types
 
         inferred = infer_types(file.path, sample or first_landed(call, file))
-    return file.collection({**inferred, **types}), {name: str(of) for name, of in inferred.items() if name not in types}
+    collection = _ordered(file.collection({**inferred, **types}), first)
+    return collection, {name: str(of) for name, of in inferred.items() if name not in types}
 
 
-def _check_first_file(call: Call, job: Job, file: CollectionFile, sample: str | None) -> None:
-    """Check the columns that give times and orders against the sample, or the first file that has landed, if any.
+def _ordered(collection: Collection, first: str | None) -> Collection:
+    """The collection with the order of its messages: where its file says none, what their `first` file shows."""
+    from tidemark.arrow.decode.content import BadFile, Content
+    from tidemark.arrow.decode.debezium_files import first_source
+    from tidemark.model.collection import Envelope
+    from tidemark.model.ledger import SourceFile
+    from tidemark.model.ordering import with_order
+    from tidemark.model.place import NO_ORDER, POSITION, RULES
+
+    source = collection.landed.source
+    if source.envelope is not Envelope.DEBEZIUM:
+        return collection
+    if source.order_columns == (POSITION,):
+        output.note(f"order_by: {NO_ORDER}")
+    if first is None or source.order_by is not None:
+        return collection
+    try:
+        message = first_source(Content(SourceFile(first, 0, ""), "", 0, None), source.format)
+    except BadFile as bad:
+        raise InvalidUsage(str(bad)) from None
+    if message is None or message.get("connector") in RULES:
+        return collection
+    output.note(
+        "messages name no connector with an order, so those of one key and one time are in order of file and line; "
+        "order_by: [source.lsn], or another list of fields, would put them in order"
+    )
+    return with_order(collection, ())
+
+
+def _checked_first_file(call: Call, job: Job, file: CollectionFile, sample: str | None) -> str | None:
+    """Check the columns that give times and orders against the sample, or the first file that has landed.
 
     Once rows are there, these columns are known to be right, and only a rename changes them.
+
+    Returns:
+        The file; None if there is none, it cannot be read, or rows are there.
 
     Raises:
         InvalidUsage: The file has no such column.
@@ -52,16 +85,17 @@ def _check_first_file(call: Call, job: Job, file: CollectionFile, sample: str | 
 
     current = job.log.load().arrangement
     if current is not None and not current.has_no_data:
-        return
+        return None
     try:
         path = sample or next(iter(_landed_files(call, file)[1]), None)
         wrong = wrong_coordinate(file, path) if path else None
     except (InvalidUsage, Unavailable) as error:
         if call.has_landing:
             output.note(f"that a file has the columns of times was not checked: {error}")
-        return
+        return None
     if wrong is not None:
         raise wrong
+    return path
 
 
 def _derived(call: Call, job: Job, file: DerivedFile, sample: str | None) -> tuple[Collection, dict[str, str]]:

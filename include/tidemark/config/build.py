@@ -120,7 +120,7 @@ class Builder:
             declared.path,
             declared.file_format,
             Envelope(declared.envelope),
-            declared.order_by,
+            tuple(declared.order_by) if isinstance(declared.order_by, list) else declared.order_by,
             declared.diff or "diff",
             declared.delete_when,
             declared.ready.marker,

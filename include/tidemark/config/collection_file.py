@@ -44,7 +44,8 @@ class CollectionFile(DeclaredFile[Declaration]):
     def columns(self) -> tuple[str, ...]:
         """All columns read from the source, each once, the diff excepted: key, value, then the others."""
         declared = self.declaration
-        others = [declared.time_column, declared.event_time_column, declared.source.order_by, *self._condition_columns]
+        coordinates = [declared.time_column, declared.event_time_column, *declared.source.order_columns]
+        others = [*coordinates, *self._condition_columns]
         names = [*declared.key, *declared.value, *(name for name in others if name)]
         return tuple(dict.fromkeys(names))
 
@@ -53,10 +54,13 @@ class CollectionFile(DeclaredFile[Declaration]):
         """The columns `columns:` says no type for, in order. Time and order_by columns are timestamps unless it does,
         as soon as it says anything."""
         declared = self.declaration
-        coordinates = {declared.time_column, declared.event_time_column, declared.source.order_by}
+        order_by = declared.source.order_by
+        coordinates = {declared.time_column, declared.event_time_column}
+        if isinstance(order_by, str):
+            coordinates |= {*declared.source.order_columns}
         stored = {*declared.key, *declared.value}
         if declared.source.envelope == debezium.DEBEZIUM and not declared.types:
-            coordinates -= {declared.source.order_by}  # times are numbers there, and what they count is known
+            coordinates -= {*declared.source.order_columns}  # times are numbers there, and what they count is known
         elif not declared.types:
             coordinates = set()
         implied = coordinates - stored
@@ -167,7 +171,7 @@ def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | N
 
     declared = file.declaration
     named: list[tuple[Loc, str | None]] = [(("timelines", at), name) for at, name in enumerate(declared.timelines)]
-    named += [(("source", "order_by"), declared.source.order_by)]
+    named += [(("source", "order_by"), name) for name in declared.source.order_columns]
     named += [(("event_time", "column"), declared.event_time_column), (("time", "column"), declared.time_column)]
     locs: dict[str, Loc] = {name: loc for loc, name in named if name}
     wrong = lacking(source_file, declared.source.file_format, debezium.places(declared, locs))

@@ -9,6 +9,7 @@ from tidemark.config.document import Loc
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import COLUMN_NAME, Collection, ColumnType, DecimalType, ValueType
 from tidemark.model.epoch import unit_of
+from tidemark.model.place import field_type
 
 if TYPE_CHECKING:
     from tidemark.config.declaration import Declaration
@@ -21,27 +22,27 @@ BODIES = ("", "payload.", "value.", "value.payload.")
 def problem(declared: Declaration) -> tuple[Loc, str] | None:
     """What is wrong about the columns of messages, and where; None if nothing is."""
     source = declared.source
-    coordinates = {
-        ("time", "column"): declared.time_column,
-        ("event_time", "column"): declared.event_time_column,
-        ("source", "order_by"): source.order_by,
-    }
+    coordinates = [
+        (("time", "column"), declared.time_column),
+        (("event_time", "column"), declared.event_time_column),
+        *((("source", "order_by"), name) for name in source.order_columns),
+    ]
     if source.envelope != DEBEZIUM:
         for field, used in (("units", source.units), ("decimals", source.decimals)):
             if used:
                 return ("source", field), f"{field} belong to the debezium envelope, not to {source.envelope}"
-        for loc, name in [*coordinates.items(), *((("columns", name), name) for name in declared.columns)]:
+        for loc, name in [*coordinates, *((("columns", name), name) for name in declared.columns)]:
             if name and not COLUMN_NAME.fullmatch(name):
                 return loc, f"column {name} is a field within a message, which only the debezium envelope has"
         return None
     stored = {*declared.key, *declared.value}
-    for loc, name in coordinates.items():
+    for loc, name in coordinates:
         if name in stored:
             return loc, (
                 f"{name} is a column of the key or the value, which no delete has; name a field of the message "
                 "itself, such as source.ts_ms or source.lsn"
             )
-    known = {*stored, *coordinates.values()}
+    known = {*stored, *(name for _, name in coordinates)}
     for name in source.units:
         if name not in known:
             return ("source", "units", name), f"column {name} is in no other field"
@@ -50,10 +51,12 @@ def problem(declared: Declaration) -> tuple[Loc, str] | None:
 
 def implied(declared: Declaration, name: str) -> ValueType:
     """The type of a column that is read and not kept, where the file says none: a timestamp, but for what orders."""
-    order_by = declared.source.order_by
-    if declared.source.envelope != DEBEZIUM or name != order_by or unit_of(name, declared.source.units.items()):
+    source = declared.source
+    if source.envelope != DEBEZIUM or name not in source.order_columns:
         return ColumnType.TIMESTAMP
-    return ColumnType.INT
+    if isinstance(source.order_by, list) and name not in (declared.time_column, declared.event_time_column):
+        return field_type(name)
+    return ColumnType.TIMESTAMP if unit_of(name, source.units.items()) else ColumnType.INT
 
 
 def check_units(collection: Collection) -> None:

@@ -34,6 +34,7 @@ from tidemark.config.values import (
     column_section,
     from_section,
     late_section,
+    order_section,
     python_definition,
     ready_section,
     text_of_select,
@@ -45,6 +46,7 @@ from tidemark.config.windows import AggregateSection, WindowsSection, aggregate_
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import LEAST_UNSORTED_ROWS, MOST_UNSORTED_ROWS, Format, Layout, ValueType
 from tidemark.model.derived import Definition, Derived, Refresh, Validity
+from tidemark.model.place import columns
 from tidemark.model.publication import Destination
 from tidemark.model.retention import KEEP_ALL
 
@@ -135,8 +137,10 @@ class SourceSection(_Section):
     envelope: Literal["append", "updates", "upsert", "debezium", "snapshot"]
     """What a row says: `append` (it is there), `updates` (it is there `diff` times), `upsert` (its key has this value
     now), `debezium` (change messages), `snapshot` (each interval's files are all there is)."""
-    order_by: FieldName | None = None
-    """What orders rows of one key that happened at the same time; ties go by file name and row."""
+    order_by: Annotated[str | list[str] | None, checked(order_section)] = None
+    """What orders rows of one key that happened at the same time; ties go by file name and row. A column; several, each
+    compared as its type, nulls first: `[batch, line]`; or, of change messages, `connector`: the fields of the connector
+    that they name, which is what new collections of them have where nothing is said. `[]`: file name and row alone."""
     diff: ColumnName | None = None
     """The column of multiplicities; of the envelope `updates` only."""
     delete_when: Annotated[str, Field(min_length=1)] | None = None
@@ -161,6 +165,12 @@ class SourceSection(_Section):
         if self.diff is not None and self.envelope != "updates":
             raise InvalidUsage(f"diff belongs to the updates envelope, not to {self.envelope}")
         return self
+
+    @property
+    def order_columns(self) -> tuple[str, ...]:
+        """The columns that put rows in order, as far as they are named."""
+        order_by = self.order_by
+        return columns(self.envelope, tuple(order_by) if isinstance(order_by, list) else order_by)
 
     @property
     def file_format(self) -> Format:

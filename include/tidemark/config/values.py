@@ -150,6 +150,16 @@ def time_section(value: Any) -> Any:
     return _choose(value, ["arrival", "{column: NAME}"])
 
 
+def order_section(value: Any) -> Any:
+    """A column, or several, each named once."""
+    if not isinstance(value, list):
+        return None if value is None else _field(value)
+    names = [_field(name) for name in value]
+    if twice := [name for at, name in enumerate(names) if name in names[:at]]:
+        raise InvalidUsage(f"column {twice[0]} is named twice")
+    return names
+
+
 def column_section(value: Any) -> Any:
     """`note: string` is short for `{type: string}`."""
     if isinstance(value, dict):

@@ -129,6 +129,8 @@ class Ingested:
     Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before.
     They were read again for the `columns` named, if any, whether or not their bytes had changed.
 
+    Of messages in the order of their connector `server` is whose they are: the declaration has it from then on.
+
     `undeclared` are columns that files have, nothing declares, and no ingest before has named; with how many of the
     files have each.
     """
@@ -154,6 +156,7 @@ class Ingested:
     columns: tuple[str, ...] = ()
     undeclared: tuple[tuple[str, int], ...] = ()
     keys: int | None = None
+    server: str = ""
     kind: Literal["ingested"] = "ingested"
 
     @property

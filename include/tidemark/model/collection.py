@@ -212,9 +212,9 @@ class Collection:
     def _check_landed(self, landed: Landed) -> None:
         if own := [column.name for column in landed.inputs if not FIELD_NAME.fullmatch(column.name)]:
             raise InvalidUsage(f"column name {own[0]!r} must match {COLUMN_NAME.pattern}")
-        order_by = landed.source.order_by
-        if order_by and self.type_of(order_by) is ColumnType.JSON:
-            raise InvalidUsage(f"order_by column {order_by} is json, whose values are in no order")
+        for name in landed.source.order_columns:
+            if self.type_of(name) is ColumnType.JSON:
+                raise InvalidUsage(f"order_by column {name} is json, whose values are in no order")
         if landed.end is not None and landed.end <= landed.start:
             start, end = format_instant(landed.start), format_instant(landed.end)
             raise InvalidUsage(f"end {end} is not after start {start}; a collection starts before it ends")
@@ -350,8 +350,15 @@ class Collection:
 
     @property
     def order_by(self) -> str | None:
-        """The column by which facts of one time are in order, where one is declared."""
-        return None if isinstance(self.origin, Derived) else self.origin.source.order_by
+        """The column by which facts of one time are in order, where it is one column."""
+        if isinstance(self.origin, Derived) or self.origin.source.has_places:
+            return None
+        return next(iter(self.origin.source.order_columns), None)
+
+    @property
+    def has_places(self) -> bool:
+        """Whether facts of one time are in order by a place, the bytes of several fields."""
+        return not isinstance(self.origin, Derived) and self.origin.source.has_places
 
     @property
     def start(self) -> int:

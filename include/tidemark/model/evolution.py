@@ -16,6 +16,8 @@ from tidemark.errors import InvalidUsage
 from tidemark.model import column_names
 from tidemark.model.collection import MAX_PRECISION, Collection, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.instant import format_duration, format_instant
+from tidemark.model.ordering import as_ordered, newly_ordered, with_names
+from tidemark.model.place import described
 
 _WIDENINGS = frozenset(
     {
@@ -125,6 +127,7 @@ def evolved(current: Collection, asked: Collection) -> Collection:
     rows at rest cannot follow, with both values and what would be needed.
     """
     _check_frozen(current, asked)
+    asked = as_ordered(current, asked)
     names = [column.name for column in asked.columns]
     column_names.check(names, kept={column.name for column in current.columns})
     sources = _sources(current, asked)
@@ -164,10 +167,14 @@ def _evolved_hidden(current: Collection, asked: Collection, last: int) -> tuple[
     return tuple(replace(column, id=last + 1 + at) for at, column in enumerate(asked.hidden))
 
 
-def started(asked: Collection) -> Collection:
-    """What a new collection declares: nothing was called otherwise before. InvalidUsage for a reserved name."""
+def started(asked: Collection, current: Collection | None = None) -> Collection:
+    """What a new collection declares, or `current` without rows: nothing was called otherwise before.
+
+    Raises:
+        InvalidUsage: A name is reserved, or messages would be in no order.
+    """
     column_names.check([column.name for column in asked.columns])
-    return replace(asked, renames=_exchanged(asked.renames))
+    return replace(newly_ordered(asked, current), renames=_exchanged(asked.renames))
 
 
 def check_successor(current: Collection, new: Collection) -> None:
@@ -268,20 +275,24 @@ def _check_coordinates(current: Collection, new: Collection) -> None:
         return
     now = {column.id: column.name for column in new.stored_value}
     renamed = {column.name: now[column.id] for column in current.value}
-    order_by = (current.landed.source.order_by, new.landed.source.order_by)
     for what, old, asked in (
         ("time", current.landed.time, new.landed.time),
         ("event_time", current.landed.event_time, new.landed.event_time),
-        ("order_by", *order_by),
     ):
-        expected = renamed.get(old or "", old)
-        if asked != expected:
-            shown = old or "nothing" if expected == old else f"{old} (now {expected})"
-            raise _refused(current, what, shown, asked or "nothing", _advice(current))
-    if order_by[0] and order_by[1]:
-        types = current.type_of(order_by[0]), new.type_of(order_by[1])
-        if types[0] != types[1] and not widens(*types):
-            raise _refused(current, f"order_by column {order_by[0]}", str(types[0]), str(types[1]), _advice(current))
+        new_name = renamed.get(old or "", old)
+        if asked != new_name:
+            was = old or "nothing" if new_name == old else f"{old} (now {new_name})"
+            raise _refused(current, what, was, asked or "nothing", _advice(current))
+    before, now_by = current.landed.source, new.landed.source
+    expected = with_names(before.order_by, renamed)
+    if (now_by.order_by or None) != (expected or None):
+        was = described(before.order_by)
+        was += "" if expected == before.order_by else f" (now {described(expected)})"
+        raise _refused(current, "order_by", was, described(now_by.order_by), _advice(current))
+    for name, new_name in zip(before.order_columns, now_by.order_columns, strict=True):
+        types = current.type_of(name), new.type_of(new_name)
+        if types[0] != types[1] and (current.has_places or not widens(*types)):
+            raise _refused(current, f"order_by column {name}", str(types[0]), str(types[1]), _advice(current))
 
 
 def _sources(current: Collection, asked: Collection) -> dict[str, Column | None]:

@@ -12,6 +12,7 @@ from tidemark.model.column import Column
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
 from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
+from tidemark.model.place import OrderBy, by_connector, columns
 
 
 class Envelope(StrEnum):
@@ -57,15 +58,17 @@ class Source:
 
     `path` is a glob with `{{ ds }}` and the like; `ready` is `exists`, `always` or the name of a marker file;
     `bad_files` says whether an unreadable or wrong file stops its interval or is quarantined while the rest goes on.
-    `units` says what the numbers of some columns count since the epoch (debezium; one of UNITS each), `decimals` what
-    the texts in its decimal columns are: `string`, or `precise` (base64); empty if there are none. A full snapshot that
-    has fewer than `min_share` of the rows of the one before asks a person (None: DEFAULT_MIN_SHARE, 0: none does).
+    `order_by` puts rows of one key in order that happened at one time; where that is messages' connector, `server` is
+    whose they are (empty: not known yet). `units` says what the numbers of some columns count since the epoch
+    (debezium; one of UNITS each), `decimals` what the texts in its decimal columns are: `string`, or `precise`
+    (base64); empty if there are none. A full snapshot that has fewer than `min_share` of the rows of the one before
+    asks a person (None: DEFAULT_MIN_SHARE, 0: none does).
     """
 
     path: str
     format: Format
     envelope: Envelope
-    order_by: str | None = None
+    order_by: OrderBy = None
     diff: str = "diff"
     delete_when: str | None = None
     ready: str = "exists"
@@ -73,6 +76,7 @@ class Source:
     units: tuple[tuple[str, str], ...] = ()
     decimals: str = ""
     min_share: float | None = None
+    server: str = ""
 
     def __post_init__(self) -> None:
         if self.decimals not in ("", "string", "precise"):
@@ -97,6 +101,21 @@ class Source:
             raise InvalidUsage(f"min_share belongs to the snapshot envelope, not to {self.envelope}")
         if self.min_share is not None and not 0 <= self.min_share <= 1:
             raise InvalidUsage(f"min_share is {self.min_share:g}; it must be from 0 to 1")
+
+    @property
+    def by_connector(self) -> bool:
+        """Whether rows are in order by the fields of the connector that their messages name."""
+        return by_connector(self.envelope, self.order_by)
+
+    @property
+    def order_columns(self) -> tuple[str, ...]:
+        """The columns by which rows are in order, as far as they are named."""
+        return columns(self.envelope, self.order_by)
+
+    @property
+    def has_places(self) -> bool:
+        """Whether rows are in order by more than one column: by their place, which has the bytes of several."""
+        return self.by_connector or (isinstance(self.order_by, tuple) and bool(self.order_by))
 
     @property
     def least_share(self) -> float:

@@ -56,6 +56,7 @@ class IngestAnswer:
     first_on_time: int | None
     undeclared: tuple[tuple[str, int], ...] = ()
     keys: int = 0
+    servers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

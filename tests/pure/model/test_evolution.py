@@ -73,7 +73,8 @@ class Columns:
         words = dict(case.words)
         envelope = Envelope(words.pop("envelope", "upsert"))
         order_by = words.pop("order_by", None)
-        source = Source("*", collection().landed.source.format, envelope, order_by=order_by)
+        several = tuple(order_by.split(",")) if order_by and "," in order_by else order_by
+        source = Source("*", collection().landed.source.format, envelope, order_by=several)
         key = words.pop("key", "k:int").split(":")
         declared = replace(
             collection(envelope, **{name: int(word) if name == "start" else word for name, word in words.items()}),

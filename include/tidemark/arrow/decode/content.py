@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
@@ -89,6 +89,8 @@ class Content:
     sha256: str
     bytes: int
     data: pa.Buffer | None
+    servers: set[str] = field(default_factory=set, compare=False)
+    """Whose messages these are, as far as it was decoded."""
 
     @property
     def path(self) -> str:

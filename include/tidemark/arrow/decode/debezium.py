@@ -22,10 +22,11 @@ import pyarrow.compute as pc
 from tidemark.arrow.decode import debezium_files
 from tidemark.arrow.decode.content import BadFile, Content, NumberAsTime
 from tidemark.arrow.decode.debezium_files import OP, TOMBSTONE
+from tidemark.arrow.decode.placed import Order, fields_of, placed
 from tidemark.arrow.decode.typed import check_values, epoch_unit, place, refusal, typed
 from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Ints, one_batch
-from tidemark.arrow.rows.schema import ROW
+from tidemark.arrow.rows.schema import ORDER, ROW
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Format
 
 UNAVAILABLE = "__debezium_unavailable_value"
@@ -44,10 +45,11 @@ def decode(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file in order: the columns, `_deleted`, and `_row`, the message's position. Raises BadFile."""
     facts = _Facts(content, collection, columns, schema)
+    source = collection.landed.source
     _check_scales(content, collection)
     first = 0
     try:
-        for block in debezium_files.read_blocks(content, collection.landed.source.format, facts.fields):
+        for block in debezium_files.read_blocks(content, source.format, facts.fields, facts.optional):
             rows = facts.of(block, first)
             first += block.num_rows
             if rows.num_rows:
@@ -78,6 +80,9 @@ class _Facts:
         self._keys = [column for column in columns if column.name in {key.name for key in collection.key}]
         self._values = [column for column in columns if column.name in stored and column not in self._keys]
         self._others = [column for column in columns if column.name not in stored]
+        self._order = Order.of_file(content, collection) if collection.landed.source.by_connector else None
+        others = {column.name for column in self._others}
+        self._placing = [column for column in self._order.columns if column.name not in others] if self._order else []
 
     @property
     def fields(self) -> list[Column]:
@@ -93,8 +98,13 @@ class _Facts:
             *(raw(column, "after.") for column in (*self._keys, *self._values)),
             *(raw(column, "before.") for column in self._keys),
             *(raw(column, "key.") for column in self._keys),
-            *(raw(column, "") for column in self._others),
+            *(raw(column, "") for column in (*self._others, *self._placing)),
         ]
+
+    @property
+    def optional(self) -> list[str]:
+        """What no message need have."""
+        return [column.name for column in self._placing]
 
     def of(self, block: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """What the messages of a block say, the first of which is the file's `first`."""
@@ -107,6 +117,8 @@ class _Facts:
         before = self._typed(block, "before.", self._keys, first)
         own = self._typed(block, "key.", self._keys, first)
         others = self._typed(block, "", self._others, first)
+        if self._collection.has_places:
+            others = {**others, ORDER: self._places(block, others, op, first)}
         self._check_images(after, upserts, rows)
         has_before = _complete(before)
         self._check_deletes(pc.and_(removed, pc.invert(pc.or_(has_before, _complete(own)))), rows)
@@ -123,6 +135,13 @@ class _Facts:
         left = self._batch({**before, **nulls, **others}, always, rows).filter(moved)
         return one_batch(pa.Table.from_batches([left, facts]))
 
+    def _places(self, block: pa.RecordBatch, others: _Columns, op: pa.Array, first: int) -> pa.Array:
+        if self._order is None and self._collection.landed.source.by_connector:
+            return pa.nulls(len(op), pa.binary())
+        if self._order is None:
+            return placed(self._content, self._collection, fields_of(self._collection, others), first)
+        return self._order.places({**others, **self._typed(block, "", self._placing, first)}, op, first)
+
     def _typed(self, block: pa.RecordBatch, prefix: str, columns: Sequence[Column], first: int) -> dict[str, pa.Array]:
         return {
             column.name: typed(self._content, self._collection, column, block.column(prefix + column.name), first)
@@ -130,7 +149,8 @@ class _Facts:
         }
 
     def _batch(self, columns: _Columns, deleted: pa.Array, rows: Ints) -> pa.RecordBatch:
-        arrays = [*(columns[column.name] for column in self._columns), deleted, of_numbers(rows)]
+        order = [columns[ORDER]] if self._collection.has_places else []
+        arrays = [*(columns[column.name] for column in self._columns), deleted, *order, of_numbers(rows)]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _check_ops(self, op: pa.Array, rows: Ints) -> None:

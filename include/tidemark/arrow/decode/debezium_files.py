@@ -8,6 +8,7 @@ holds one form, seen at its first message. A message that is null has TOMBSTONE 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection as Names
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.decode import jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.parquetfile import opened
-from tidemark.arrow.rows.arrays import bools_of, of_bools, scalar_of
+from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, scalar_of
 from tidemark.errors import listed
 from tidemark.model.collection import Column, Format
 
@@ -31,6 +32,11 @@ _KEYS = ("key.payload", "key")
 _CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _NO_OP = (
     "has no op, as a change message of Debezium has; for rows that were flattened (ExtractNewRecordState) use the "
+    "upsert envelope"
+)
+
+_TEXT_IMAGE = (
+    "after is a text, as the connector of MongoDB writes it; flatten messages (ExtractNewDocumentState) and use the "
     "upsert envelope"
 )
 
@@ -48,25 +54,46 @@ class _Form:
         return f"{self.body}.{field}" if self.body else field
 
 
-def read_blocks(content: Content, file_format: Format, fields: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def read_blocks(
+    content: Content, file_format: Format, fields: Sequence[Column], optional: Names[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """The fields, block by block; what a message lacks is null. `op` must be among them, and the first.
 
     Raises BadFile for a file of anything else, and for a field that no message has but for `before.` and `key.`, which
-    a connector may leave out, and for `after.` where there are only deletes.
+    a connector may leave out, for those that are `optional`, and for `after.` where there are only deletes.
     """
+    optional = {field.name for field in fields if field.name in optional or field.name.startswith(("before.", "key."))}
     if file_format is Format.PARQUET:
-        return _parquet_blocks(content, fields)
-    return _jsonl_blocks(content, fields)
+        return _parquet_blocks(content, fields, optional)
+    return _jsonl_blocks(content, fields, optional)
 
 
-def _jsonl_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def first_source(content: Content, file_format: Format) -> dict[str, Any] | None:
+    """Where the first message that is not null comes from, its `source`; None if all are null."""
+    if file_format is Format.JSONL:
+        form = _jsonl_form(content, ())
+        rows = jsonlfile.parsed_lines(content) if form else ()
+        sources = (_at(row, form.path("source")) for _, row in rows if form and _at(row, form.path(OP)) is not None)
+        return next((source if isinstance(source, dict) else {} for source in sources), None)
+    with opened(content) as file:
+        form = _parquet_form(content, file.schema, ())
+        paths = {name: form.path(f"source.{name}") for name in ("connector", "snapshot")}
+        present = {name: path for name, path in paths.items() if _type_at(file.schema, path) is not None}
+        for block in file.blocks([form.path(OP), *present.values()]):
+            at = first_true(block.column(0).is_valid())
+            if at >= 0:
+                return {name: cell[at].as_py() for name, cell in zip(present, block.columns[1:], strict=True)}
+    return None
+
+
+def _jsonl_blocks(content: Content, fields: Sequence[Column], optional: Names[str]) -> Iterator[pa.RecordBatch]:
     form = _jsonl_form(content, fields)
     if form is None:
         return
     names = [field.name for field in fields]
     columns = [replace(field, name=form.path(field.name)) for field in fields]
     tombstones: frozenset[int] | None = None
-    unseen, first = {name for name in names if not _optional(name)}, 0
+    unseen, first = {name for name in names if name not in optional}, 0
     for block in jsonlfile.read_blocks(
         content, columns, optional=True, null_line=_null_message(form), json_in_texts=True
     ):
@@ -83,11 +110,11 @@ def _jsonl_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.Rec
     _check_present(content, form, unseen)
 
 
-def _parquet_blocks(content: Content, fields: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def _parquet_blocks(content: Content, fields: Sequence[Column], optional: Names[str]) -> Iterator[pa.RecordBatch]:
     with opened(content) as file:
         form = _parquet_form(content, file.schema, fields)
         present = {field.name for field in fields if _type_at(file.schema, form.path(field.name)) is not None}
-        if missing := [field.name for field in fields if field.name not in present and not _optional(field.name)]:
+        if missing := [field.name for field in fields if field.name not in {*present, *optional}]:
             has = listed(_names_beside(file.schema, form.path(missing[0])))
             name = missing[0].removeprefix("after.")
             raise BadFile(content.path, f"column {name} is missing; the messages have {has}")
@@ -133,10 +160,6 @@ def _fields_of(schema: dict[str, Any], named: str | None = None) -> Iterator[dic
             yield field
 
 
-def _optional(name: str) -> bool:
-    return name.startswith(("before.", "key."))
-
-
 def _with_tombstones(block: pa.RecordBatch) -> pa.RecordBatch:
     """Rows that are null but for the message's key are messages that are null."""
     op = block.column(OP)
@@ -156,6 +179,8 @@ def _jsonl_form(content: Content, fields: Sequence[Column]) -> _Form | None:
         for body in _BODIES:
             message = _at(row, body)
             if isinstance(message, dict) and OP in message:
+                if isinstance(message.get("after"), str):
+                    raise BadFile(content.path, f"line {line}: {_TEXT_IMAGE}")
                 return _Form(body, _key_of(fields, lambda path, row=row: isinstance(_at(row, path), dict)))
         if row is not None and not any(_is_null(row, body) for body in _BODIES if body):
             has = f": {listed(row)}" if isinstance(row, dict) else ""

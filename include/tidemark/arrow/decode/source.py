@@ -4,7 +4,8 @@
 
 Each table holds the key and value columns, the other columns the envelope needs (times, order_by, diff, those of
 delete_when) under their own names, and `_row`, the position in the file from 0. Other columns are ignored. A change
-message of Debezium gives a row for each key that it reports on, with `_deleted` (debezium.py).
+message of Debezium gives a row for each key that it reports on, with `_deleted` (debezium.py). Rows that are in order
+by several columns, or by their connector, have their place, `_order` (placed.py).
 Nothing is ever rounded, wrapped or guessed (strict.py says what fits what).
 """
 
@@ -20,10 +21,11 @@ import pyarrow as pa
 from tidemark.arrow.decode import csvfile, debezium, debezium_files, jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content, fetch
 from tidemark.arrow.decode.parquetfile import opened
+from tidemark.arrow.decode.placed import fields_of, placed
 from tidemark.arrow.decode.typed import check_values, typed
 from tidemark.arrow.rows.allowance import count_decoded
 from tidemark.arrow.rows.arrays import of_numbers
-from tidemark.arrow.rows.schema import DELETED, ROW, source_schema
+from tidemark.arrow.rows.schema import DELETED, ORDER, ROW, source_schema
 from tidemark.errors import listed, plain_line
 from tidemark.model.collection import Collection, Column, Envelope, Format, Source
 from tidemark.model.condition import text, tree
@@ -40,7 +42,7 @@ NAME_SHOWN = 100
 def source_columns(collection: Collection) -> tuple[Column, ...]:
     """Every column read from a source file, each once: key, value, then what the envelope needs besides."""
     landed, source = collection.landed, collection.landed.source
-    names = [landed.time, landed.event_time, source.order_by]
+    names = [landed.time, landed.event_time, *source.order_columns]
     if source.envelope is Envelope.UPDATES:
         names.append(source.diff)
     if source.delete_when:
@@ -53,9 +55,11 @@ def source_columns(collection: Collection) -> tuple[Column, ...]:
 @lru_cache(maxsize=64)
 def decoded_schema(collection: Collection) -> pa.Schema:
     """The columns of decoded rows."""
-    schema = source_schema(source_columns(collection))
-    if collection.landed.source.envelope is Envelope.DEBEZIUM:
-        return schema.insert(schema.get_field_index(ROW), pa.field(DELETED, pa.bool_()))
+    schema, source = source_schema(source_columns(collection)), collection.landed.source
+    if source.envelope is Envelope.DEBEZIUM:
+        schema = schema.insert(schema.get_field_index(ROW), pa.field(DELETED, pa.bool_()))
+    if source.has_places:
+        schema = schema.insert(schema.get_field_index(ROW), pa.field(ORDER, pa.binary()))
     return schema
 
 
@@ -104,6 +108,9 @@ def _decoded(content: Content, collection: Collection) -> Iterator[pa.RecordBatc
         rows = of_numbers(np.arange(first, first + block.num_rows))
         for column, array in zip(columns, arrays, strict=True):
             check_values(content, collection, column, array, rows)
+        if collection.has_places:
+            typed_columns = {column.name: array for column, array in zip(columns, arrays, strict=True)}
+            arrays.append(placed(content, collection, fields_of(collection, typed_columns), first))
         arrays.append(rows)
         first += block.num_rows
         if block.num_rows:

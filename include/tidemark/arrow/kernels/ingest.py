@@ -58,7 +58,8 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
         numbered = enumerate(task.files, task.first)
         entries = [_ingest_file(store, task, file, number, parts, contents=contents) for number, file in numbered]
         unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
-        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys)
+        servers = tuple(sorted(parts.servers))
+        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, servers)
 
 
 def _ingest_file(
@@ -180,9 +181,11 @@ class SortedParts:
         self.first_on_time: int | None = None
         self.unread = Counter[str]()
         self.keys = 0
+        self.servers: set[str] = set()
 
     def see(self, content: Content) -> None:
-        """Note the columns of a file that nothing declares."""
+        """Note the columns of a file that nothing declares, and whose messages it has."""
+        self.servers |= content.servers
         self.unread.update(undeclared(content, self._task.collection)[:MOST_UNDECLARED])
 
     def add(self, judged: Judged) -> None:

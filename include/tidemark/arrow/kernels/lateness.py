@@ -205,7 +205,8 @@ def _fact_columns(rows: pa.RecordBatch, collection: Collection, path: str) -> di
             for column in collection.value:
                 array = rows.column(column.name)
                 columns[column.name] = pc.if_else(deleted, pa.nulls(1, array.type)[0], array)
-    order = rows.column(source.order_by) if source.order_by else pa.nulls(length, pa.int64())
+    order_by = ORDER if source.has_places else collection.order_by
+    order = rows.column(order_by) if order_by else pa.nulls(length, pa.int64())
     return columns | {DELETED: deleted, ORDER: order, FILE: _constant(path, length, pa.string()), ROW: rows.column(ROW)}
 
 

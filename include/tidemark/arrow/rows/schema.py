@@ -112,7 +112,9 @@ def source_schema(columns: Iterable[Column]) -> pa.Schema:
 
 
 def order_type(collection: Collection) -> pa.DataType:
-    """The type of `_order`: that of the column it copies. Without an `order_by` it is a null int64."""
+    """The type of `_order`: that of the column it copies, or bytes (rows/places.py); int64, and null, without one."""
+    if collection.has_places:
+        return pa.binary()
     order_by = collection.order_by
     return arrow_type(collection.type_of(order_by)) if order_by else pa.int64()
 

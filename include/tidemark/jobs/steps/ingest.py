@@ -19,11 +19,12 @@ from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch,
 from tidemark.model.batching.cutting import SETTLE, Batching, Cutter, Open, Seen
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.change import CUT, MOST_UNDECLARED, NOTHING_CHANGED, Ingested, Refused
-from tidemark.model.collection import Collection
+from tidemark.model.collection import Collection, Envelope
 from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
+from tidemark.model.place import NO_ORDER, POSITION, another_server, two_servers
 from tidemark.model.transition import Stale
 from tidemark.model.wording import counted
 from tidemark.plan.ingest import IngestRequest, check_within, ingest_tasks, left_to_cut, numbers_of, plan_ingest
@@ -302,6 +303,8 @@ def _execute(
     tasks = ingest_tasks(
         state.collection, request, readable, batch=batch, parallelism=runner.parallelism, counts_keys=counts_keys
     )
+    if state.collection.landed.source.envelope is Envelope.DEBEZIUM and state.collection.order_by == POSITION:
+        job.note(f"order_by: {NO_ORDER}: a collection of another name with order_by: connector is right")
     job.note(f"reading {counted(len(readable), 'file')} in {counted(len(tasks), 'task')}")
     answers: list[IngestAnswer] = runner.run("ingest", tasks)
     written = sum(part.rows for answer in answers for part in answer.parts)
@@ -413,8 +416,18 @@ def _change(
         merged_below=request.merged_below if again.files else 0,
         undeclared=_undeclared(job, state, answers),
         keys=sum(answer.keys for answer in answers) if fence.step == CUT else None,
+        server=_server({server for answer in answers for server in answer.servers}),
         empty=None if made or again.files or not _is_judged_empty(state.collection, snapshot) else batch,
     )
+
+
+def _server(servers: Set[str]) -> str:
+    """Whose messages files have. InvalidUsage where they are of two: their places are in no order."""
+    ordered = sorted(servers, key=len, reverse=True)
+    for server in ordered[1:]:
+        if another_server(ordered[0], server):
+            raise InvalidUsage(two_servers(ordered[0], server))
+    return next(iter(ordered), "")
 
 
 def _undeclared(job: Job, state: Arrangement, answers: Sequence[IngestAnswer]) -> tuple[tuple[str, int], ...]:

@@ -14,6 +14,7 @@ from tidemark.model.change import (
 )
 from tidemark.model.collection import Collection
 from tidemark.model.evolution import check_begun, check_successor, differences, evolved, started
+from tidemark.model.ordering import as_ordered
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
 
 
@@ -28,14 +29,14 @@ def created(state: Arrangement | None, change: Created) -> Outcome:
 
 def redefined(state: Arrangement, change: Redefined) -> Outcome:
     """The declaration replaced by one that rows at rest can follow. InvalidUsage for any other."""
-    if state.collection == change.collection:
+    new = change.collection if state.has_no_data else as_ordered(state.collection, change.collection)
+    if state.collection == new:
         return AlreadyApplied()
     if state.has_no_data:
         _check_begun(state, change.collection)
     else:
-        check_successor(state.collection, change.collection)
-    _check_intervals(state, change.collection)
-    new = change.collection
+        check_successor(state.collection, new)
+    _check_intervals(state, new)
     read = () if new.is_derived else (*new.columns, *new.landed.inputs)
     undeclared = tuple(name for name in state.undeclared if name not in {column.name for column in read})
     corrected_from = _corrected_from(state, change)
@@ -70,7 +71,7 @@ def redeclared(state: Arrangement, declared: Collection) -> Collection:
     current = state.collection
     if not state.has_no_data:
         return evolved(current, declared)
-    new = started(declared)
+    new = started(declared, current)
     _check_begun(state, new)
     changed = (new.key, new.value, new.hidden) != (current.key, current.value, current.hidden)
     return replace(new, schema=current.schema + (changed or bool(current.dropped)))

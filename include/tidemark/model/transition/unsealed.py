@@ -22,6 +22,8 @@ from tidemark.model.change import (
     Trimmed,
 )
 from tidemark.model.full_snapshot import Effect, FullSnapshot
+from tidemark.model.ordering import with_server
+from tidemark.model.place import another_server
 from tidemark.model.transition.derived import not_put_back, taken_out
 from tidemark.model.transition.fences import fenced_off, unfenced
 from tidemark.model.transition.outcome import AlreadyApplied, Applied, Outcome, Stale
@@ -59,6 +61,8 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         return Stale(
             f"the batch has rows that happened at {batch.first_event_time}, but history below {merged} was merged"
         )
+    if change.server and another_server(source_server := _server(state), change.server):
+        return Stale(f"messages from {source_server} were taken meanwhile, and these come from {change.server}")
     placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
     empty = _empty_after(state, change)
     totals = replace(
@@ -73,6 +77,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
     return Applied(
         replace(
             state,
+            collection=with_server(state.collection, change.server),
             unsealed=(*state.unsealed, *placed),
             snapshots=(*state.snapshots, snapshot) if snapshot else state.snapshots,
             ingested=state.ingested if fence.step in (CUT, REPLAY) else state.ingested.add(fence.interval),
@@ -84,6 +89,11 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
             certificates=_without(state, {each.id for each in state.empty} - {each.id for each in empty}),
         )
     )
+
+
+def _server(state: Arrangement) -> str:
+    """Whose messages were taken so far, where they are in the order of their connector."""
+    return "" if state.collection.is_derived else state.collection.landed.source.server
 
 
 def _undeclared_after(state: Arrangement, change: Ingested) -> tuple[str, ...]:

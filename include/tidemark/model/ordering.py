@@ -1,0 +1,55 @@
+"""What puts the rows of a collection in order where its file says nothing, and what becomes of that as it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tidemark.errors import InvalidUsage
+from tidemark.model.collection import Collection, Envelope
+from tidemark.model.place import CONNECTOR, NO_ORDER, POSITION, OrderBy
+
+
+def newly_ordered(declared: Collection, current: Collection | None) -> Collection:
+    """A declaration for a new collection, or for `current` without rows: messages are in the order of their connector.
+
+    Raises:
+        InvalidUsage: What is declared is no order, and `current` does not have it.
+    """
+    if declared.is_derived or declared.landed.source.envelope is not Envelope.DEBEZIUM:
+        return declared
+    if declared.order_by == POSITION and (current is None or current.order_by != POSITION):
+        raise InvalidUsage(f"order_by: {NO_ORDER}; write `order_by: connector`, or leave order_by out")
+    return with_order(declared, CONNECTOR) if declared.landed.source.order_by is None else declared
+
+
+def as_ordered(current: Collection, declared: Collection) -> Collection:
+    """A declaration with the order of `current` where it says none, unless that names a column; and its server."""
+    if current.is_derived or declared.is_derived:
+        return declared
+    before, source = current.landed.source, declared.landed.source
+    if source.order_by is None and not before.order_columns:
+        source = replace(source, order_by=before.order_by)
+    if source.by_connector:
+        source = replace(source, server=before.server)
+    return replace(declared, origin=replace(declared.landed, source=source))
+
+
+def with_order(declared: Collection, order_by: OrderBy) -> Collection:
+    """The declaration with another order."""
+    source = replace(declared.landed.source, order_by=order_by)
+    return replace(declared, origin=replace(declared.landed, source=source))
+
+
+def with_server(declared: Collection, server: str) -> Collection:
+    """The declaration once more is known of whose messages it has."""
+    if declared.is_derived or len(server) <= len(declared.landed.source.server):
+        return declared
+    return replace(declared, origin=replace(declared.landed, source=replace(declared.landed.source, server=server)))
+
+
+def with_names(order_by: OrderBy, renamed: Mapping[str, str]) -> OrderBy:
+    """An order by the new names of its columns."""
+    if isinstance(order_by, tuple):
+        return tuple(renamed.get(name, name) for name in order_by)
+    return renamed.get(order_by or "", order_by)
