@@ -129,8 +129,14 @@ _OTHERS = tag("p", tag("a", "all collections", href="../"), class_="quiet")
 
 
 def absent_page(name: str, why: str, more: Sequence[Markup] = (), *, declared: bool = False) -> Page:
-    """That there is no collection, and `why`, and what `more` is to be said of its DAG. `declared`: there is a file of
-    it."""
+    """The page of a collection that is not there.
+
+    Args:
+        name: Its name.
+        why: Why it is not, where that is known.
+        more: What is to be said of its DAG.
+        declared: Whether there is a file of it.
+    """
     why = why or f"There is no collection {name}: no run of its DAG has begun, or the DAG runs something else"
     way = [" A backfill begins it: ", tag("a", "what one would read", href=f"{name}/backfill"), "."]
     nothing = tag("p", f"{why[0].upper()}{why[1:]}.", *(way if declared else []))
@@ -147,9 +153,17 @@ def collection_page(
     cut: Markup | None = None,
     script: str = "",
 ) -> Page:
-    """The page of one collection, and what `more` is to be said of its DAG. Airflow's frame lets no link out of it:
-    `framed`, the page has none to the DAG. With `rows` it leads to where rows are shown. `cut` is what is said of its
-    batches by load, with a button that the `script` belongs to."""
+    """The page of one collection.
+
+    Args:
+        name: Its name.
+        entry: What the overview says of it.
+        more: What is to be said of its DAG.
+        framed: Whether it is in Airflow's frame, which lets no link out: the page has none to the DAG.
+        rows: Whether it leads to where rows are shown.
+        cut: What is said of its batches by load, with a button.
+        script: What the button runs.
+    """
     card = _broken(entry) if "error" in entry else _card(entry, href="" if framed else f"../../dags/{name}")
     more_of_it = [*([cut] if cut else []), *_more_pages(entry), *(_windows(entry) if rows else [])]
     return document(name, *more, card, *more_of_it, _OTHERS, refresh=True, script=script)

@@ -470,8 +470,11 @@ def unsealed_batch(
     learned_at: int | None,
     as_object: bool = False,
 ) -> UnsealedBatch:
-    """The batch of some parts, at least one. Its table is written here, always as an object (`as_object`) if others
-    name it too. `learned_at` is the seal where some of its rows are late, replayed or corrected."""
+    """The batch of some parts, at least one.
+
+    Its table is written here, always as an object (`as_object`) if others name it too. `learned_at` is the seal where
+    some of its rows are late, replayed or corrected.
+    """
     save = parts_table.save_separately if as_object else parts_table.save
     table = save(job.store, f"data/{batch}/parts-{job.new_id()}.json", parts)
     return UnsealedBatch(
