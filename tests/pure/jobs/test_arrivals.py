@@ -52,7 +52,7 @@ def test_event_time_that_passes_the_end_of_the_interval_cuts_once(tmp_path: Path
     assert feed.look(NOON + 2 * SECOND) is None, "it has passed before"
     assert feed.begun_again().look(NOON + 2 * SECOND) is None, "so says the log"
     feed.land(END, day="2100-01-02", events=(END + DAY,))
-    assert feed.look(END) == ("watermark",), "of the next interval it is asked anew"
+    assert feed.look(END) == ("watermark",), "the next interval has an end of its own"
 
 
 @pytest.mark.parametrize("events", [(NOON, END + 365 * DAY), (END + 365 * DAY, NOON), (NOON,), (END - 1,)])

@@ -249,8 +249,10 @@ def _moment(cut: Cut) -> int:
 
 
 def _why(state: Arrangement, request: IngestRequest, change: Ingested, cut: Cut | None) -> Cut:
-    """Why files were read. Of a whole interval (None), and of a cut that somebody asked for, the rules say what else
-    applied to what was taken."""
+    """Why files were read.
+
+    Of a whole interval (None), and of a cut that somebody asked for, the rules say what else applied to what was taken.
+    """
     if cut is not None and (cut.reason is not Reason.EXPLICIT or not request.files):
         return cut
     rules, rows = state.collection.landed.batching, change.batch.rows if change.batch else 0
