@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.dags.support import PROJECT, token
 from tidemark.airflow.links import PREFIX, DataDocsLink
 from tidemark.airflow.location import location_of
 from tidemark.airflow.web import overview
-from tidemark.cli.main import app
+from tidemark.jobs import app
+from tidemark.jobs.in_process_runner import InProcess
+from tidemark.jobs.steps.drop import drop
 from tidemark.model.acceptance import Acceptance, AcceptedFailure
 from tidemark.model.arrangement import Fence
 from tidemark.model.batch import ObjectRef, UnsealedBatch
@@ -341,7 +342,8 @@ def test_no_link_in_airflows_frame_leads_out_of_it(client: Any, root: Path) -> N
 
 def test_the_page_of_a_dropped_collection_says_so(client: Any, root: Path, collections: Path) -> None:
     (collections / "orders.yaml").unlink()
-    assert CliRunner().invoke(app, ["drop", "orders", "--root", str(root)]).exit_code == 0
+    job = app.open_job(str(root), "orders", lambda: InProcess(job.store))
+    drop(job, "orders", others=(), folder=collections)
     assert "Collection orders was dropped; `tidemark drop orders --undo`" in client.get("/collections/orders").text
 
 

@@ -17,7 +17,7 @@ from tidemark.storage.log.log import StateLog
 
 pytestmark = [pytest.mark.s3, pytest.mark.measured, pytest.mark.timeout(budget(ci=600, deep=3600))]
 
-ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(15, 6), deep=(1000, 100))
+ROUNDS, ROUNDS_WITH_KILLS = budget(ci=(15, 6), deep=(150, 30))
 
 
 @pytest.fixture

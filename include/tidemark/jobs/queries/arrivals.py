@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from tidemark.arrow.decode.first_rows import first_event_time
 from tidemark.arrow.rows.memory import memory
 from tidemark.config.schedule import Schedule
 from tidemark.config.template import render
@@ -32,6 +31,8 @@ AGAIN = 600_000_000
 """Microseconds after which files that were announced, and are still not counted, are announced again."""
 MOST_OPENED = 20
 """Files whose event times are looked at in one look: the newest ones."""
+LOOKED_BACK = 200
+"""Versions looked through for a cut by event time; behind them one may be made again, which costs a small batch."""
 MOST_PAUSE = 5_000_000
 """Microseconds between two looks, at most: lengths are kept to this."""
 
@@ -148,11 +149,13 @@ class Arrivals:
     def _first_time(self, file: SourceFile) -> int | None:
         which = (file.identity, file.token)
         if which not in self._first_times:
+            from tidemark.arrow.decode.first_rows import first_event_time  # Arrow: not for whoever parses DAGs
+
             self._first_times[which] = first_event_time(file, self.collection)
         return self._first_times[which]
 
     def _was_cut_by_watermark(self, interval: Interval) -> bool:
-        for record in self.log.history():
+        for record in islice(self.log.history(), LOOKED_BACK):
             change = record.change
             if isinstance(change, Ingested) and change.fence.step == CUT and change.fence.interval == interval:
                 cut = change.cut
