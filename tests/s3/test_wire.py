@@ -35,9 +35,10 @@ LOOKS = [LOST_REQUEST, LOST_REPLY, CUT_BODY, SHORT_BODY, SLOW_DOWN, INTERNAL_ERR
 
 
 @pytest.fixture(autouse=True)
-def impatient(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store waits a minute for bytes; a test has no time for that."""
-    monkeypatch.setattr(s3, "SILENCE", 0.5)
+def impatient(request: pytest.FixtureRequest, no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store waits a minute for bytes; a test of a slow answer has no time for that, and others no hurry."""
+    if SLOW in getattr(getattr(request.node, "callspec", None), "params", {}).values():
+        monkeypatch.setattr(s3, "SILENCE", 0.5)
 
 
 @pytest.fixture
