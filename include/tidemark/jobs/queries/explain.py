@@ -10,7 +10,7 @@ from tidemark.config.derived_file import DerivedFile
 from tidemark.definition.computation import Computation, Input, shape_of
 from tidemark.definition.recipe import Recipe
 from tidemark.definition.ways import ways_of
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.jobs.derived import (
     as_computed,
     changed_rows,
@@ -174,13 +174,17 @@ def _next(job: Job, state: Arrangement, inputs: tuple[InputState, ...], recipe: 
 
 
 def _reads(job: Job, calculation: Computation) -> dict[str, int]:
-    """How many rows the run reads, where that is known before."""
+    """How many rows the run reads, where that is known before. A part that cannot be read is noted: the run says it."""
     if calculation.mode is not Mode.BY_KEY:
         return {}
     from tidemark.spark.derive.refresh_size import rows_of_refresh
 
     changes = any(has_changes(job, source) for source in calculation.inputs)
-    rows = rows_of_refresh(calculation) if changes else 0
+    try:
+        rows = rows_of_refresh(calculation) if changes else 0
+    except TidemarkError as error:
+        job.note(f"how many rows the next run reads is not known: {error}")
+        return {}
     return {} if rows is None else {"rows_read": rows}
 
 

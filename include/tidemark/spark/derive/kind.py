@@ -81,6 +81,13 @@ class Kind(Protocol):
     def refreshed(self) -> Refreshed | None:
         """Where the computation has what changed of its inputs."""
 
+    def opens(self) -> bool:
+        """Open what `refreshed` opens, so that the views count it, and read nothing but the changes.
+
+        Returns:
+            False where only the run finds out what it opens.
+        """
+
     def ranged(self) -> Ranged | None:
         """For executors that read the input by ranges of its key."""
 

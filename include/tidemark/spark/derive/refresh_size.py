@@ -7,7 +7,7 @@ from typing import NoReturn
 from tidemark.definition.computation import Computation
 from tidemark.errors import InvalidUsage
 from tidemark.model.derived import Mode
-from tidemark.spark.derive.kinds.groups import Groups
+from tidemark.spark.derive.place import kind_of
 from tidemark.spark.derive.views import Views
 
 
@@ -20,9 +20,9 @@ def rows_of_refresh(computation: Computation) -> int | None:
     if computation.mode is not Mode.BY_KEY:
         return None
     with Views(computation, _no_session) as views:
-        groups = None if views.lateness else Groups.of(views)
+        kind = None if views.lateness else kind_of(views)
         try:
-            return views.rows_read if groups is not None and groups.opens() else None
+            return views.rows_read if kind is not None and kind.opens() else None
         except (InvalidUsage, ArithmeticError):
             return None
 

@@ -108,11 +108,6 @@ class Groups:
         return None if found is None else Refreshed(found, Place.HERE)
 
     def opens(self) -> bool:
-        """Open what `refreshed` opens, so that the views count it, and read nothing but the changes.
-
-        Returns:
-            False where only the run finds out what it opens.
-        """
         grows = self.rule.delta is not None
         fits = grows_here(self.views, self.rule) if grows else self._grouped() is not None
         few = few_touched(self.views, self.rule) if fits else None

@@ -72,6 +72,9 @@ class Joins:
         by = [name for name in takewhile(bool, ours) if name]
         return RowsByKey.of(self.views, self.input, list(builder.called), by, builder.batches)
 
+    def opens(self) -> bool:
+        return False  # what it reaches is known once rows are read
+
     def ranged(self) -> Ranged | None:
         views, name = self.views, self.input
         together = leading(views.computation, name, self._own_names)

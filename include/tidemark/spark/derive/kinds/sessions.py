@@ -61,6 +61,9 @@ class Sessions:
     def refreshed(self) -> Refreshed | None:
         return sessions_touched(self.views, self.rule)
 
+    def opens(self) -> bool:
+        return False  # what it reaches is known once rows are read
+
     def ranged(self) -> Ranged | None:
         rule, made = self.rule, self._made()
         if made is None:

@@ -57,6 +57,9 @@ class SlidingWindows:
         found = windows_touched_here(self.views, self.rule)
         return None if found is None else Refreshed(found, Place.HERE)
 
+    def opens(self) -> bool:
+        return False  # what it reaches is known once rows are read
+
     def ranged(self) -> Ranged | None:
         rule, made = self.rule, self._made()
         if made is None:
