@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,13 @@ def rings_of(path: str) -> set[str]:
     return set(chosen([path], RINGS))
 
 
-def imported(source: Path) -> Iterator[str]:
+@cache
+def imported(source: Path) -> tuple[str, ...]:
     """The full names of what a file imports, those of modules and those of what may be one."""
+    return tuple(_imported(source))
+
+
+def _imported(source: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(source.read_text(), str(source))):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
@@ -33,6 +39,7 @@ def imported(source: Path) -> Iterator[str]:
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
+@cache
 def file_of(module: str) -> str | None:
     """Where a module of ours is; None for others'."""
     place = module.replace(".", "/")
