@@ -188,7 +188,7 @@ class Evolving:
             assert large, refused
             event("refused: an int that the wider type does not hold")
             return
-        # New columns come behind all others, in the order listed; without rows the file alone says what there is.
+        # New columns come behind all others, in the order listed; without rows the file alone decides.
         self.record.columns = list(listed) if begins else [c for c in columns if c not in new] + new
         event("columns changed" if columns != current else "nothing changed")
         assert declare_collection(self.world.job(), asked)["outcome"] == "nothing to do"
