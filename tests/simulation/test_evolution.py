@@ -155,12 +155,7 @@ class Evolving:
             event(f"compacted parts of {len(schemas)} schemas")
 
     def evolved(self) -> None:
-        """Some of the columns are changed at once, and listed in any order.
-
-        Without rows any declaration is taken: tests/pure/model/test_evolution.py has that.
-        """
-        if self.world.state.has_no_data:
-            return
+        """Some of the columns are changed at once, and listed in any order."""
         columns, renames = [], []
         for column in self.record.columns:
             kind = "keep" if column.dropped else self.data.draw(st.sampled_from(["keep", "drop", "rename", "widen"]))
@@ -186,14 +181,15 @@ class Evolving:
             self.asked, value=tuple(Column(c.name, c.type) for c in listed), renames=tuple(renames), dropped=()
         )
         current, new = self.record.columns, [c for c in listed if c not in self.record.columns and c.number > self.last]
+        begins = self.world.state.has_no_data
         if refused := self.refused(asked):
             narrow = [c for c, w in zip(current, columns, strict=False) if c.type is INT and w.type in (FLOAT, MONEY)]
             large = [cells for cells in self.record.cells for c in narrow if cells.get(c.number) == (INT, 2**53 + 1)]
             assert large, refused
             event("refused: an int that the wider type does not hold")
             return
-        # New columns come behind all others, in the order listed.
-        self.record.columns = [c for c in columns if c not in new] + new
+        # New columns come behind all others, in the order listed; without rows the file alone decides.
+        self.record.columns = list(listed) if begins else [c for c in columns if c not in new] + new
         event("columns changed" if columns != current else "nothing changed")
         assert declare_collection(self.world.job(), asked)["outcome"] == "nothing to do"
 
