@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -126,6 +128,67 @@ def test_a_change_that_breaks_what_is_derived_is_refused(shell: Shell) -> None:
     )
     (derived,) = shell.json("init", renamed, "--break-derived")["derived"]
     assert (derived["collection"], derived["follows"]) == ("sums", "needs an edit")
+
+
+SALES = """\
+name: sales
+key: [id]
+value: [at, until, price]
+columns:
+  id: int
+  at: {type: timestamp, unit: ms, beyond: clip}
+  until: {type: timestamp, unit: us}
+  price: {type: "decimal(12, 2)", decimals: precise}
+start: 2024-01-01
+time: arrival
+source: {path: "{{ landing }}/sales/{{ ds }}/*.jsonl", format: jsonl, envelope: upsert}
+"""
+FAR = 9223372036825200000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "unit: ms",
+            "unit: s",
+            "unit of column at of collection sales cannot change from ms to s; declare a collection",
+        ),
+        ("beyond: clip", "beyond: null", "beyond of column at of collection sales cannot change from clip to null; "),
+        (", beyond: clip", "", "beyond of column at of collection sales cannot change from clip to nothing; "),
+        (
+            ", decimals: precise",
+            "",
+            "decimals of column price of collection sales cannot change from precise to string",
+        ),
+        (
+            "unit: us",
+            "unit: us, beyond: null",
+            f"cannot change what becomes of far times: batch .* holds {FAR}, beyond ",
+        ),
+        (", unit: us", "", None),
+    ],
+    ids=lambda word: str(word)[:20],
+)
+def test_rows_at_rest_keep_the_meaning_that_files_had(shell: Shell, old: str, new: str, says: str | None) -> None:
+    row = {"id": 1, "at": 2**62 // 1000, "until": FAR, "price": {"scale": 1, "value": "fQ=="}}
+    shell.land("sales/2024-01-01/a.jsonl", json.dumps(row) + "\n")
+    shell.ok("init", shell.declared(SALES))
+    shell.moved("sales", "2024-01-01")
+    (stored,) = shell.json("as-of", "sales")["rows"]
+    assert (stored["at"], stored["price"]) == ("9999-12-31T23:59:59.999999Z", "12.50")
+    changed = shell.declared(SALES.replace(old, new))
+    if says is None:
+        shell.ok("init", changed)
+    else:
+        assert re.search(says, shell.refused("init", changed))
+
+
+def test_far_times_may_be_bounded_where_none_is_at_rest(shell: Shell) -> None:
+    shell.land("sales/2024-01-01/a.jsonl", json.dumps({"id": 1, "at": 1, "until": 2, "price": None}) + "\n")
+    shell.ok("init", shell.declared(SALES))
+    shell.moved("sales", "2024-01-01")
+    shell.ok("init", shell.declared(SALES.replace("unit: us", "unit: us, beyond: null")))
 
 
 def test_what_rows_cannot_follow_is_refused_in_one_line(shell: Shell) -> None:

@@ -202,7 +202,7 @@ class Appender:
         """What waits becomes a file that is to land."""
         first = self._ended[-1].first + self._ended[-1].cut.chunk.rows if self._ended else self._position
         landed = self._target.collection.landed
-        self._ended.append(_Ended(first, cut, encode(self._waiting.take(), self._reader.columns, landed.source.format)))
+        self._ended.append(_Ended(first, cut, encode(self._waiting.take(), self._reader.columns, landed.source)))
 
     def _land(self) -> None:
         """Land the files that are to land, in order. Raises what the storage says where one cannot."""

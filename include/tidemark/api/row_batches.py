@@ -73,7 +73,7 @@ class RowReader:
         if (wrong := wrong_value(self._collection, column, array)) is not None:
             problem, at = wrong
             raise InvalidUsage(f"{where.format(at + 1)}column {column.name} {problem}")
-        check_writable(self._collection.name, column, array, self._collection.landed.source.format)
+        check_writable(self._collection.name, column, array, self._collection.landed.source)
         return array
 
     def _batch(self, arrays: list[pa.Array]) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from tidemark.config import debezium
+from tidemark.config import debezium, readings
 from tidemark.config.declaration import Common, Declaration
 from tidemark.config.document import Loc
 from tidemark.config.schedule import Schedule, check_bounds
@@ -59,6 +59,9 @@ class Builder:
             self._check_coordinates(collection)
             debezium.check_units(collection)
             debezium.check_decimals(collection)
+        for name in {**declared.columns, **declared.units}:
+            with self._at("columns", name):
+                readings.check(collection, name)
         with self._at("source", "delete_when"):
             if source.delete_when:
                 check_types(parse(source.delete_when), collection.type_of)
@@ -125,9 +128,11 @@ class Builder:
             declared.delete_when,
             declared.ready.marker,
             declared.bad_files,
-            tuple(declared.units.items()),
-            "string" if declared.decimals == "double" else declared.decimals or "",
+            tuple(self._declared.units.items()),
+            readings.stored(declared.decimals) or "",
             declared.min_share,
+            column_decimals=readings.decimals_of(self._declared),
+            beyond=readings.beyond_of(self._declared),
         )
 
     def _columns(self, names: list[str]) -> tuple[Column, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidemark.config import debezium, full_snapshots
+from tidemark.config import debezium, full_snapshots, readings
 from tidemark.config.declaration import Declaration
 from tidemark.config.document import Loc
 from tidemark.config.nearest import nearest
@@ -28,7 +28,8 @@ def condition_problem(declared: Declaration) -> tuple[Loc, str] | None:
 def problem(declared: Declaration, read: Sequence[str]) -> tuple[Loc, str] | None:
     """What is wrong about the columns, and where; None if nothing is. `read` are those of the source."""
     return (
-        debezium.problem(declared)
+        readings.problem(declared)
+        or debezium.problem(declared)
         or full_snapshots.problem(declared)
         or _names(declared)
         or _described(declared, read)

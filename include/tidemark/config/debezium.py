@@ -30,7 +30,9 @@ def problem(declared: Declaration) -> tuple[Loc, str] | None:
     if source.envelope != DEBEZIUM:
         for field, used in (("units", source.units), ("decimals", source.decimals)):
             if used:
-                return ("source", field), f"{field} belong to the debezium envelope, not to {source.envelope}"
+                instead = f"write columns: {{NAME: {{{field.removesuffix('s') if field == 'units' else field}: ...}}}}"
+                wrong = f"{field} belong to the debezium envelope, not to {source.envelope}"
+                return ("source", field), f"{wrong}; {instead}"
         for loc, name in [*coordinates, *((("columns", name), name) for name in declared.columns)]:
             if name and not COLUMN_NAME.fullmatch(name):
                 return loc, f"column {name} is a field within a message, which only the debezium envelope has"
@@ -56,33 +58,27 @@ def implied(declared: Declaration, name: str) -> ValueType:
         return ColumnType.TIMESTAMP
     if isinstance(source.order_by, list) and name not in (declared.time_column, declared.event_time_column):
         return field_type(name)
-    return ColumnType.TIMESTAMP if unit_of(name, source.units.items()) else ColumnType.INT
+    return ColumnType.TIMESTAMP if unit_of(name, declared.units.items()) else ColumnType.INT
 
 
 def check_units(collection: Collection) -> None:
-    """Raise InvalidUsage where numbers would be read as microseconds though they count something else, or where a unit
-    does not go with the column's type."""
-    landed, units = collection.landed, collection.landed.source.units
+    """Raise InvalidUsage where numbers would be read as microseconds though they count something else."""
+    landed, source = collection.landed, collection.landed.source
     for role, name in (("time", landed.time), ("event_time", landed.event_time)):
-        if name and collection.type_of(name) is ColumnType.INT and (unit := unit_of(name, units)) not in (None, "us"):
+        if name and collection.type_of(name) is ColumnType.INT and (unit := source.unit_of(name)) not in (None, "us"):
             raise InvalidUsage(f"{role} column {name} is an int and counts {unit}; leave its type out: a timestamp")
-    for name, unit in units:
-        of = ColumnType.DATE if unit == "days" else ColumnType.TIMESTAMP
-        if collection.type_of(name) is not of:
-            raise InvalidUsage(
-                f"column {name} is of type {collection.type_of(name)}, and its unit is {unit}: declare it {of}"
-            )
 
 
 def check_decimals(collection: Collection) -> None:
     """Raise InvalidUsage where messages have decimals, and nothing says how: a text such as `1234` may be the number,
     or the base64 of another one."""
+    source = collection.landed.source
     names = [
         column.name
         for column in (*collection.columns, *collection.landed.inputs)
-        if isinstance(column.type, DecimalType)
+        if isinstance(column.type, DecimalType) and column.name not in dict(source.column_decimals)
     ]
-    if collection.landed.source.envelope == DEBEZIUM and names and not collection.landed.source.decimals:
+    if source.envelope == DEBEZIUM and names and not source.decimals:
         raise InvalidUsage(
             f"column {names[0]} is a decimal; say how the connector writes them, its decimal.handling.mode: "
             "source: {decimals: precise} (base64), or string, or double"
@@ -92,8 +88,7 @@ def check_decimals(collection: Collection) -> None:
 def inferred_types(declared: Declaration, types: Mapping[str, ValueType]) -> dict[str, ValueType]:
     """Types found in a file, those with a declared unit as what they count."""
     counted = {
-        name: ColumnType.DATE if unit == "days" else ColumnType.TIMESTAMP
-        for name, unit in declared.source.units.items()
+        name: ColumnType.DATE if unit == "days" else ColumnType.TIMESTAMP for name, unit in declared.units.items()
     }
     return {name: counted.get(name, of) for name, of in types.items()}
 

@@ -30,6 +30,7 @@ from tidemark.config.values import (
     PathTemplate,
     Schedule,
     Type,
+    beyond_word,
     checked,
     column_section,
     from_section,
@@ -120,6 +121,16 @@ class ColumnSection(_Section):
     """What the column was called before: it is renamed, and no row is rewritten."""
     description: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     """What it holds, in a sentence, for people who look at the collection in Airflow."""
+    unit: Literal["days", "s", "ms", "us", "ns"] | None = None
+    """What its numbers count since the epoch: `days` of a `date`, `s`, `ms`, `us` or `ns` of a `timestamp`. Nanoseconds
+    that are no whole microseconds are refused. Texts of CSV are numbers then."""
+    beyond: Annotated[Literal["refuse", "null", "clip"] | None, checked(beyond_word)] = None
+    """What becomes of times before the year 1 and after 9999, `infinity` among them: `refuse` the file, `null`, or
+    `clip` to the first or the last time of these years. Left out, numbers and times of Parquet that fit are taken as
+    they are, and texts are refused."""
+    decimals: Literal["precise", "string", "double"] | None = None
+    """How its decimals are written, for this column and in any envelope: `precise` is base64 of a whole number of the
+    last digit of its type, or `{scale, value}`; see `source.decimals`."""
     masked: bool = False
     """Whether its values are left out where rows are shown to people: on the pages in Airflow, in gates' results and in
     the logs of tasks. Who reads the collection itself gets them."""
@@ -152,10 +163,11 @@ class SourceSection(_Section):
     bad_files: Literal["stop", "quarantine"] = "stop"
     """What a file that cannot be taken does: `stop` the run, or be put in `quarantine` while the others go on."""
     units: dict[FieldName, Literal["days", "s", "ms", "us", "ns"]] = {}
-    """What unit the numbers of a time field are in (`debezium` only): `{ts_ms: ms}`."""
+    """What unit the numbers of a time field are in (`debezium` only): `{ts_ms: ms}`; another spelling of a column's
+    `unit`."""
     decimals: Literal["precise", "string", "double"] | None = None
-    """How the connector writes decimals, its `decimal.handling.mode` (`debezium` only)."""
-
+    """How the connector writes decimals, its `decimal.handling.mode` (`debezium` only); a column's `decimals` goes
+    before it."""
     min_share: Annotated[float, Field(ge=0, le=1)] | None = None
     """Which share of the rows of the full snapshot before one must have (`snapshot` only; 0.5 if left out). The gate
     asks about one with fewer, where the one before has 1,000 rows or more, and about one without rows. `0`: never."""
@@ -277,6 +289,11 @@ class Declaration(Common):
     batches: BatchesSection | None = None
     """When files that have landed are ingested before their interval is over: what has come so far, as often as there
     is enough of it. The interval is complete at its end as ever. Left out, an interval is read once, at its end."""
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        """What the numbers of columns count, by column, in either spelling."""
+        return {**self.source.units, **{name: column.unit for name, column in self.columns.items() if column.unit}}
 
     @property
     def time_column(self) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tidemark.config import windows_checked
+from tidemark.config import readings, windows_checked
 from tidemark.config.build import expectations_of
 from tidemark.config.declaration import DerivedDeclaration
 from tidemark.config.declared_file import DeclaredFile
@@ -198,7 +198,7 @@ def problem(declared: DerivedDeclaration) -> tuple[Loc, str] | None:
         return (
             "refresh",
         ), "refresh: incremental, but a python definition without by is computed whole; write by: [...]"
-    return _repeated(declared) or _misread(declared)
+    return _repeated(declared) or _misread(declared) or readings.misplaced(declared)
 
 
 def _beside_windows(declared: DerivedDeclaration) -> tuple[Loc, str] | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -14,7 +16,7 @@ import pyarrow.parquet as pq
 from tidemark.arrow.decode.content import HEAD, another_kind
 from tidemark.arrow.decode.jsontexts import is_nested
 from tidemark.arrow.decode.parquetfile import stored_type
-from tidemark.arrow.decode.strict import may_hold
+from tidemark.arrow.decode.strict import may_hold, shorter
 from tidemark.arrow.rows.columns import nested as nested_schema
 from tidemark.errors import InvalidUsage, listed, out_of_memory
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Format, ValueType
@@ -24,6 +26,7 @@ SAMPLE_BYTES = 16 * 2**20
 """How much of a csv or jsonl file is looked at."""
 
 
+_LONG, _WHOLE = re.compile(rb"[0-9]{16}"), re.compile(r"[+-]?[0-9]{16,4000}")
 _NULL_LINE = re.compile(rb"^null[ \t\r]*\n", re.MULTILINE)
 """A message that is null (a tombstone), of which Arrow dies."""
 
@@ -44,7 +47,43 @@ def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]
                 "declare its type under columns:, or infer from a newer file"
             )
         types[name] = _column_type(path, found)
+    floats = {name: columns[name] for name in types if types[name] is ColumnType.FLOAT}
+    if floats and file_format is not Format.PARQUET:
+        _check_whole_numbers(path, file_format, floats)
     return types
+
+
+def _check_whole_numbers(path: str, file_format: Format, floats: Mapping[str, Sequence[str]]) -> None:
+    """Raise InvalidUsage for a whole number that a float would round: it may identify something."""
+    with open_source(path) as source:
+        sample = source.read(SAMPLE_BYTES)
+    if not _LONG.search(sample):
+        return
+    for name, value in _whole_numbers(sample, file_format, floats):
+        if float(value) != value or not -(2**63) <= value < 2**63:
+            digits = max(20, len(str(abs(value))))
+            text = "string" if file_format is Format.CSV else "json"
+            needed = f'"decimal({digits}, 0)"' if digits <= MAX_PRECISION else text
+            raise InvalidUsage(
+                f"column {name} of {path} holds {shorter(str(value))}, a whole number that a float would round; "
+                f"declare its type under columns: {{{name}: {needed}}}"
+            )
+
+
+def _whole_numbers(
+    sample: bytes, file_format: Format, columns: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, int]]:
+    """The long whole numbers of some columns, as they are written."""
+    lines = sample.splitlines()[:-1] if len(sample) == SAMPLE_BYTES else sample.splitlines()
+    if file_format is Format.CSV:
+        rows: Iterable[Any] = csv.DictReader(line.decode(errors="replace") for line in lines)
+    else:
+        rows = (json.loads(line) for line in lines if _LONG.search(line))
+    for row in rows:
+        for name, places in columns.items():
+            value = next((value for value in (_at(row, place) for place in places) if value is not None), None)
+            if isinstance(value, int) or (isinstance(value, str) and _WHOLE.fullmatch(value)):
+                yield name, int(value)
 
 
 def lacking(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:

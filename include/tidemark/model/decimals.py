@@ -60,6 +60,11 @@ def count(value: Decimal, scale: int) -> int:
         return scaled
 
 
+def unscaled(count: int) -> bytes:
+    """A whole number as Java has the bytes of one: two's complement, big-endian, as few as hold it."""
+    return count.to_bytes((count if count >= 0 else ~count).bit_length() // 8 + 1, "big", signed=True)
+
+
 def text(value: Decimal) -> str:
     """The number in plain digits, with as many behind the point as it has: never with an exponent."""
     return f"{value:f}"

@@ -15,6 +15,7 @@ from dataclasses import replace
 from tidemark.errors import InvalidUsage
 from tidemark.model import column_names
 from tidemark.model.collection import MAX_PRECISION, Collection, Column, ColumnType, DecimalType, ValueType
+from tidemark.model.epoch import first_and_last
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.ordering import as_ordered, newly_ordered, with_names
 from tidemark.model.place import described
@@ -198,6 +199,7 @@ def check_successor(current: Collection, new: Collection) -> None:
     if early := [column.name for column in kept.values() if column.id <= last]:
         raise InvalidUsage(f"column {early[0]} of {current.name} is new, and must be numbered above {last}")
     _check_coordinates(current, new)
+    _check_readings(current, new)
     _check_layout(current, new)
 
 
@@ -293,6 +295,43 @@ def _check_coordinates(current: Collection, new: Collection) -> None:
         types = current.type_of(name), new.type_of(new_name)
         if types[0] != types[1] and (current.has_places or not widens(*types)):
             raise _refused(current, f"order_by column {name}", str(types[0]), str(types[1]), _advice(current))
+
+
+def newly_bounded(current: Collection, new: Collection) -> Iterator[tuple[Column, tuple[int, int]]]:
+    """The columns for which a declaration says, as the first one, what becomes of far times.
+
+    Yields:
+        A column, and the bounds of times that are not far. A value at rest beyond them was taken as it was.
+    """
+    if current.is_derived:
+        return
+    now = {column.id: column.name for column in new.stored_value}
+    for column in current.columns:
+        was = current.landed.source.beyond_of(column.name)
+        if was is None and new.landed.source.beyond_of(now.get(column.id, column.name)) is not None:
+            yield column, first_and_last("days" if column.type is ColumnType.DATE else "us")
+
+
+def _check_readings(current: Collection, new: Collection) -> None:
+    """Raise InvalidUsage where what files say would mean something else than it did when the rows at rest were read."""
+    if current.is_derived:
+        return
+    now = {column.id: column.name for column in new.stored_value}
+    before, source = current.landed.source, new.landed.source
+    for column in (*current.columns, *current.landed.inputs):
+        name, new_name = column.name, now.get(column.id, column.name)
+        words: list[tuple[str, str | None, str | None]] = []
+        if column.type in (ColumnType.TIMESTAMP, ColumnType.DATE):
+            words = [("unit", before.unit_of(name), source.unit_of(new_name))]
+            far = before.beyond_of(name), source.beyond_of(new_name)
+            if far[0] in ("null", "clip"):
+                words.append(("beyond", far[0], far[1] or "nothing"))
+        if isinstance(column.type, DecimalType):
+            words = [("decimals", before.decimals_of(name), source.decimals_of(new_name))]
+        for what, old, new_word in words:
+            # Where nothing was said of numbers there were none.
+            if old is not None and new_word is not None and old != new_word:
+                raise _refused(current, f"{what} of column {new_name}", old, new_word, _advice(current))
 
 
 def _sources(current: Collection, asked: Collection) -> dict[str, Column | None]:

@@ -9,6 +9,7 @@ from typing import Literal
 from tidemark.errors import InvalidUsage
 from tidemark.model.batching.cutting import Batching
 from tidemark.model.column import Column
+from tidemark.model.epoch import unit_of
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
 from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
@@ -59,10 +60,11 @@ class Source:
     `path` is a glob with `{{ ds }}` and the like; `ready` is `exists`, `always` or the name of a marker file;
     `bad_files` says whether an unreadable or wrong file stops its interval or is quarantined while the rest goes on.
     `order_by` puts rows of one key in order that happened at one time; where that is messages' connector, `server` is
-    whose they are (empty: not known yet). `units` says what the numbers of some columns count since the epoch
-    (debezium; one of UNITS each), `decimals` what the texts in its decimal columns are: `string`, or `precise`
-    (base64); empty if there are none. A full snapshot that has fewer than `min_share` of the rows of the one before
-    asks a person (None: DEFAULT_MIN_SHARE, 0: none does).
+    whose they are (empty: not known yet). `units` says what the numbers of some columns count since the epoch (one of
+    UNITS each), `decimals` what the texts in decimal columns of messages are: `string`, or `precise` (base64); empty if
+    there are none; `column_decimals` says so of some columns, in any envelope. `beyond` says of some columns what
+    becomes of times before the year 1 and after 9999: `refuse`, `null` or `clip`. A full snapshot that has fewer than
+    `min_share` of the rows of the one before asks a person (None: DEFAULT_MIN_SHARE, 0: none does).
     """
 
     path: str
@@ -77,10 +79,13 @@ class Source:
     decimals: str = ""
     min_share: float | None = None
     server: str = ""
+    column_decimals: tuple[tuple[str, str], ...] = ()
+    beyond: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.decimals not in ("", "string", "precise"):
-            raise InvalidUsage(f"decimals is {self.decimals!r}; it must be string or precise")
+        for decimals in (self.decimals or "string", *dict(self.column_decimals).values()):
+            if decimals not in ("string", "precise"):
+                raise InvalidUsage(f"decimals is {decimals!r}; it must be string or precise")
         if self.decimals and self.envelope is not Envelope.DEBEZIUM:
             raise InvalidUsage(f"decimals belong to the debezium envelope, not to {self.envelope}")
         if self.bad_files not in ("stop", "quarantine"):
@@ -89,8 +94,6 @@ class Source:
             raise InvalidUsage(f"order_by belongs to the envelopes upsert and debezium, not to {self.envelope}")
         if self.delete_when and self.envelope is not Envelope.UPSERT:
             raise InvalidUsage(f"delete_when belongs to the upsert envelope, not to {self.envelope}")
-        if self.units and self.envelope is not Envelope.DEBEZIUM:
-            raise InvalidUsage(f"units belong to the debezium envelope, not to {self.envelope}")
         if self.envelope is Envelope.DEBEZIUM and self.format is Format.CSV:
             raise InvalidUsage("debezium messages are nested, and csv has no nested values; use jsonl or parquet")
         if self.envelope is Envelope.SNAPSHOT and self.bad_files != "stop":
@@ -101,6 +104,18 @@ class Source:
             raise InvalidUsage(f"min_share belongs to the snapshot envelope, not to {self.envelope}")
         if self.min_share is not None and not 0 <= self.min_share <= 1:
             raise InvalidUsage(f"min_share is {self.min_share:g}; it must be from 0 to 1")
+
+    def unit_of(self, name: str) -> str | None:
+        """What the numbers of a column of times count since the epoch; of messages, its name may say it."""
+        return unit_of(name, self.units) if self.envelope is Envelope.DEBEZIUM else dict(self.units).get(name)
+
+    def decimals_of(self, name: str) -> str:
+        """What the texts of a column of decimals are: `string` or `precise`."""
+        return dict(self.column_decimals).get(name) or self.decimals or "string"
+
+    def beyond_of(self, name: str) -> str | None:
+        """What becomes of a column's times before the year 1 or after 9999; None: those that fit are taken."""
+        return dict(self.beyond).get(name)
 
     @property
     def by_connector(self) -> bool:

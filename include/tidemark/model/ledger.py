@@ -120,6 +120,8 @@ def rules_of(collection: Collection) -> str:
     landed, source = collection.landed, collection.landed.source
     columns = [(column.name, str(column.type)) for column in (*collection.key, *collection.value, *landed.inputs)]
     how = [source.format, source.envelope, source.order_by, source.diff, source.delete_when, source.units]
+    # Where nothing is declared the fingerprint is that of releases without it: their verdicts hold.
+    how += [said for said in (source.decimals, source.column_decimals, source.beyond) if said]
     text = json.dumps([RULES, how, source.bad_files, landed.time, landed.event_time, columns])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -22,7 +22,16 @@ from tests.pure.ingest.landed import decoded, listed
 from tidemark.arrow.decode import jsonlfile, parquetfile
 from tidemark.arrow.decode.source import BadFile, decode, fetch
 from tidemark.arrow.kernels.lateness import LatenessBounds, judge
-from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format, Landed, Source
+from tidemark.model.collection import (
+    Collection,
+    Column,
+    ColumnType,
+    DecimalType,
+    Envelope,
+    Format,
+    Landed,
+    Source,
+)
 
 pytestmark = pytest.mark.pure
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -284,7 +293,9 @@ def test_numbers_without_a_unit_are_refused_with_what_to_declare(tmp_path: Path)
     value = (Column("seen", AT),)
     for file_format in (Format.JSONL, Format.PARQUET):
         path = write(tmp_path / "file", [message("c", None, {"id": 1, "seen": 5})], file_format)
-        with pytest.raises(BadFile, match=r"declared timestamp.*; if it counts since the epoch, write source: units: "):
+        with pytest.raises(
+            BadFile, match=r"declared timestamp.*; if it counts since the epoch, write columns: {seen: {unit: ms}}$"
+        ):
             decoded(path, collection(file_format, value=value))
 
 
@@ -435,6 +446,72 @@ def test_what_the_database_did_not_log_is_no_value_of_any_type(tmp_path: Path, o
         BadFile, match=rf"column (after\.)?{of} (holds {unavailable}|is declared json and holds no JSON)"
     ):
         exact_values(tmp_path, [values], "string")
+
+
+CONNECT, TIME = "org.apache.kafka.connect.data.", "io.debezium.time."
+MEANT = [
+    # type and logical type of the field, its value, how the file declares it, what is taken
+    ("bytes", f"{CONNECT}Decimal", "ATk=", MONEY, {"decimals": "precise"}, Decimal("3.13")),
+    ("struct", "io.debezium.data.VariableScaleDecimal", {"scale": 1, "value": "ATk="}, MONEY, {"decimals": "precise"},
+     Decimal("31.30")),
+    ("string", None, "3.13", MONEY, {"decimals": "string"}, Decimal("3.13")),
+    ("int32", f"{TIME}Date", 3, DAY, {"units": "days"}, 3),
+    ("int32", f"{CONNECT}Date", 3, DAY, {"units": "days"}, 3),
+    ("int64", f"{TIME}Timestamp", 3, AT, {"units": "ms"}, 3000),
+    ("int64", f"{CONNECT}Timestamp", 3, AT, {"units": "ms"}, 3000),
+    ("int64", f"{TIME}MicroTimestamp", 3, AT, {"units": "us"}, 3),
+    ("int64", f"{TIME}NanoTimestamp", 3000, AT, {"units": "ns"}, 3),
+    ("string", f"{TIME}ZonedTimestamp", "1970-01-01T00:00:00.000003Z", AT, {}, 3),
+    ("string", f"{TIME}IsoDate", "1970-01-04Z", DAY, {}, 3),
+    ("int64", f"{TIME}MicroTime", 3, INT, {}, 3),
+    ("int32", f"{TIME}Year", 1999, INT, {}, 1999),
+    ("string", f"{TIME}ZonedTime", "12:00:00Z", TEXT, {}, "12:00:00Z"),
+    ("string", "io.debezium.data.Enum", "new", TEXT, {}, "new"),
+    ("string", "io.debezium.data.Uuid", "6f5a2a5e-0b5e-4d4e-8a3c-0d9f5f1c2b3a", TEXT, {},
+     "6f5a2a5e-0b5e-4d4e-8a3c-0d9f5f1c2b3a"),
+    ("string", "io.debezium.data.Json", '{"b": 1.0, "a": 2}', ColumnType.JSON, {}, '{"a":2,"b":1}'),
+    ("bytes", "io.debezium.data.Bits", "BQ==", ColumnType.BYTES, {}, b"\5"),
+    ("array", None, ["a", None], ColumnType.JSON, {}, '["a",null]'),
+    ("map", None, {"b": None}, ColumnType.JSON, {}, '{"b":null}'),
+]  # fmt: skip
+
+
+MISTAKEN = [
+    ("bytes", f"{CONNECT}Decimal", "1234", MONEY, {"decimals": "string"},
+     "(decimals: string), the messages' schema has org.apache.kafka.connect.data.Decimal; write decimals: precise"),
+    ("double", None, 3.13, MONEY, {"decimals": "precise"},
+     "(decimals: precise), the messages' schema has double; write decimals: string"),
+    ("int64", f"{TIME}MicroTimestamp", 3, AT, {"units": "ms"},
+     "(unit: ms), the messages' schema has io.debezium.time.MicroTimestamp; write unit: us"),
+]  # fmt: skip
+
+
+def logical(path: Path, case: tuple[Any, ...]) -> pa.Table:
+    """What is taken of a message that comes with its schema and has a field `x` of a logical type."""
+    kind, name, value, declared_type, words, _ = case
+    field = {"field": "x", "type": kind, "name": name, "parameters": {"scale": "2"}}
+    after = {"field": "after", "type": "struct", "fields": [{"field": "id", "type": "int64"}, field]}
+    with_schema = {"schema": {"fields": [after]}, "payload": message("c", None, {"id": 1, "x": value})}
+    declared = collection(value=(Column("x", declared_type),))
+    units = (("x", words["units"]),) if "units" in words else ()
+    source = replace(declared.landed.source, units=units, decimals=words.get("decimals", ""))
+    return decoded(write(path / "file", [with_schema], Format.JSONL), relanded(declared, source=source))
+
+
+@pytest.mark.parametrize("case", MEANT, ids=lambda case: f"{case[1] or case[0]}"[-30:])
+def test_logical_types_are_what_they_mean(tmp_path: Path, case: tuple[Any, ...]) -> None:
+    column = logical(tmp_path, case).column("x")
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int32() if case[3] is DAY else pa.int64())
+    assert column.to_pylist() == [case[5]]
+
+
+@pytest.mark.parametrize("case", MISTAKEN, ids=lambda case: f"{case[1] or case[0]}"[-30:])
+def test_a_number_that_is_declared_as_another_one_is_refused(tmp_path: Path, case: tuple[Any, ...]) -> None:
+    """Where messages come with their schema: the value alone would be taken."""
+    with pytest.raises(BadFile) as refusal:
+        logical(tmp_path, case)
+    assert refusal.value.reason == f"column x is declared {case[3]} {case[5]}"
 
 
 def test_the_scale_of_a_message_s_schema_is_the_declared_one(tmp_path: Path) -> None:

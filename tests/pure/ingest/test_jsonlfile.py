@@ -14,16 +14,19 @@ from hypothesis import strategies as st
 from tests.pure.ingest.landed import content_of
 from tidemark.arrow.decode import jsonlfile
 from tidemark.arrow.decode.content import BadFile
-from tidemark.model.collection import Column, ColumnType, DecimalType
+from tidemark.model.collection import ColumnType, DecimalType
 
 pytestmark = pytest.mark.pure
 
 COLUMNS = [
-    Column("i", ColumnType.INT),
-    Column("f", ColumnType.FLOAT),
-    Column("s", ColumnType.STRING),
-    Column("b", ColumnType.BOOL),
-    Column("d", DecimalType(5, 2)),
+    jsonlfile.Field(name, declared, str(declared))
+    for name, declared in {
+        "i": ColumnType.INT,
+        "f": ColumnType.FLOAT,
+        "s": ColumnType.STRING,
+        "b": ColumnType.BOOL,
+        "d": DecimalType(5, 2),
+    }.items()
 ]
 SCHEMA = pa.schema([(column.name, jsonlfile.raw_type(column.type)) for column in COLUMNS])
 SCALARS = (
@@ -42,7 +45,11 @@ OBJECTS = st.fixed_dictionaries(
     {},
     optional={
         "i": st.none() | st.integers(-(2**63), 2**63 - 1) | SCALARS,
-        "f": st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers() | SCALARS,
+        "f": st.none()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.integers()
+        | st.sampled_from(["NaN", "Infinity", "-Infinity"])
+        | SCALARS,
         "s": st.none() | st.text(max_size=4) | SCALARS,
         "b": st.none() | st.booleans() | SCALARS,
         "d": st.integers(-(10**6), 10**6).map(lambda units: units / 1000) | NUMBERS | SCALARS,

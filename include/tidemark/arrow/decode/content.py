@@ -55,10 +55,6 @@ class BadFile(Exception):
         return f"{self.path}: {self.reason}"
 
 
-class NumberAsTime(BadFile):
-    """A source file has a whole number where a timestamp or a date is declared, and nothing says what it counts."""
-
-
 @contextmanager
 def memory_is_no_verdict(what: str) -> Iterator[None]:
     """Memory, or threads, that run out are Unavailable: they say nothing about what was being read."""

@@ -20,10 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.decode import debezium_files
-from tidemark.arrow.decode.content import BadFile, Content, NumberAsTime
-from tidemark.arrow.decode.debezium_files import OP, TOMBSTONE
+from tidemark.arrow.decode.content import BadFile, Content
+from tidemark.arrow.decode.debezium_files import OP, TOMBSTONE, LogicalType
+from tidemark.arrow.decode.jsonlfile import Field
 from tidemark.arrow.decode.placed import Order, fields_of, placed
-from tidemark.arrow.decode.typed import check_values, epoch_unit, place, refusal, typed
+from tidemark.arrow.decode.strict import counting, precise
+from tidemark.arrow.decode.typed import check_values, epoch_unit, field_of, place, refusal, typed
 from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.schema import ORDER, ROW
@@ -46,29 +48,41 @@ def decode(
     """The rows of a file in order: the columns, `_deleted`, and `_row`, the message's position. Raises BadFile."""
     facts = _Facts(content, collection, columns, schema)
     source = collection.landed.source
-    _check_scales(content, collection)
+    _check_types(content, collection)
     first = 0
-    try:
-        for block in debezium_files.read_blocks(content, source.format, facts.fields, facts.optional):
-            rows = facts.of(block, first)
-            first += block.num_rows
-            if rows.num_rows:
-                yield rows
-    except NumberAsTime as bad:
-        advice = "if it counts since the epoch, write source: units: {NAME: ms}"
-        raise BadFile(bad.path, f"{bad.reason}; {advice}") from None
+    for block in debezium_files.read_blocks(content, source.format, facts.fields, facts.optional):
+        rows = facts.of(block, first)
+        first += block.num_rows
+        if rows.num_rows:
+            yield rows
 
 
-def _check_scales(content: Content, collection: Collection) -> None:
-    """Raise BadFile where the messages' own schema counts another digit of a decimal than is declared."""
-    if collection.landed.source.decimals != "precise" or collection.landed.source.format is not Format.JSONL:
+def _check_types(content: Content, collection: Collection) -> None:
+    """Raise BadFile where the messages' own schema says that a number is another one than is declared."""
+    if collection.landed.source.format is not Format.JSONL:
         return
-    scales = debezium_files.scales_of(content)
+    types = debezium_files.logical_types(content)
     for column in collection.columns:
-        scale = scales.get(column.name)
-        if isinstance(column.type, DecimalType) and scale is not None and scale != column.type.scale:
-            said = f"is declared {column.type}, the messages' schema has scale {scale}"
-            raise BadFile(content.path, f"column {column.name} {said}; declare the scale of the source's column")
+        if column.name in types and (wrong := _misdeclared(collection, column, types[column.name])):
+            raise BadFile(content.path, f"column {column.name} {wrong}")
+
+
+def _misdeclared(collection: Collection, column: Column, logical: LogicalType) -> str | None:
+    source, unit = collection.landed.source, epoch_unit(collection, column)
+    if unit and logical.unit and unit != logical.unit:
+        declared = counting(column.type, unit)
+        return f"is declared {declared}, the messages' schema has {logical.name}; write unit: {logical.unit}"
+    if not isinstance(column.type, DecimalType):
+        return None
+    is_precise = source.decimals_of(column.name) == "precise"
+    if is_precise != logical.is_precise:
+        declared = precise(column.type) if is_precise else f"{column.type} (decimals: string)"
+        instead = "precise" if logical.is_precise else "string"
+        return f"is declared {declared}, the messages' schema has {logical.name}; write decimals: {instead}"
+    if is_precise and logical.scale not in (None, column.type.scale):
+        of_schema = f"is declared {column.type}, the messages' schema has scale {logical.scale}"
+        return f"{of_schema}; declare the scale of the source's column"
+    return None
 
 
 class _Facts:
@@ -85,21 +99,16 @@ class _Facts:
         self._placing = [column for column in self._order.columns if column.name not in others] if self._order else []
 
     @property
-    def fields(self) -> list[Column]:
+    def fields(self) -> list[Field]:
         """What is read of a message."""
-
-        def raw(column: Column, prefix: str) -> Column:
-            of = ColumnType.INT if epoch_unit(self._collection, column) else column.type
-            in_base64 = isinstance(of, DecimalType) and self._collection.landed.source.decimals == "precise"
-            return Column(prefix + column.name, ColumnType.BYTES if in_base64 else of)
-
-        return [
-            Column(OP, ColumnType.STRING),
-            *(raw(column, "after.") for column in (*self._keys, *self._values)),
-            *(raw(column, "before.") for column in self._keys),
-            *(raw(column, "key.") for column in self._keys),
-            *(raw(column, "") for column in (*self._others, *self._placing)),
-        ]
+        groups = (
+            ("after.", (*self._keys, *self._values)),
+            ("before.", self._keys),
+            ("key.", self._keys),
+            ("", (*self._others, *self._placing)),
+        )
+        read = [field_of(self._collection, column, prefix) for prefix, columns in groups for column in columns]
+        return [Field(OP, ColumnType.STRING, "string"), *read]
 
     @property
     def optional(self) -> list[str]:

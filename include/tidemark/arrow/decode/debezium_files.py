@@ -20,16 +20,27 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.decode import jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content
+from tidemark.arrow.decode.jsonlfile import Field
 from tidemark.arrow.decode.parquetfile import opened
 from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, scalar_of
 from tidemark.errors import listed
-from tidemark.model.collection import Column, Format
+from tidemark.model.collection import Format
 
 TOMBSTONE = "tombstone"
 OP = "op"
 _BODIES = ("", "payload", "value", "value.payload")
 _KEYS = ("key.payload", "key")
-_CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_CONNECT = "org.apache.kafka.connect.data."
+_DECIMALS = (f"{_CONNECT}Decimal", "io.debezium.data.VariableScaleDecimal")
+_UNITS = {
+    f"{_CONNECT}Date": "days",
+    f"{_CONNECT}Timestamp": "ms",
+    "io.debezium.time.Date": "days",
+    "io.debezium.time.Timestamp": "ms",
+    "io.debezium.time.MicroTimestamp": "us",
+    "io.debezium.time.NanoTimestamp": "ns",
+}
+"""What the numbers of the logical types of times count since the epoch."""
 _NO_OP = (
     "has no op, as a change message of Debezium has; for rows that were flattened (ExtractNewRecordState) use the "
     "upsert envelope"
@@ -54,8 +65,32 @@ class _Form:
         return f"{self.body}.{field}" if self.body else field
 
 
+@dataclass(frozen=True)
+class LogicalType:
+    """What the schema of messages says of a field.
+
+    Attributes:
+        name: The logical type; of a field without one, the type.
+        unit: What its numbers count since the epoch, if they do.
+        is_precise: Whether it is a decimal as a whole number.
+        scale: The digits behind the point of such a decimal, if all its values have as many.
+    """
+
+    name: str
+    unit: str | None
+    is_precise: bool
+    scale: int | None
+
+    @classmethod
+    def of_field(cls, field: dict[str, Any]) -> LogicalType:
+        name = str(field.get("name") or field.get("type"))
+        scale = str(_at(field, "parameters.scale"))
+        has_scale = name == _DECIMALS[0] and scale.isdecimal()
+        return cls(name, _UNITS.get(name), name in _DECIMALS, int(scale) if has_scale else None)
+
+
 def read_blocks(
-    content: Content, file_format: Format, fields: Sequence[Column], optional: Names[str] = ()
+    content: Content, file_format: Format, fields: Sequence[Field], optional: Names[str] = ()
 ) -> Iterator[pa.RecordBatch]:
     """The fields, block by block; what a message lacks is null. `op` must be among them, and the first.
 
@@ -86,7 +121,7 @@ def first_source(content: Content, file_format: Format) -> dict[str, Any] | None
     return None
 
 
-def _jsonl_blocks(content: Content, fields: Sequence[Column], optional: Names[str]) -> Iterator[pa.RecordBatch]:
+def _jsonl_blocks(content: Content, fields: Sequence[Field], optional: Names[str]) -> Iterator[pa.RecordBatch]:
     form = _jsonl_form(content, fields)
     if form is None:
         return
@@ -110,7 +145,7 @@ def _jsonl_blocks(content: Content, fields: Sequence[Column], optional: Names[st
     _check_present(content, form, unseen)
 
 
-def _parquet_blocks(content: Content, fields: Sequence[Column], optional: Names[str]) -> Iterator[pa.RecordBatch]:
+def _parquet_blocks(content: Content, fields: Sequence[Field], optional: Names[str]) -> Iterator[pa.RecordBatch]:
     with opened(content) as file:
         form = _parquet_form(content, file.schema, fields)
         present = {field.name for field in fields if _type_at(file.schema, form.path(field.name)) is not None}
@@ -136,18 +171,14 @@ def images(content: Content, file_format: Format, most: int) -> list[str]:
     return list(dict.fromkeys(name for image in images for name in image))
 
 
-def scales_of(content: Content) -> dict[str, int]:
-    """The digits behind the point of the decimals in after-images, as the schema of the first message of a file of JSON
-    lines has them; empty where messages come without."""
+def logical_types(content: Content) -> dict[str, LogicalType]:
+    """What the fields of after-images are, as the schema of the first message of a file of JSON lines has them; empty
+    where messages come without."""
     for _, row in jsonlfile.parsed_lines(content):
         for place in ("schema", "value.schema"):
             if isinstance(schema := _at(row, place), dict):
                 after = next(_fields_of(schema, "after"), {})
-                return {
-                    str(field.get("field")): int(field["parameters"]["scale"])
-                    for field in _fields_of(after)
-                    if field.get("name") == _CONNECT_DECIMAL and str(_at(field, "parameters.scale")).isdecimal()
-                }
+                return {str(field.get("field")): LogicalType.of_field(field) for field in _fields_of(after)}
         if row is not None:
             break
     return {}
@@ -173,7 +204,7 @@ def _with_tombstones(block: pa.RecordBatch) -> pa.RecordBatch:
     return block.set_column(0, OP, op)
 
 
-def _jsonl_form(content: Content, fields: Sequence[Column]) -> _Form | None:
+def _jsonl_form(content: Content, fields: Sequence[Field]) -> _Form | None:
     """The form of the first message that is not null; None if all are."""
     for line, row in jsonlfile.parsed_lines(content):
         for body in _BODIES:
@@ -188,14 +219,14 @@ def _jsonl_form(content: Content, fields: Sequence[Column]) -> _Form | None:
     return None
 
 
-def _parquet_form(content: Content, schema: pa.Schema, fields: Sequence[Column]) -> _Form:
+def _parquet_form(content: Content, schema: pa.Schema, fields: Sequence[Field]) -> _Form:
     for body in _BODIES:
         if _type_at(schema, _Form(body).path(OP)) is not None:
             return _Form(body, _key_of(fields, lambda path: _type_at(schema, path) is not None))
     raise BadFile(content.path, f"{_NO_OP}: {listed(schema.names)}")
 
 
-def _key_of(fields: Sequence[Column], exists: Any) -> str:
+def _key_of(fields: Sequence[Field], exists: Any) -> str:
     keyed = any(field.name.startswith("key.") for field in fields)
     return next((path for path in _KEYS if keyed and exists(path)), "key")
 

@@ -14,6 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,15 +22,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from tidemark.arrow.decode.content import MAX_ROW_BYTES, BadFile, Content, NumberAsTime, memory_is_no_verdict
+from tidemark.arrow.decode.content import MAX_ROW_BYTES, BadFile, Content, memory_is_no_verdict
 from tidemark.arrow.decode.jsontexts import or_null
-from tidemark.arrow.decode.strict import shorter, shown
+from tidemark.arrow.decode.strict import SCALED, shorter, shown, variable_scale
 from tidemark.arrow.rows.columns import leaves, nested
-from tidemark.arrow.rows.schema import TIMES, arrow_type
+from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import listed
-from tidemark.model import canonical_json, decimals
+from tidemark.model import canonical_json, decimals, encoded_bytes
 from tidemark.model.canonical_json import Literal, NotJson, Pairs
-from tidemark.model.collection import Column, ColumnType, DecimalType, ValueType
+from tidemark.model.collection import ColumnType, DecimalType, ValueType
 
 BLOCK_BYTES = 8 * 2**20
 MAX_LINE_BYTES = MAX_ROW_BYTES
@@ -47,11 +48,36 @@ _SHOWN, _LEVELS_SHOWN = 20, 4
 _ONE_A_LINE = "write one object a line"
 _OVERFLOW = ": integer overflow, beyond 64 bits"
 _TEXTS = (ColumnType.STRING, ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.BYTES)
+_SCALED = pa.struct([("scale", pa.int64()), ("value", pa.string())])
+"""A decimal beside its own scale, as a message has it."""
+_LINES_SHOWN = 20
+"""Of a block, for how it writes decimals."""
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
+"""Floats that are no numbers of JSON, as most writers have them: in quotes."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of rows.
+
+    Attributes:
+        name: Its path in a row.
+        type: What it is read as.
+        declared: The type that a file declares, for messages.
+        decimal: The type of a decimal that is read as the base64 of a whole number of its last digit.
+        advice: What to add to a refusal of a whole number.
+    """
+
+    name: str
+    type: ValueType
+    declared: str
+    decimal: DecimalType | None = None
+    advice: str = ""
 
 
 def read_blocks(
     content: Content,
-    columns: Sequence[Column],
+    columns: Sequence[Field],
     *,
     optional: bool = False,
     null_line: bytes | None = None,
@@ -71,7 +97,7 @@ def read_blocks(
         with memory_is_no_verdict(content.path):
             if null_line is not None and (block.startswith(b"null") or b"\nnull" in block):
                 block = _NULL_LINE.sub(null_line, block)
-            batch = None if of_json else _fast(block, schema)
+            batch = None if of_json else _fast(block, _with_scales(block, columns, schema))
             if batch is None:
                 batch = _exact(content, block, line, columns, schema, json_in_texts)
         unseen -= {name for name in unseen if batch.column(name).null_count < batch.num_rows}
@@ -81,6 +107,25 @@ def read_blocks(
     if rows and (missing := sorted(unseen - _present(content, unseen))):
         has = listed(next(_name_lists(content), []))
         raise BadFile(content.path, f"column {missing[0]} is missing from every line; the first line has {has}")
+
+
+def _with_scales(block: bytes, columns: Sequence[Field], schema: pa.Schema) -> pa.Schema:
+    """The schema by which Arrow reads a block: decimals beside their scale are objects, as its first lines show."""
+    decimals = [at for at, column in enumerate(columns) if column.decimal]
+    if not decimals or b'"scale"' not in block:
+        return schema
+    texts = set()
+    for line in block.split(b"\n", _LINES_SHOWN)[:_LINES_SHOWN]:
+        try:
+            row = json.loads(line, object_pairs_hook=_Pairs) if line.strip() else None
+        except (ValueError, RecursionError):
+            return schema
+        if isinstance(row, _Pairs):
+            texts |= {at for at in decimals if isinstance(row.at(columns[at].name)[0], str)}
+    for at in decimals:
+        if at not in texts:
+            schema = schema.set(at, schema.field(at).with_type(_SCALED))
+    return schema
 
 
 def raw_type(declared: ValueType) -> pa.DataType:
@@ -158,9 +203,13 @@ def _lines(content: Content) -> Iterator[tuple[int, bytes]]:
 
 
 def _numbered(block: bytes, first: int) -> Iterator[tuple[int, bytes]]:
-    for line, text in enumerate(block.split(b"\n"), first):
+    line, start = first, 0
+    while start < len(block):  # one by one: often only the first lines are looked at
+        end = block.find(b"\n", start)
+        text = block[start : len(block) if end < 0 else end]
         if text.strip():
             yield line, text
+        line, start = line + 1, start + len(text) + 1
 
 
 def _fast(block: bytes, schema: pa.Schema) -> pa.RecordBatch | None:
@@ -193,7 +242,7 @@ def _fast(block: bytes, schema: pa.Schema) -> pa.RecordBatch | None:
 
 
 def _exact(
-    content: Content, block: bytes, first: int, columns: Sequence[Column], schema: pa.Schema, json_in_texts: bool
+    content: Content, block: bytes, first: int, columns: Sequence[Field], schema: pa.Schema, json_in_texts: bool
 ) -> pa.RecordBatch:
     """The rows of a block, line by line. Raises BadFile at the first line that is wrong."""
     values: list[list[Any]] = [[] for _ in columns]
@@ -205,16 +254,15 @@ def _exact(
             raise BadFile(content.path, f"line {line}: not a JSON object: {_as_json(pairs)}; {_ONE_A_LINE}")
         for cells, column in zip(values, columns, strict=True):
             value, twice = pairs.at(column.name)
-            problem = twice or _problem(value, column.type)
+            problem = twice or _problem(value, column)
             if not problem:
                 try:
-                    cells.append(_cell(value, column.type, json_in_texts))
+                    cells.append(_cell(value, column, json_in_texts))
                     continue
                 except ValueError as error:
-                    problem = _complaint(value, column.type, error)
-            counts = not twice and column.type in TIMES and type(value) is int
-            refused = NumberAsTime if counts else BadFile
-            raise refused(content.path, f"line {line}: column {column.name} {problem}")
+                    problem = _complaint(value, column, error)
+            advice = column.advice if type(value) is int and not twice else ""
+            raise BadFile(content.path, f"line {line}: column {column.name} {problem}{advice}")
     arrays = [pa.array(cells, field.type) for cells, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -232,7 +280,7 @@ def _is_text(block: bytes) -> bool:
         return False
 
 
-def _not_text(text: bytes, columns: Sequence[Column]) -> str:
+def _not_text(text: bytes, columns: Sequence[Field]) -> str:
     """What is wrong with a line that is not UTF-8: the column that holds such bytes, if one does."""
     try:
         pairs = json.loads(text.decode("utf-8", "surrogateescape"), object_pairs_hook=_Pairs)
@@ -241,30 +289,34 @@ def _not_text(text: bytes, columns: Sequence[Column]) -> str:
     for column in columns if isinstance(pairs, _Pairs) else ():
         value, _ = pairs.at(column.name)
         if isinstance(value, str) and any("\udc80" <= letter <= "\udcff" for letter in value):
-            return f"column {column.name} is declared {column.type} and holds bytes that are not UTF-8"
+            return f"column {column.name} is declared {column.declared} and holds bytes that are not UTF-8"
     return "not UTF-8"
 
 
-def _cell(value: Any, declared: ValueType, json_in_texts: bool) -> Any:
-    """A JSON value that may be of the declared type as Arrow takes it. Raises NotJson and NoDecimal."""
+def _cell(value: Any, column: Field, json_in_texts: bool) -> Any:
+    """A JSON value that may be of the declared type as Arrow takes it. Raises NotJson, NotBase64 and NoDecimal."""
     if value is None:
         return None
-    if declared is ColumnType.FLOAT:
+    if column.type is ColumnType.FLOAT:
         return float(value)
-    if isinstance(declared, DecimalType):
+    if isinstance(column.type, DecimalType):
         number = value.text if isinstance(value, Literal) else value
-        return decimals.from_units(decimals.units(number, declared), declared.scale)
-    if declared is not ColumnType.JSON:
+        return decimals.from_units(decimals.units(number, column.type), column.type.scale)
+    if column.decimal and isinstance(value, _Pairs):
+        units = variable_scale(value.last.get("scale"), value.last.get("value"), column.decimal)
+        return encoded_bytes.encoded(decimals.unscaled(units))
+    if column.type is not ColumnType.JSON:
         return value
     if json_in_texts and isinstance(value, str):
         return or_null(canonical_json.canonical(value))
     return or_null(canonical_json.written(value))
 
 
-def _complaint(value: Any, declared: ValueType, error: Exception) -> str:
+def _complaint(value: Any, column: Field, error: Exception) -> str:
     if isinstance(error, NotJson):
         return f"is declared json and holds {error}"
-    return f"is declared {declared} and holds {_as_written(value)}, {error}"
+    which_is = "which is " if isinstance(error, encoded_bytes.NotBase64) else ""
+    return f"is declared {column.declared} and holds {_as_written(value)}, {which_is}{error}"
 
 
 def _as_written(value: Any) -> str:
@@ -286,30 +338,38 @@ def _as_json(value: Any) -> str:
     return shorter(json.dumps(plain(value, 0), ensure_ascii=False))
 
 
-def _problem(value: Any, declared: ValueType) -> str | None:
+def _problem(value: Any, column: Field) -> str | None:
     """Why a JSON value cannot be of a declared type, or None."""
+    declared = column.type
     if value is None or declared is ColumnType.JSON:
         return None
-    complaint = f"is declared {declared} and holds {_as_written(value)}"
+    complaint = f"is declared {column.declared} and holds {_as_written(value)}"
     if isinstance(declared, DecimalType):
-        return None if isinstance(value, int | Literal | str) and not isinstance(value, bool) else complaint
+        if isinstance(value, int | Literal | str) and not isinstance(value, bool):
+            return None
+        return complaint + SCALED if isinstance(value, _Pairs) and "scale" in value.last else complaint
     if declared is ColumnType.BOOL:
         return None if isinstance(value, bool) else complaint
     if declared in _TEXTS:
+        if column.decimal and isinstance(value, _Pairs):
+            twice = value.at("scale")[1] or value.at("value")[1]
+            return f"{complaint}, of which one {twice}" if twice else None
         if not isinstance(value, str):
             return complaint
         return "holds half a surrogate pair, which is not Unicode text" if _broken(value) else None
+    if declared is ColumnType.FLOAT and value in _NO_NUMBERS:
+        return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return complaint
     if declared is ColumnType.FLOAT:
         return (
             None
             if abs(value) <= sys.float_info.max or not isinstance(value, int | Literal)
-            else f"is declared float and holds {_as_written(value)}, which is beyond a double"
+            else f"{complaint}, which is beyond a double"
         )
     if isinstance(value, float):
         whole = isinstance(value, Literal) and value.text.lstrip("-").isdigit()
-        return f"is declared {declared} and holds {_as_written(value)}{_OVERFLOW}" if whole else complaint
+        return complaint + _OVERFLOW if whole else complaint
     return None if -(2**63) <= value < 2**63 else complaint + _OVERFLOW
 
 

@@ -22,10 +22,10 @@ from tidemark.arrow.rows.arrays import of_values
 from tidemark.arrow.rows.columns import contiguous
 from tidemark.model import canonical_json, encoded_bytes
 from tidemark.model.canonical_json import MAX_LEVELS, NotJson
+from tidemark.model.epoch import FIRST_DAY, LAST_DAY
 from tidemark.model.instant import format_instant
 
 Texts = list[str]
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 DAY = 86_400_000_000
 
 
@@ -165,7 +165,7 @@ def _moments(array: pa.Array) -> list[str | None]:
 
 
 def _moment(micros: int) -> str:
-    if not _FIRST_DAY * DAY <= micros < (_LAST_DAY + 1) * DAY:
+    if not FIRST_DAY * DAY <= micros < (LAST_DAY + 1) * DAY:
         raise NotJson(f"a time beyond the years 1 to 9999: {micros} µs since the epoch")
     return format_instant(micros)
 

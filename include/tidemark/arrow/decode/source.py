@@ -22,7 +22,7 @@ from tidemark.arrow.decode import csvfile, debezium, debezium_files, jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content, fetch
 from tidemark.arrow.decode.parquetfile import opened
 from tidemark.arrow.decode.placed import fields_of, placed
-from tidemark.arrow.decode.typed import check_values, typed
+from tidemark.arrow.decode.typed import check_values, field_of, typed
 from tidemark.arrow.rows.allowance import count_decoded
 from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.schema import DELETED, ORDER, ROW, source_schema
@@ -124,7 +124,7 @@ def _blocks(content: Content, collection: Collection, columns: tuple[Column, ...
         case Format.CSV:
             return csvfile.read_blocks(content, [column.name for column in columns])
         case Format.JSONL:
-            return jsonlfile.read_blocks(content, columns)
+            return jsonlfile.read_blocks(content, [field_of(collection, column) for column in columns])
 
 
 def _parquet_blocks(content: Content, collection: Collection, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:

@@ -3,9 +3,10 @@
     declared   Parquet                              JSON                      CSV (empty is null, but for string)
     bool       bool                                 true, false               true, false in any case; 1, 0
     int        any integer within 64 bits, signed   12; not 12.0, not 1e3     12, -12; not +12
-    float      any float; integers up to 2^53       any; NaN, Infinity        any number; nan, inf
+    float      any float; integers up to 2^53       any; NaN, Infinity, also  any number; nan, inf
+                                                    as texts
     string     any string                           a text                    as written; empty is empty
-    date       date                                 "2013-01-02"              2013-01-02
+    date       date                                 "2013-01-02", also with Z 2013-01-02
     timestamp  any, if no nanoseconds are lost      ISO 8601 text             ISO 8601
     decimal    decimals, integers, texts of both;   12, -12.50, 1e2, "12.50"  12, -12.50, 1e2, .5, +1
                a float that is exactly one
@@ -16,14 +17,17 @@
 A decimal with more digits than declared is refused, behind the point and before it; zeros at its end are no digits.
 JSON leaves as its canonical text (model/canonical_json.py), and its null as null. Text of a float is rounded to the
 nearest double, as everywhere; a number beyond the doubles is refused. A timestamp without a zone or offset is UTC;
-INT96 timestamps are read as microseconds. Floats leave as one NaN and without -0.0.
+INT96 timestamps are read as microseconds. Floats leave as one NaN and without -0.0. Where a column has a unit its times
+are integers, of CSV in texts; where its decimals are precise they are bytes, or {scale, value}.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 
 import pyarrow as pa
@@ -34,13 +38,20 @@ from tidemark.arrow.rows.fields import as_decimals
 from tidemark.arrow.rows.schema import ARROW_TYPES, arrow_type
 from tidemark.model import decimals, encoded_bytes
 from tidemark.model.canonical_json import NotJson
-from tidemark.model.collection import ColumnType, DecimalType, ValueType
+from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, ValueType
+from tidemark.model.epoch import far_text
 
 _Conversion = Callable[[pa.Array], pa.Array]
 _UTC = ARROW_TYPES[ColumnType.TIMESTAMP]
 _INTEGER = re.compile(r"-?[0-9]{1,4000}")
+_MOST_BYTES = 1000
+"""Of a number beside its scale: about 2,400 digits, more than any decimal has with the zeros at its end."""
+_MOST_SCALE = 20_000
+"""Of a decimal beside its scale: a numeric of PostgreSQL has up to 16,383."""
 _PLUS = re.compile(r"\+[0-9.]")
 _ISO = {ColumnType.DATE: "2013-01-02", ColumnType.TIMESTAMP: "2013-01-02T03:04:05.123456Z"}
+SCALED = "; if that is {scale, value}, write decimals: precise at the column"
+_FAR = "; say what becomes of such times: beyond: null, or clip, of the column"
 _ZONED = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
 
 
@@ -59,7 +70,8 @@ def fitted(array: pa.Array, declared: ValueType) -> pa.Array:
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), arrow_type(declared))
     if not may_hold(array.type, declared):
-        raise Misfit(f"is declared {declared}, the file has {jsontexts.shortened(array.type)}")
+        advice = SCALED if isinstance(declared, DecimalType) and pa.types.is_struct(array.type) else ""
+        raise Misfit(f"is declared {declared}, the file has {jsontexts.shortened(array.type)}{advice}")
     if declared is ColumnType.JSON:
         return _divided(_json, array, declared)
     if isinstance(declared, DecimalType):
@@ -74,6 +86,16 @@ def fitted(array: pa.Array, declared: ValueType) -> pa.Array:
     return canonical(_divided(convert, array, declared))
 
 
+@contextmanager
+def described(instead: ValueType, declared: str) -> Iterator[None]:
+    """Let a Misfit name the type that a file declares, and not the one that its values are read as first."""
+    try:
+        yield
+    except Misfit as misfit:
+        reason = misfit.reason.replace(f"is declared {instead}", f"is declared {declared}", 1)
+        raise Misfit(reason, misfit.index) from None
+
+
 def since_epoch(array: pa.Array, declared: ValueType, unit: str) -> pa.Array:
     """A column of integers that count since the epoch as the timestamp or date declared. Raises Misfit."""
     if declared is ColumnType.DATE:
@@ -82,13 +104,30 @@ def since_epoch(array: pa.Array, declared: ValueType, unit: str) -> pa.Array:
     return fitted(fitted(array, ColumnType.INT).cast(pa.timestamp(unit, "UTC")), declared)
 
 
-def from_unscaled(array: pa.Array, declared: DecimalType) -> pa.Array:
+def from_unscaled(array: pa.Array, declared: DecimalType, *, empty_is_null: bool = False) -> pa.Array:
     """Numbers as big-endian two's complement, binary or in base64, that count the last digit of the type declared, as
-    decimals. What is a decimal already stays one. Raises Misfit."""
-    if may_hold(array.type, declared) and not _is_text(array.type):
+    decimals; or beside the scale that they have. What is a decimal already stays one. Raises Misfit."""
+    if may_hold(array.type, declared) and not is_text(array.type):
         return fitted(array, declared)
-    binary = parsed(array, ColumnType.BYTES, empty_is_null=False) if _is_text(array.type) else array
-    return _divided(lambda some: _counted(some, declared), fitted(binary, ColumnType.BYTES), declared)
+    with described(declared, precise(declared)):
+        if pa.types.is_struct(array.type) and {"scale", "value"} <= {field.name for field in array.type}:
+            return _divided(lambda part: _scaled(part, declared), array, declared)
+    with described(ColumnType.BYTES, precise(declared)):
+        text = is_text(array.type)
+        binary = parsed(array, ColumnType.BYTES, empty_is_null=empty_is_null) if text else array
+        binary = fitted(binary, ColumnType.BYTES)
+    with described(declared, precise(declared)):
+        return _divided(lambda part: _counted(part, declared), binary, declared)
+
+
+def precise(declared: ValueType) -> str:
+    """A type whose decimals are precise, for a message."""
+    return f"{declared} (decimals: precise)"
+
+
+def counting(declared: ValueType, unit: str) -> str:
+    """A type whose numbers count since the epoch, for a message."""
+    return f"{declared} (unit: {unit})"
 
 
 def parsed(array: pa.Array, declared: ValueType, *, empty_is_null: bool) -> pa.Array:
@@ -124,7 +163,7 @@ def may_hold(of: pa.DataType, declared: ValueType) -> bool:
         case ColumnType.FLOAT:
             return bool(types.is_floating(of) or types.is_integer(of))
         case ColumnType.STRING:
-            return _is_text(of)
+            return is_text(of)
         case ColumnType.DATE:
             return bool(types.is_date(of))
         case ColumnType.TIMESTAMP:
@@ -137,12 +176,13 @@ def may_hold(of: pa.DataType, declared: ValueType) -> bool:
                 or types.is_binary_view(of)
             )
         case ColumnType.JSON:
-            return _is_text(of) or jsontexts.is_nested(of)
+            return is_text(of) or jsontexts.is_nested(of)
         case DecimalType():
-            return bool(types.is_decimal(of) or types.is_integer(of) or types.is_floating(of)) or _is_text(of)
+            return bool(types.is_decimal(of) or types.is_integer(of) or types.is_floating(of)) or is_text(of)
 
 
-def _is_text(of: pa.DataType) -> bool:
+def is_text(of: pa.DataType) -> bool:
+    """Whether a column of a file has texts."""
     return bool(pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of))
 
 
@@ -166,18 +206,23 @@ def _complaint(one: pa.Array, declared: ValueType, error: Exception) -> str:
         return _of_float(one[0].as_py(), declared)
     if pa.types.is_timestamp(one.type):
         value = one.cast(pa.timestamp(one.type.unit)).cast(pa.int64())[0].as_py()
-        what = "nanoseconds that would be lost" if one.type.unit == "ns" else "a time out of range"
-        return f"is declared timestamp and holds {what}: {value} {one.type.unit} since the epoch"
+        what, advice = "nanoseconds that would be lost", ""
+        if one.type.unit != "ns":
+            what, advice = "a time out of range", _FAR
+        return f"is declared timestamp and holds {what}: {value} {one.type.unit} since the epoch{advice}"
     if pa.types.is_date64(one.type):
         value = one.cast(pa.int64())[0].as_py()
-        return f"is declared {declared} and holds a day out of range: {value} ms since the epoch"
+        return f"is declared {declared} and holds a day out of range: {value} ms since the epoch{_FAR}"
     try:
         value = one[0].as_py()
     except UnicodeDecodeError:
         return f"is declared {declared} and holds bytes that are not UTF-8"
     if isinstance(declared, DecimalType):
         text = shorter(decimals.text(value)) if isinstance(value, Decimal) else shown(value)
-        return f"is declared {declared} and holds {text}, {error}"
+        if isinstance(value, dict):
+            text = shorter(json.dumps(value, default=encoded_bytes.encoded))
+        which_is = "which is " if isinstance(error, encoded_bytes.NotBase64) else ""
+        return f"is declared {declared} and holds {text}, {which_is}{error}"
     if declared is ColumnType.BYTES and isinstance(error, encoded_bytes.NotBase64):
         return f"is declared bytes and holds {shown(value)}, which is {error}"
     if declared is ColumnType.INT and _beyond_64_bits(value):
@@ -186,8 +231,28 @@ def _complaint(one: pa.Array, declared: ValueType, error: Exception) -> str:
         return f"is declared {declared} and holds {shown(value)}; write it without the plus sign"
     if declared is ColumnType.FLOAT and isinstance(value, int):
         return f"is declared float and holds the integer {value}, which no float equals"
-    advice = f"; write ISO 8601, as {_ISO[declared]}" if isinstance(declared, ColumnType) and declared in _ISO else ""
+    advice = ""
+    if isinstance(declared, ColumnType) and declared in _ISO:
+        advice = f"; write ISO 8601, as {_ISO[declared]}"
+        if isinstance(value, str) and side(value, _PARSERS[declared]):
+            advice = _FAR
     return f"is declared {declared} and holds {shown(value)}{advice}"
+
+
+def side(text: str, convert: _Conversion) -> int:
+    """Whether a text is a time before the years 1 to 9999 (−1) or after them (1); 0 for any other text.
+
+    Args:
+        text: Any text.
+        convert: Converts texts of these years; raises Misfit or ArrowInvalid.
+    """
+    far = far_text(text)
+    if far is not None and far[1]:
+        try:
+            convert(pa.array([far[1]], pa.string()))
+        except (Misfit, pa.ArrowInvalid):
+            return 0
+    return far[0] if far else 0
 
 
 def _of_float(value: float, declared: DecimalType) -> str:
@@ -266,12 +331,53 @@ def _counted(array: pa.Array, declared: DecimalType) -> pa.Array:
     return pa.array(exact, arrow_type(declared))
 
 
+def _scaled(array: pa.Array, declared: DecimalType) -> pa.Array:
+    scales, numbers = (array.field(name).to_pylist() for name in ("scale", "value"))
+    valid = array.is_valid().to_pylist()
+    exact = [
+        decimals.from_units(variable_scale(scale, number, declared), declared.scale) if is_valid else None
+        for scale, number, is_valid in zip(scales, numbers, valid, strict=True)
+    ]
+    return pa.array(exact, arrow_type(declared))
+
+
+def variable_scale(scale: object, number: object, declared: DecimalType) -> int:
+    """A number beside its own scale, in units of the last digit of the type declared.
+
+    Raises:
+        NoDecimal: It is not exactly one of the type's values, or nothing of that kind.
+        NotBase64: It is a text, and not base64.
+    """
+    if not isinstance(scale, int) or isinstance(scale, bool) or not isinstance(number, str | bytes):
+        raise decimals.NoDecimal("which is no {scale, value} of a decimal")
+    data = encoded_bytes.decoded(number) if isinstance(number, str) else number
+    if len(data) > _MOST_BYTES:
+        raise decimals.NoDecimal(f"a number of {len(data):,} bytes; {declared} has {declared.precision} digits")
+    count, shift = int.from_bytes(data, "big", signed=True), declared.scale - scale
+    if abs(shift) <= MAX_PRECISION:
+        tens: int = 10 ** abs(shift)
+        units, rest = (count * tens, 0) if shift >= 0 else divmod(count, tens)
+        if not rest and abs(units) < 10**declared.precision:
+            return units
+    if count and abs(scale) > _MOST_SCALE:
+        raise decimals.NoDecimal(f"whose scale is {shorter(f'{scale:,}')}; that of {declared} is {declared.scale}")
+    sign, digits, _ = Decimal(count).as_tuple()
+    return decimals.units(Decimal((sign, digits, -scale if count else 0)), declared)
+
+
 def _bytes(array: pa.Array) -> pa.Array:
     return pa.array([None if x is None else encoded_bytes.decoded(x) for x in array.to_pylist()], pa.binary())
 
 
 def _json(array: pa.Array) -> pa.Array:
     return jsontexts.of_nested(array) if jsontexts.is_nested(array.type) else jsontexts.of_texts(array)
+
+
+def _dates(array: pa.Array) -> pa.Array:
+    try:
+        return array.cast(pa.date32())
+    except pa.ArrowInvalid:  # 2013-01-02Z, as Debezium writes an io.debezium.time.IsoDate
+        return pc.replace_substring_regex(array, r"^([0-9-]{10})Z$", r"\1").cast(pa.date32())
 
 
 def _timestamps(array: pa.Array) -> pa.Array:
@@ -293,7 +399,7 @@ _PARSERS: dict[ColumnType, _Conversion] = {
     ColumnType.BOOL: lambda array: array.cast(pa.bool_()),
     ColumnType.INT: _ints,
     ColumnType.FLOAT: _floats,
-    ColumnType.DATE: lambda array: array.cast(pa.date32()),
+    ColumnType.DATE: _dates,
     ColumnType.TIMESTAMP: _timestamps,
     ColumnType.BYTES: _bytes,
     ColumnType.JSON: _json,

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.decode import csvfile, jsonlfile
-from tidemark.arrow.decode.content import BadFile, Content, NumberAsTime
-from tidemark.arrow.decode.strict import Misfit, fitted, from_unscaled, parsed, shown, since_epoch
+from tidemark.arrow.decode.content import BadFile, Content
+from tidemark.arrow.decode.far_times import within_years
+from tidemark.arrow.decode.jsonlfile import Field
+from tidemark.arrow.decode.strict import (
+    Misfit,
+    counting,
+    described,
+    fitted,
+    from_unscaled,
+    parsed,
+    precise,
+    shown,
+    since_epoch,
+)
 from tidemark.arrow.rows.arrays import first_true, scalar_of
 from tidemark.arrow.rows.schema import TIMES
-from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format
-from tidemark.model.epoch import unit_of
+from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format, Source
 
 MOST_KEY_BYTES = 2**16
 """Bytes of a text, or of bytes, in a key. The first key of every row group is kept in the table of parts, and travels
@@ -24,24 +36,57 @@ _LONG = (ColumnType.STRING, ColumnType.BYTES, ColumnType.JSON)
 
 def typed(content: Content, collection: Collection, column: Column, array: pa.Array, first: int) -> pa.Array:
     """A column of a block, whose first row is `first`, as its declared type. Raises BadFile."""
-    file_format = collection.landed.source.format
+    source = collection.landed.source
     unit = epoch_unit(collection, column)
     try:
-        if column.type is ColumnType.JSON and file_format is Format.JSONL:
-            return array
-        if isinstance(column.type, DecimalType) and collection.landed.source.decimals == "precise":
-            return from_unscaled(array, column.type)
-        if unit is not None and pa.types.is_integer(array.type):
-            return since_epoch(array, column.type, unit)
-        if file_format is Format.CSV or (pa.types.is_string(array.type) and file_format is Format.JSONL):
-            return parsed(array, column.type, empty_is_null=file_format is Format.CSV)
-        return fitted(array, column.type)
+        beyond = source.beyond_of(column.name) if source.beyond else None
+        array = _counts(source, column, unit, array)
+        if beyond is None:
+            return _converted(source, column, unit, array)
+        convert = partial(_converted, source, column, unit)
+        return within_years(array, column.type, unit, beyond, convert)
     except Misfit as misfit:
         at = None if misfit.index is None else first + misfit.index
-        refused = refusal(content, file_format, column.name, misfit.reason, at)
-        if column.type in TIMES and pa.types.is_integer(array.type) and unit is None:
-            raise NumberAsTime(refused.path, refused.reason) from None
-        raise refused from None
+        counts = column.type in TIMES and pa.types.is_integer(array.type) and unit is None
+        advice = count_advice(column.name) if counts else ""
+        raise refusal(content, source.format, column.name, f"{misfit.reason}{advice}", at) from None
+
+
+def _counts(source: Source, column: Column, unit: str | None, array: pa.Array) -> pa.Array:
+    """The integers that texts of CSV are in a column with a unit; any other column as it is."""
+    if unit is None or source.format is not Format.CSV:
+        return array
+    with described(ColumnType.INT, counting(column.type, unit)):
+        return parsed(array, ColumnType.INT, empty_is_null=True)
+
+
+def _converted(source: Source, column: Column, unit: str | None, array: pa.Array) -> pa.Array:
+    """A column as its declared type, whatever its times are. Raises Misfit."""
+    is_csv = source.format is Format.CSV
+    if column.type is ColumnType.JSON and source.format is Format.JSONL:
+        return array
+    if isinstance(column.type, DecimalType) and source.decimals_of(column.name) == "precise":
+        return from_unscaled(array, column.type, empty_is_null=is_csv)
+    if unit is not None and pa.types.is_integer(array.type):
+        return since_epoch(array, column.type, unit)
+    if is_csv or (pa.types.is_string(array.type) and source.format is Format.JSONL):
+        return parsed(array, column.type, empty_is_null=is_csv)
+    return fitted(array, column.type)
+
+
+def field_of(collection: Collection, column: Column, prefix: str = "") -> Field:
+    """How JSON lines have a column, at its place in a row."""
+    source, name = collection.landed.source, prefix + column.name
+    if unit := epoch_unit(collection, column):
+        return Field(name, ColumnType.INT, counting(column.type, unit))
+    if isinstance(column.type, DecimalType) and source.decimals_of(column.name) == "precise":
+        return Field(name, ColumnType.BYTES, precise(column.type), decimal=column.type)
+    return Field(name, column.type, str(column.type), advice=count_advice(column.name) if column.type in TIMES else "")
+
+
+def count_advice(name: str) -> str:
+    """What to declare where a whole number is a time."""
+    return f"; if it counts since the epoch, write columns: {{{name}: {{unit: ms}}}}"
 
 
 def check_values(content: Content, collection: Collection, column: Column, array: pa.Array, rows: pa.Array) -> None:
@@ -72,10 +117,8 @@ def wrong_value(collection: Collection, column: Column, array: pa.Array) -> tupl
 
 
 def epoch_unit(collection: Collection, column: Column) -> str | None:
-    """What the column's integers count since the epoch, in messages that have times as numbers."""
-    if collection.landed.source.envelope is not Envelope.DEBEZIUM or column.type not in TIMES:
-        return None
-    return unit_of(column.name, collection.landed.source.units)
+    """What the column's integers count since the epoch; None where times are no numbers."""
+    return collection.landed.source.unit_of(column.name) if column.type in TIMES else None
 
 
 def refusal(content: Content, file_format: Format, column: str, problem: str, row: int | None = None) -> BadFile:

@@ -11,18 +11,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.arrow.rows.plain import plain_rows, plain_values
+from tidemark.arrow.rows.schema import TIMES
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Column, ColumnType, Format
+from tidemark.model import decimals
+from tidemark.model.collection import Column, ColumnType, DecimalType, Format, Source
+from tidemark.model.epoch import first_and_last
 
 SUFFIX = {Format.PARQUET: ".parquet", Format.JSONL: ".jsonl", Format.CSV: ".csv"}
-_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The first and last instant of the years 1 to 9999, the only ones that texts can name."""
-_DAY = 86_400_000_000
 
 
-def encode(rows: pa.Table, columns: tuple[Column, ...], file_format: Format) -> bytes:
+def encode(rows: pa.Table, columns: tuple[Column, ...], source: Source) -> bytes:
     """The bytes of a file of these rows, whose columns are `columns` in order."""
-    match file_format:
+    if source.format is not Format.PARQUET:
+        for at, column in enumerate(columns):
+            rows = rows.set_column(at, column.name, as_written(column, rows.column(at), source))
+    match source.format:
         case Format.PARQUET:
             sink = pa.BufferOutputStream()
             pq.write_table(rows, sink, compression="zstd", compression_level=1, write_page_checksum=True)
@@ -34,8 +37,31 @@ def encode(rows: pa.Table, columns: tuple[Column, ...], file_format: Format) -> 
             return "".join(",".join(map(_field, line)) + "\n" for line in lines).encode()
 
 
-def check_writable(name: str, column: Column, values: pa.Array, file_format: Format) -> None:
-    """Raise InvalidUsage for a value that no file of the format can hold. `name` is whose rows they are."""
+def as_written(column: Column, values: pa.ChunkedArray | pa.Array, source: Source) -> pa.ChunkedArray | pa.Array:
+    """The values as files of texts have them: times in their unit, precise decimals as the bytes of a whole number.
+
+    Raises:
+        InvalidUsage: A time is no whole number of its unit.
+    """
+    if isinstance(column.type, DecimalType) and source.decimals_of(column.name) == "precise":
+        scale = column.type.scale
+        counts = [None if number is None else decimals.count(number, scale) for number in values.to_pylist()]
+        return pa.array([None if each is None else decimals.unscaled(each) for each in counts], pa.binary())
+    unit = source.unit_of(column.name) if column.type in TIMES else None
+    if unit is None:
+        return values
+    if unit == "days":
+        return values.cast(pa.int32()).cast(pa.int64())
+    try:
+        return values.cast(pa.timestamp(unit, "UTC")).cast(pa.int64())
+    except pa.ArrowInvalid:
+        said = f"column {column.name} holds a time that is no whole number of {unit} of 64 bits"
+        raise InvalidUsage(f"{said}, its unit in {source.format}") from None
+
+
+def check_writable(name: str, column: Column, values: pa.Array, source: Source) -> None:
+    """Raise InvalidUsage for a value that no file of the source can hold. `name` is whose rows they are."""
+    file_format = source.format
     if file_format is Format.PARQUET or not len(values):
         return
     if file_format is Format.CSV and column.type is ColumnType.STRING and values.null_count:
@@ -44,11 +70,14 @@ def check_writable(name: str, column: Column, values: pa.Array, file_format: For
         raise InvalidUsage(
             f"column {column.name} is empty bytes, which csv has as null; let {name} be jsonl or parquet"
         )
-    if column.type in (ColumnType.TIMESTAMP, ColumnType.DATE):
-        unit = 1 if column.type is ColumnType.TIMESTAMP else _DAY
-        numbers = values.cast(pa.int64() if unit == 1 else pa.int32()).drop_null()
+    if column.type in TIMES and source.unit_of(column.name) is not None:
+        as_written(column, values, source)
+    elif column.type in TIMES:
+        is_date = column.type is ColumnType.DATE
+        first, last = first_and_last("days" if is_date else "us")
+        numbers = values.cast(pa.int32() if is_date else pa.int64()).drop_null()
         for number in pc.min_max(numbers).as_py().values():
-            if number is not None and not _FIRST <= number * unit <= _LAST:
+            if number is not None and not first <= number <= last:
                 raise InvalidUsage(
                     f"column {column.name} holds {number}, beyond the years 1 to 9999, and {file_format} has times as "
                     f"texts; let {name} be parquet"

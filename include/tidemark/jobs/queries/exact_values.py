@@ -11,7 +11,7 @@ from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection, Column
-from tidemark.model.evolution import bounds_of, widened
+from tidemark.model.evolution import bounds_of, newly_bounded, widened
 from tidemark.storage.sidecars import parts_table
 
 if TYPE_CHECKING:
@@ -22,17 +22,26 @@ READERS = 16
 
 
 def check_values(job: Job, state: Arrangement, new: Collection) -> None:
-    """Raise InvalidUsage if a column is to get wider, and a value at rest is not the same in the wider type.
+    """Raise InvalidUsage for a value at rest that a declaration would not have as it is.
+
+    A column may get wider, and a value differ in the wider type; or far times may become something else than they are.
 
     Only footers are read. What is ingested meanwhile makes the redefinition stale, so it is looked at too.
     """
-    for old, wide in () if state.has_no_data else widened(state.collection, new):
+    if state.has_no_data:
+        return
+    for old, wide in widened(state.collection, new):
         bounds = bounds_of(old.type, wide.type)
         if bounds is not None:
-            _check_column(job, state, old, wide, bounds)
+            within = f"{bounds[0]} to {bounds[1]}, within which all values stay exact"
+            _check_column(job, state, old, bounds, (f"from {old.type} to {wide.type}", within))
+    for column, bounds in newly_bounded(state.collection, new):
+        _check_column(job, state, column, bounds, ("what becomes of far times", "the years 1 to 9999"))
 
 
-def _check_column(job: Job, state: Arrangement, old: Column, wide: Column, bounds: tuple[int, int]) -> None:
+def _check_column(
+    job: Job, state: Arrangement, old: Column, bounds: tuple[int, int], change_and_bounds: tuple[str, str]
+) -> None:
     from tidemark.arrow.parts.bounds import integer_bounds
 
     fields = list(_holders(job, state, old))
@@ -41,10 +50,10 @@ def _check_column(job: Job, state: Arrangement, old: Column, wide: Column, bound
         for (batch, _, _), values in zip(fields, extremes, strict=True):
             beyond = [value for value in values or () if not bounds[0] <= value <= bounds[1]]
             if beyond:
+                change, within = change_and_bounds
                 raise InvalidUsage(
-                    f"value column {old.name} of collection {state.collection.name} cannot change from {old.type} to "
-                    f"{wide.type}: batch {batch} holds {beyond[0]}, beyond {bounds[0]} to {bounds[1]}, within which "
-                    f"all values stay exact; add a column of another name"
+                    f"value column {old.name} of collection {state.collection.name} cannot change {change}: batch "
+                    f"{batch} holds {beyond[0]}, beyond {within}; add a column of another name"
                 )
 
 
