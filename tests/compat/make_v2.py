@@ -1,6 +1,6 @@
-"""The collections of format 2 that every later version must read, and what they must answer.
+"""The collections of formats 2 and 3 that every later version must read, and what they must answer.
 
-A build whose format was 2 wrote them, with fixed ids, names and clock; what is there stays as it is. They hold what
+Builds whose formats these were wrote them, with fixed ids, names and clock; what is there stays so. They hold what
 format 1 did not have: a derived collection, corrections, decimals, bytes and JSON, tables of parts and leaves of the
 ledger both in the state and as objects, and declared timelines, of which format 2 recorded nothing.
 `tools/run python -m tests.compat.make_v2` writes the same collections in the format of today, to a folder of their own.
@@ -47,7 +47,7 @@ from tidemark.storage.documents.upgrade import FORMAT
 from tidemark.storage.sidecars import parts_table
 from tidemark.storage.stores.local import LocalStore
 
-V2 = Path(__file__).parent / "v2"
+V2, V3 = Path(__file__).parent / "v2", Path(__file__).parent / "v3"
 DAYS = {"tides": 6, "counted": 6, "updated": 6, "upserted": 6, "messages": 3, "dumped": 5, "typed": 3}
 """How many days each lives; the day after is what a later version adds to a copy."""
 DERIVED = "counted"

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 EMPTY = 2**63 - 1
-FORMAT = 3
+FORMAT = 4
 """The newest format that is read."""
 State = dict[str, Any]
 Row = dict[str, Any]

@@ -160,9 +160,9 @@ def _show_report(
     state = job.log.load().state
     reports = list(interval_reports(job.store, state, asked))
     call.done.extend(one.as_dict() for one in reports)
-    names = ("files", "rows", "late", "dead", "refused", "corrected", "written")
+    names = ("files", "rows", "late", "dead", "left_out", "refused", "corrected", "written")
     table = output.table(
-        ("interval", "status", *names),
+        ("interval", "status", *(name.replace("_", " ") for name in names)),
         [(str(one.interval), one.status, *(getattr(one, name) for name in names)) for one in reports],
     )
     if failed is not None:

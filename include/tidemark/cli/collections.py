@@ -232,6 +232,9 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
         written = f"{_size(seen.bytes_drained)} drained + {_size(seen.bytes_compacted)} compacted"
         ratio = f"{seen.write_amplification} = ({written}) / {_size(seen.bytes_ingested)} ingested"
     landed = [("late", _late(seen))]
+    landed += (
+        [("left out", f"{output.counted(seen.left_out, 'row')} that `only` did not take")] if seen.left_out else []
+    )
     waiting = [("waiting for", str(seen.waiting_for) if seen.waiting_for else "nothing")]
     return [
         *_frontier_lines(seen),

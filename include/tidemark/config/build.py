@@ -15,6 +15,7 @@ from tidemark.config.declaration import Common, Declaration
 from tidemark.config.document import Loc
 from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
+from tidemark.model import only
 from tidemark.model.batching.cutting import check_parts
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Landed, Late, Source, ValueType
 from tidemark.model.condition.text import parse
@@ -65,6 +66,9 @@ class Builder:
         with self._at("source", "delete_when"):
             if source.delete_when:
                 check_types(parse(source.delete_when), collection.type_of)
+        with self._at("source", "only"):
+            if source.only:
+                check_types(only.parsed(source.only), collection.type_of, "only")
         with self._at("late"):
             late = Late(*declared.late_policy)
             _check_late_facts(collection, late)
@@ -131,6 +135,7 @@ class Builder:
             tuple(self._declared.units.items()),
             readings.stored(declared.decimals) or "",
             declared.min_share,
+            only=declared.only,
             column_decimals=readings.decimals_of(self._declared),
             beyond=readings.beyond_of(self._declared),
         )

@@ -28,6 +28,7 @@ from tidemark.config.nearest import nearest
 from tidemark.config.origin import is_derived, misplaced
 from tidemark.config.refusal import refused
 from tidemark.errors import InvalidUsage, shortened
+from tidemark.model import only
 from tidemark.model.collection import Collection, ValueType
 from tidemark.model.condition import text, tree
 
@@ -45,7 +46,7 @@ class CollectionFile(DeclaredFile[Declaration]):
         """All columns read from the source, each once, the diff excepted: key, value, then the others."""
         declared = self.declaration
         coordinates = [declared.time_column, declared.event_time_column, *declared.source.order_columns]
-        others = [*coordinates, *self._condition_columns]
+        others = [*coordinates, *self._condition_columns, *only.fields(declared.source.only)]
         names = [*declared.key, *declared.value, *(name for name in others if name)]
         return tuple(dict.fromkeys(names))
 
@@ -63,6 +64,8 @@ class CollectionFile(DeclaredFile[Declaration]):
             coordinates -= {*declared.source.order_columns}  # times are numbers there, and what they count is known
         elif not declared.types:
             coordinates = set()
+        if declared.source.envelope == debezium.DEBEZIUM:
+            coordinates |= {*only.fields(declared.source.only)}  # of the type that it compares them with
         implied = coordinates - stored
         return tuple(name for name in self.columns if name not in declared.types and name not in implied)
 
@@ -150,12 +153,13 @@ def infer_types(path: str | Path, first_source_file: str) -> dict[str, ValueType
 
     Raises InvalidUsage for a file that cannot be read, a column it lacks, or one whose type it does not show.
     """
-    from tidemark.config.infer import inferred
+    from tidemark.config.infer import Taken, inferred
 
     file = parse_landed(path)
     declared = file.declaration
-    places = debezium.places(declared, file.undeclared)
-    return debezium.inferred_types(declared, inferred(first_source_file, declared.source.file_format, places))
+    places, condition = debezium.places(declared, file.undeclared), declared.source.only
+    taken = Taken(only.parsed(condition), debezium.places(declared, only.fields(condition))) if condition else None
+    return debezium.inferred_types(declared, inferred(first_source_file, declared.source.file_format, places, taken))
 
 
 def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | None:
@@ -172,6 +176,7 @@ def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | N
     declared = file.declaration
     named: list[tuple[Loc, str | None]] = [(("timelines", at), name) for at, name in enumerate(declared.timelines)]
     named += [(("source", "order_by"), name) for name in declared.source.order_columns]
+    named += [(("source", "only"), name) for name in only.fields(declared.source.only)]
     named += [(("event_time", "column"), declared.event_time_column), (("time", "column"), declared.time_column)]
     locs: dict[str, Loc] = {name: loc for loc, name in named if name}
     wrong = lacking(source_file, declared.source.file_format, debezium.places(declared, locs))

@@ -9,19 +9,23 @@ from tidemark.config.declaration import Declaration
 from tidemark.config.document import Loc
 from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
-from tidemark.model import column_names
+from tidemark.model import column_names, only
 from tidemark.model.condition.text import parse
 
 UPDATES = "updates"
 
 
 def condition_problem(declared: Declaration) -> tuple[Loc, str] | None:
-    """What is wrong about `delete_when` by itself; None if nothing is."""
-    if declared.source.delete_when:
+    """What is wrong about `delete_when` and `only` by themselves; None if nothing is."""
+    source = declared.source
+    for name, text, read in (("delete_when", source.delete_when, parse), ("only", source.only, only.parsed)):
         try:
-            parse(declared.source.delete_when)
+            if text:
+                read(text)
+            if name == "only" and text:
+                only.check_fields(text, source.envelope, declared.name, declared.key, declared.value)
         except InvalidUsage as error:
-            return ("source", "delete_when"), str(error)
+            return ("source", name), str(error)
     return None
 
 

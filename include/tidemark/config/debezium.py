@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.config.document import Loc
 from tidemark.errors import InvalidUsage
+from tidemark.model import only
 from tidemark.model.collection import COLUMN_NAME, Collection, ColumnType, DecimalType, ValueType
 from tidemark.model.epoch import unit_of
 from tidemark.model.place import field_type
@@ -33,8 +34,11 @@ def problem(declared: Declaration) -> tuple[Loc, str] | None:
                 instead = f"write columns: {{NAME: {{{field.removesuffix('s') if field == 'units' else field}: ...}}}}"
                 wrong = f"{field} belong to the debezium envelope, not to {source.envelope}"
                 return ("source", field), f"{wrong}; {instead}"
-        for loc, name in [*coordinates, *((("columns", name), name) for name in declared.columns)]:
+        looked_at = ((("source", "only"), name) for name in only.fields(source.only))
+        for loc, name in [*coordinates, *((("columns", name), name) for name in declared.columns), *looked_at]:
             if name and not COLUMN_NAME.fullmatch(name):
+                if "." not in name:
+                    return loc, f"column name {name!r} must match {COLUMN_NAME.pattern}"
                 return loc, f"column {name} is a field within a message, which only the debezium envelope has"
         return None
     stored = {*declared.key, *declared.value}
@@ -52,8 +56,14 @@ def problem(declared: Declaration) -> tuple[Loc, str] | None:
 
 
 def implied(declared: Declaration, name: str) -> ValueType:
-    """The type of a column that is read and not kept, where the file says none: a timestamp, but for what orders."""
+    """The type of a column that is read and not kept, where the file says none.
+
+    That is a timestamp, but for what orders, and what `only` looks at.
+    """
     source = declared.source
+    coordinates = (declared.time_column, declared.event_time_column, *source.order_columns)
+    if source.only and name not in coordinates and name in only.fields(source.only):
+        return only.implied(source.only, name)
     if source.envelope != DEBEZIUM or name not in source.order_columns:
         return ColumnType.TIMESTAMP
     if isinstance(source.order_by, list) and name not in (declared.time_column, declared.event_time_column):

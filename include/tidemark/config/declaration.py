@@ -156,6 +156,11 @@ class SourceSection(_Section):
     """The column of multiplicities; of the envelope `updates` only."""
     delete_when: Annotated[str, Field(min_length=1)] | None = None
     """Which rows of `upsert` say that the key is gone, as a condition: `status = 'DELETED'`."""
+    only: Annotated[str, Field(min_length=1)] | None = None
+    """Which rows of files are taken, as a condition: `source.db = 'shop' AND source.table = 'people'`. Others are left
+    out, and counted. It looks at any column (`append`, `updates`, `snapshot`); at those of the key and such as are not
+    kept (`upsert`); at fields outside the images (`debezium`). Without it messages of a second table are refused.
+    Another condition counts for files that are read from then on."""
     ready: Annotated[Marker, checked(ready_section)] = Marker(marker="exists")
     """When an interval has landed: `exists` (its folder is there), `{marker: _SUCCESS}` (that file is), `always`
     (nothing there is an empty interval). A folder without files is an empty interval, too; not one whose files differ

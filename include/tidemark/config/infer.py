@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ from tidemark.arrow.decode.strict import may_hold, shorter
 from tidemark.arrow.rows.columns import nested as nested_schema
 from tidemark.errors import InvalidUsage, listed, out_of_memory
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Format, ValueType
+from tidemark.model.condition.evaluate import truth
+from tidemark.model.condition.tree import Condition
 from tidemark.storage.landing import open_source
 
 SAMPLE_BYTES = 16 * 2**20
@@ -31,13 +34,33 @@ _NULL_LINE = re.compile(rb"^null[ \t\r]*\n", re.MULTILINE)
 """A message that is null (a tombstone), of which Arrow dies."""
 
 
-def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]) -> dict[str, ValueType]:
+@dataclass(frozen=True)
+class Taken:
+    """The rows of a file that are looked at: those for which a condition is true, whose fields are at some places."""
+
+    condition: Condition
+    places: Mapping[str, Sequence[str]]
+
+    def holds(self, row: object) -> bool:
+        """Whether a row of JSON is one; one whose fields are of other types is."""
+        cells = {name: _first(row, places) for name, places in self.places.items()}
+        try:
+            return truth(self.condition, cells) is True
+        except TypeError:
+            return True
+
+
+def inferred(
+    path: str, file_format: Format, columns: Mapping[str, Sequence[str]], taken: Taken | None = None
+) -> dict[str, ValueType]:
     """The types of `columns` in a file, each given with the paths where it may be in a row.
+
+    Of a file of JSON lines the rows `taken` are looked at, or all.
 
     Raises InvalidUsage if the file cannot be read, lacks a column, or shows no type for one (it is null throughout, or
     of a type Tidemark does not have): declare that column's type then.
     """
-    schema = _schema_of(path, file_format, columns)
+    schema = _schema_of(path, file_format, columns, taken)
     types = {}
     for name, places in columns.items():
         found = next((field for field in (_field(schema, place) for place in places) if field is not None), None)
@@ -49,17 +72,19 @@ def inferred(path: str, file_format: Format, columns: Mapping[str, Sequence[str]
         types[name] = _column_type(path, found)
     floats = {name: columns[name] for name in types if types[name] is ColumnType.FLOAT}
     if floats and file_format is not Format.PARQUET:
-        _check_whole_numbers(path, file_format, floats)
+        _check_whole_numbers(path, file_format, floats, taken)
     return types
 
 
-def _check_whole_numbers(path: str, file_format: Format, floats: Mapping[str, Sequence[str]]) -> None:
+def _check_whole_numbers(
+    path: str, file_format: Format, floats: Mapping[str, Sequence[str]], taken: Taken | None
+) -> None:
     """Raise InvalidUsage for a whole number that a float would round: it may identify something."""
     with open_source(path) as source:
         sample = source.read(SAMPLE_BYTES)
     if not _LONG.search(sample):
         return
-    for name, value in _whole_numbers(sample, file_format, floats):
+    for name, value in _whole_numbers(sample, file_format, floats, taken):
         if float(value) != value or not -(2**63) <= value < 2**63:
             digits = max(20, len(str(abs(value))))
             text = "string" if file_format is Format.CSV else "json"
@@ -71,17 +96,18 @@ def _check_whole_numbers(path: str, file_format: Format, floats: Mapping[str, Se
 
 
 def _whole_numbers(
-    sample: bytes, file_format: Format, columns: Mapping[str, Sequence[str]]
+    sample: bytes, file_format: Format, columns: Mapping[str, Sequence[str]], taken: Taken | None
 ) -> Iterator[tuple[str, int]]:
-    """The long whole numbers of some columns, as they are written."""
+    """The long whole numbers of some columns, as they are written: of JSON lines in the rows `taken`, or in all."""
     lines = sample.splitlines()[:-1] if len(sample) == SAMPLE_BYTES else sample.splitlines()
     if file_format is Format.CSV:
         rows: Iterable[Any] = csv.DictReader(line.decode(errors="replace") for line in lines)
     else:
-        rows = (json.loads(line) for line in lines if _LONG.search(line))
+        loaded = (json.loads(line) for line in lines if _LONG.search(line))
+        rows = (row for row in loaded if taken is None or taken.holds(row))
     for row in rows:
         for name, places in columns.items():
-            value = next((value for value in (_at(row, place) for place in places) if value is not None), None)
+            value = _first(row, places)
             if isinstance(value, int) or (isinstance(value, str) and _WHOLE.fullmatch(value)):
                 yield name, int(value)
 
@@ -102,13 +128,15 @@ def lacking(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]
     return None
 
 
-def _schema_of(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]) -> pa.Schema:
+def _schema_of(
+    path: str, file_format: Format, columns: Mapping[str, Sequence[str]], taken: Taken | None = None
+) -> pa.Schema:
     try:
         with open_source(path) as source:
             if another := another_kind(source.read(HEAD), file_format):
                 raise InvalidUsage(f"{path} {another}, or declare the types under columns:")
             source.seek(0)
-            return _schema(source, file_format, columns)
+            return _schema(source, file_format, columns, taken)
     except MemoryError as error:
         raise out_of_memory(path, error) from error
     except (pa.ArrowException, OSError) as error:
@@ -126,7 +154,9 @@ def _field(schema: pa.Schema, place: str) -> pa.Field | None:
     return field
 
 
-def _schema(source: pa.NativeFile, file_format: Format, columns: Mapping[str, Sequence[str]]) -> pa.Schema:
+def _schema(
+    source: pa.NativeFile, file_format: Format, columns: Mapping[str, Sequence[str]], taken: Taken | None
+) -> pa.Schema:
     if file_format is Format.PARQUET:
         return pq.ParquetFile(source).schema_arrow
     sample = source.read(SAMPLE_BYTES)
@@ -141,6 +171,9 @@ def _schema(source: pa.NativeFile, file_format: Format, columns: Mapping[str, Se
     sample = _NULL_LINE.sub(b"", sample)
     if not sample.lstrip().startswith(b"{"):
         raise pa.ArrowInvalid("its first line is not a JSON object")
+    if taken is not None:
+        lines = [line for line in sample.splitlines() if line.strip() and taken.holds(_loaded(line))]
+        sample = b"\n".join(lines or sample.splitlines()[:1])
     try:
         return _json_schema(sample)
     except pa.ArrowInvalid:
@@ -157,13 +190,10 @@ def _without_nested(sample: bytes, columns: Mapping[str, Sequence[str]]) -> pa.S
     Arrow. Those that hold some are maps in it. Raises ArrowInvalid for what is no JSON, or of several types."""
     nested, flat = set(), []
     for line in sample.splitlines():
-        try:
-            row = json.loads(line) if line.strip() else {}
-        except (ValueError, RecursionError) as error:
-            raise pa.ArrowInvalid(f"a line is not JSON: {error}") from None
+        row = _loaded(line) if line.strip() else {}
         cells: dict[str, object] = {}
         for name, places in columns.items():
-            value = next((value for value in (_at(row, place) for place in places) if value is not None), None)
+            value = _first(row, places)
             if isinstance(value, dict | list):
                 nested.add(name)
             elif value is not None:
@@ -174,6 +204,19 @@ def _without_nested(sample: bytes, columns: Mapping[str, Sequence[str]]) -> pa.S
     for name in nested:
         schema = schema.append(pa.field(name, pa.map_(pa.string(), pa.string())))
     return nested_schema(pa.schema([(columns[field.name][0], field.type) for field in schema]))
+
+
+def _loaded(line: bytes) -> object:
+    """A line as Python has it. Raises ArrowInvalid for what is no JSON."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise pa.ArrowInvalid(f"a line is not JSON: {error}") from None
+
+
+def _first(row: object, places: Sequence[str]) -> Any:
+    """What is at the first of some places that is not null."""
+    return next((value for value in (_at(row, place) for place in places) if value is not None), None)
 
 
 def _at(row: object, place: str) -> object:

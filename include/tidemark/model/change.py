@@ -31,6 +31,7 @@ MOST_UNDECLARED = 100
 """Columns that nothing declares which a state remembers: of more nothing is said."""
 NAMES_SHOWN = 10
 NOTHING_CHANGED = "nothing changed"
+LEFT_OUT = "left out by `only`"
 """What is said of an interval that was run again where that is so."""
 REPLAY = "replay"
 """The step of an ingest that reads dead letters, not an interval."""
@@ -129,7 +130,8 @@ class Ingested:
     Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before.
     They were read again for the `columns` named, if any, whether or not their bytes had changed.
 
-    Of messages in the order of their connector `server` is whose they are: the declaration has it from then on.
+    Of messages in the order of their connector `server` is whose they are, and `table` of which table they are, where
+    that is looked at: the declaration has both from then on. `rows_left_out` are rows of which `only` is not true.
 
     `undeclared` are columns that files have, nothing declares, and no ingest before has named; with how many of the
     files have each.
@@ -157,6 +159,8 @@ class Ingested:
     undeclared: tuple[tuple[str, int], ...] = ()
     keys: int | None = None
     server: str = ""
+    table: str = ""
+    rows_left_out: int = 0
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -168,6 +172,7 @@ class Ingested:
         counts = {
             "late applied": self.rows_late_applied,
             "late discarded": self.rows_late_discarded,
+            LEFT_OUT: self.rows_left_out,
             "file set aside" if abs(self.bad_files) == 1 else "files set aside": self.bad_files,
         }
         more = "".join(

@@ -63,8 +63,10 @@ class Source:
     whose they are (empty: not known yet). `units` says what the numbers of some columns count since the epoch (one of
     UNITS each), `decimals` what the texts in decimal columns of messages are: `string`, or `precise` (base64); empty if
     there are none; `column_decimals` says so of some columns, in any envelope. `beyond` says of some columns what
-    becomes of times before the year 1 and after 9999: `refuse`, `null` or `clip`. A full snapshot that has fewer than
-    `min_share` of the rows of the one before asks a person (None: DEFAULT_MIN_SHARE, 0: none does).
+    becomes of times before the year 1 and after 9999: `refuse`, `null` or `clip`. Rows for which `only`, a condition,
+    is not true are left out. `table` is that whose messages were taken, as such a condition (empty: not known yet;
+    None: declared before 0.7.0, when messages of several tables were not refused, and are not). A full snapshot that
+    has fewer than `min_share` of the rows of the one before asks a person (None: DEFAULT_MIN_SHARE, 0: none does).
     """
 
     path: str
@@ -79,6 +81,8 @@ class Source:
     decimals: str = ""
     min_share: float | None = None
     server: str = ""
+    only: str | None = None
+    table: str | None = None
     column_decimals: tuple[tuple[str, str], ...] = ()
     beyond: tuple[tuple[str, str], ...] = ()
 

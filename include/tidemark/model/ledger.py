@@ -74,7 +74,8 @@ class LedgerEntry:
     """One source file's fate; `path` is its identity.
 
     `late` refers to the Parquet object of its late rows, applied and discarded alike. `rows_late_moved` are those
-    applied that lost their event time to the seal. Where the source is itself a late object, whose dead letters were
+    applied that lost their event time to the seal. `rows_left_out` are none of these: the source's `only` is not true
+    of them. Where the source is itself a late object, whose dead letters were
     replayed, `replay_of` is the path of the entry that names it, and `rows_late_discarded` are those left in `late`.
     Of a file that was set aside, the verdict holds for this content, `sha256`, under this declaration, `judged_by`
     (`rules_of`).
@@ -98,6 +99,7 @@ class LedgerEntry:
     replay_of: str | None = None
     judged_by: str | None = None
     correctable: Correctable | None = None
+    rows_left_out: int = 0
 
     @property
     def replaced(self) -> LedgerEntry | None:
@@ -121,7 +123,7 @@ def rules_of(collection: Collection) -> str:
     columns = [(column.name, str(column.type)) for column in (*collection.key, *collection.value, *landed.inputs)]
     how = [source.format, source.envelope, source.order_by, source.diff, source.delete_when, source.units]
     # Where nothing is declared the fingerprint is that of releases without it: their verdicts hold.
-    how += [said for said in (source.decimals, source.column_decimals, source.beyond) if said]
+    how += [said for said in (source.only, source.decimals, source.column_decimals, source.beyond) if said]
     text = json.dumps([RULES, how, source.bad_files, landed.time, landed.event_time, columns])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

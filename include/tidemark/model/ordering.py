@@ -1,4 +1,4 @@
-"""What puts the rows of a collection in order where its file says nothing, and what becomes of that as it changes."""
+"""What a declaration has that its file does not say: what puts messages in order, and whose they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tidemark.model.place import CONNECTOR, NO_ORDER, POSITION, OrderBy
 
 
 def newly_ordered(declared: Collection, current: Collection | None) -> Collection:
-    """A declaration for a new collection, or for `current` without rows: messages are in the order of their connector.
+    """A declaration for a new collection, or for `current` without rows.
+
+    Messages are in the order of their connector, and of one table, which is not known yet.
 
     Raises:
         InvalidUsage: What is declared is no order, and `current` does not have it.
@@ -20,18 +22,20 @@ def newly_ordered(declared: Collection, current: Collection | None) -> Collectio
         return declared
     if declared.order_by == POSITION and (current is None or current.order_by != POSITION):
         raise InvalidUsage(f"order_by: {NO_ORDER}; write `order_by: connector`, or leave order_by out")
-    return with_order(declared, CONNECTOR) if declared.landed.source.order_by is None else declared
+    source = replace(declared.landed.source, table="")
+    declared = replace(declared, origin=replace(declared.landed, source=source))
+    return with_order(declared, CONNECTOR) if source.order_by is None else declared
 
 
 def as_ordered(current: Collection, declared: Collection) -> Collection:
-    """A declaration with the order of `current` where it says none, unless that names a column; and its server."""
+    """A declaration with the order of `current` where it says none, unless that names a column; and its senders."""
     if current.is_derived or declared.is_derived:
         return declared
     before, source = current.landed.source, declared.landed.source
     if source.order_by is None and not before.order_columns:
         source = replace(source, order_by=before.order_by)
-    if source.by_connector:
-        source = replace(source, server=before.server)
+    server = before.server if source.by_connector else ""
+    source = replace(source, server=server, table=before.table)
     return replace(declared, origin=replace(declared.landed, source=source))
 
 
@@ -41,11 +45,13 @@ def with_order(declared: Collection, order_by: OrderBy) -> Collection:
     return replace(declared, origin=replace(declared.landed, source=source))
 
 
-def with_server(declared: Collection, server: str) -> Collection:
+def with_senders(declared: Collection, server: str, table: str) -> Collection:
     """The declaration once more is known of whose messages it has."""
-    if declared.is_derived or len(server) <= len(declared.landed.source.server):
+    if declared.is_derived:
         return declared
-    return replace(declared, origin=replace(declared.landed, source=replace(declared.landed.source, server=server)))
+    source = declared.landed.source
+    source = replace(source, server=max(source.server, server, key=len), table=table or source.table)
+    return replace(declared, origin=replace(declared.landed, source=source))
 
 
 def with_names(order_by: OrderBy, renamed: Mapping[str, str]) -> OrderBy:

@@ -98,3 +98,4 @@ class Totals:
     drains: int = 0
     rows_drained: int = 0
     rows_compacted: int = 0
+    rows_left_out: int = 0

@@ -57,6 +57,7 @@ class IngestAnswer:
     undeclared: tuple[tuple[str, int], ...] = ()
     keys: int = 0
     servers: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

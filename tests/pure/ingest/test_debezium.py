@@ -254,7 +254,7 @@ def test_values_that_count_since_the_epoch_are_read_as_declared(tmp_path: Path, 
 OK = message("c", None, row(1, "a", 1))
 REFUSED: list[tuple[str, list[Any], str]] = [
     ("truncate", [OK, message("t")], "^line 2: op t truncates the table and does not say which keys"),
-    ("other op", [OK, message("m")], "^line 2: op 'm' is not one of c "),
+    ("other op", [OK, message("x")], "^line 2: op 'x' is not one of c "),
     ("op missing", [OK, {"after": row(1)}], "^line 2: there is no op in the message$"),
     ("empty object", [OK, {}], "^line 2: there is no op in the message$"),
     ("flattened", [{"id": 1, "name": "a", "n": 1}], "^line 1: has no op, .* use the upsert envelope: id, name, n$"),

@@ -95,6 +95,7 @@ SAID: list[tuple[Any, str]] = [
     (Ingested(FENCE, BATCH, RUN, sources=(1,), cut=Cut(Reason.END_OF_INPUT)),
      f"ingested {SPAN}: 1 row of 1 file as b1"),
     (Ingested(FENCE, None, None, rows_late_discarded=3), f"ingested {SPAN}: no rows, 3 late discarded"),
+    (Ingested(FENCE, None, None, rows_left_out=3), f"ingested {SPAN}: no rows, 3 left out by `only`"),
     (Ingested(fence_of("replay", "0-10", "t"), BATCH, RUN, rows_late_moved=1, rows_replayed=2),
      "replayed 2 dead letters as b1, 1 of them moved to the seal"),
     (Corrected(CORRECTS, CONSUMED, BATCH, None, Mode.BY_KEY, EMPTY, rows_read=7, rows_added=2, rows_retracted=1),

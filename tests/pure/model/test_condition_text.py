@@ -49,6 +49,14 @@ def test_what_a_text_means(text: str, tree: object) -> None:
     assert parse(text) == tree
 
 
+def test_names_have_dots_where_a_condition_is_about_what_a_source_reads() -> None:
+    text = "source.db = 'a.b' AND __op IN ('c') AND source.x_1.in >= .5"
+    assert columns(parse(text, dotted=True)) == ("source.db", "__op", "source.x_1.in")
+    for wrong, at in ((text, 7), ("a. = 1", 2), (".a = 1", 1), ("a.1 = 1", 2)):
+        with pytest.raises(InvalidUsage, match=rf"at position {at} "):
+            parse(wrong, dotted=wrong != text)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

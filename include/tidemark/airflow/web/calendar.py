@@ -19,6 +19,7 @@ from tidemark.airflow.web.range import Range
 from tidemark.config.schedule import Schedule
 from tidemark.jobs.queries.derived_days import DayReport
 from tidemark.jobs.queries.intervals import IntervalReport
+from tidemark.model.change import LEFT_OUT
 from tidemark.model.collection import Landed
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.model.interval import Interval
@@ -132,7 +133,7 @@ def in_words(report: IntervalReport) -> str:
     said = [_SAYS[report.status]]
     if report.files:
         said.append(f"{counted(report.rows, 'row')} of {counted(report.files, 'file')}")
-    counts = {"late, applied": report.late, "late, kept as dead letters": report.dead}
+    counts = {"late, applied": report.late, "late, kept as dead letters": report.dead, LEFT_OUT: report.left_out}
     said += [f"{count:,} {what}" for what, count in counts.items() if count]
     if report.refused:
         said.append(f"{counted(report.refused, 'file')} refused")
@@ -213,6 +214,7 @@ def interval_page(
     figures: list[tuple[str, object]] = [("files", report.files), ("rows", report.rows), ("late, applied", report.late)]
     figures += [
         ("late, dead letters", report.dead),
+        (LEFT_OUT, report.left_out),
         ("files refused", report.refused),
         ("files corrected", report.corrected),
     ]

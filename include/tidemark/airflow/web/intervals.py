@@ -34,7 +34,7 @@ from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.jobs.queries.derived_days import DAYS, DayReport, day_reports
 from tidemark.jobs.queries.intervals import entries_of, interval_reports
 from tidemark.model.batching.rate import SECOND
-from tidemark.model.change import CUT, Change, Corrected, Ingested, Quarantined, Released
+from tidemark.model.change import CUT, LEFT_OUT, Change, Corrected, Ingested, Quarantined, Released
 from tidemark.model.collection import Gate
 from tidemark.model.instant import MAX_TIME, format_duration, format_instant, from_datetime
 from tidemark.model.interval import Interval
@@ -119,7 +119,8 @@ def _wrong(pinned: Pinned) -> set[str]:
 def _file(entry: LedgerEntry) -> tuple[str, str, int, int, str]:
     late = entry.rows_late_applied + entry.rows_late_discarded
     became = "refused" if entry.status is Status.QUARANTINED else "corrected" if entry.is_corrected else "counted"
-    return entry.path, became, entry.rows, late, entry.reason or ""
+    left_out = f"{entry.rows_left_out:,} {LEFT_OUT}" if entry.rows_left_out else ""
+    return entry.path, became, entry.rows, late, entry.reason or left_out
 
 
 def cuts_in_words(records: Sequence[VersionRecord], interval: Interval) -> str:

@@ -77,6 +77,23 @@ def another_kind(head: bytes, file_format: Format) -> str | None:
     return next((words for begins, words in _KINDS if begins.match(head)), None)
 
 
+@dataclass
+class Seen:
+    """What is known of a file once it is decoded.
+
+    Attributes:
+        servers: The servers whose messages it has.
+        tables: The tables whose messages it has, two at most.
+        left_out: How many rows `only` leaves out.
+        first_rows: The numbers of the first rows that `only` takes.
+    """
+
+    servers: set[str] = field(default_factory=set)
+    tables: set[str] = field(default_factory=set)
+    left_out: int = 0
+    first_rows: list[int] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Content:
     """What a file contained when it was identified by `sha256`; `data` is None if it is too large to keep."""
@@ -85,8 +102,8 @@ class Content:
     sha256: str
     bytes: int
     data: pa.Buffer | None
-    servers: set[str] = field(default_factory=set, compare=False)
-    """Whose messages these are, as far as it was decoded."""
+    seen: Seen = field(default_factory=Seen, compare=False)
+    """As far as it was decoded."""
 
     @property
     def path(self) -> str:

@@ -21,21 +21,26 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.decode import debezium_files
 from tidemark.arrow.decode.content import BadFile, Content
-from tidemark.arrow.decode.debezium_files import OP, TOMBSTONE, LogicalType
+from tidemark.arrow.decode.debezium_files import TOMBSTONE, LogicalType
 from tidemark.arrow.decode.jsonlfile import Field
+from tidemark.arrow.decode.messages import kind_of
+from tidemark.arrow.decode.only import Only
 from tidemark.arrow.decode.placed import Order, fields_of, placed
 from tidemark.arrow.decode.strict import counting, precise
+from tidemark.arrow.decode.tables import TableCheck
 from tidemark.arrow.decode.typed import check_values, epoch_unit, field_of, place, refusal, typed
 from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.schema import ORDER, ROW
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Format
+from tidemark.model.only import OP, leave_out
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What Debezium writes for a large value that the database did not log, as it did not change."""
 _REFUSED = {
     "t": "op t truncates the table and does not say which keys it had; put deletes (op d) of them in its place, or "
     "start the table again from full snapshots (envelope snapshot)",
+    "m": "op m is a message of the log, of no table; " + leave_out("op != 'm'"),
     None: "there is no op in the message",
 }
 
@@ -46,22 +51,29 @@ def decode(
     content: Content, collection: Collection, columns: Sequence[Column], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file in order: the columns, `_deleted`, and `_row`, the message's position. Raises BadFile."""
-    facts = _Facts(content, collection, columns, schema)
-    source = collection.landed.source
-    _check_types(content, collection)
-    first = 0
-    for block in debezium_files.read_blocks(content, source.format, facts.fields, facts.optional):
-        rows = facts.of(block, first)
-        first += block.num_rows
-        if rows.num_rows:
-            yield rows
+    source, only = collection.landed.source, Only.of(content, collection)
+    table = TableCheck(content, collection)
+    is_unchecked = only is not None  # rows of other tables, with other types, may come before the first that it takes
+    try:
+        facts = _Facts(content, collection, columns, schema, table)
+        if only is None:
+            _check_types(content, collection)
+        for block, numbers in debezium_files.read_blocks(content, source.format, facts.fields, facts.optional, only):
+            if is_unchecked and len(numbers):
+                _check_types(content, collection, int(numbers[0]))
+                is_unchecked = False
+            rows = facts.of(block, numbers)
+            if rows.num_rows:
+                yield rows
+    except BadFile as bad:
+        raise table.another() or bad from None
 
 
-def _check_types(content: Content, collection: Collection) -> None:
-    """Raise BadFile where the messages' own schema says that a number is another one than is declared."""
+def _check_types(content: Content, collection: Collection, first: int = 0) -> None:
+    """Raise BadFile where a message's own schema, the first from row `first` on, says that a number is another one."""
     if collection.landed.source.format is not Format.JSONL:
         return
-    types = debezium_files.logical_types(content)
+    types = debezium_files.logical_types(content, first)
     for column in collection.columns:
         if column.name in types and (wrong := _misdeclared(collection, column, types[column.name])):
             raise BadFile(content.path, f"column {column.name} {wrong}")
@@ -88,7 +100,14 @@ def _misdeclared(collection: Collection, column: Column, logical: LogicalType) -
 class _Facts:
     """Turns messages into facts, for one file."""
 
-    def __init__(self, content: Content, collection: Collection, columns: Sequence[Column], schema: pa.Schema) -> None:
+    def __init__(
+        self,
+        content: Content,
+        collection: Collection,
+        columns: Sequence[Column],
+        schema: pa.Schema,
+        table: TableCheck,
+    ) -> None:
         self._content, self._collection, self._columns, self._schema = content, collection, columns, schema
         stored = {column.name for column in collection.columns}
         self._keys = [column for column in columns if column.name in {key.name for key in collection.key}]
@@ -96,6 +115,8 @@ class _Facts:
         self._others = [column for column in columns if column.name not in stored]
         self._order = Order.of_file(content, collection) if collection.landed.source.by_connector else None
         others = {column.name for column in self._others}
+        self._table = table
+        self._senders = [name for name in table.fields if name not in others]
         self._placing = [column for column in self._order.columns if column.name not in others] if self._order else []
 
     @property
@@ -108,26 +129,27 @@ class _Facts:
             ("", (*self._others, *self._placing)),
         )
         read = [field_of(self._collection, column, prefix) for prefix, columns in groups for column in columns]
-        return [Field(OP, ColumnType.STRING, "string"), *read]
+        senders = [Field(name, ColumnType.STRING, "string") for name in self._senders]
+        return [Field(OP, ColumnType.STRING, "string"), *read, *senders]
 
     @property
     def optional(self) -> list[str]:
         """What no message need have."""
-        return [column.name for column in self._placing]
+        return [*(column.name for column in self._placing), *self._senders]
 
-    def of(self, block: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        """What the messages of a block say, the first of which is the file's `first`."""
-        rows = np.arange(first, first + block.num_rows)
-        op = self._typed(block, "", [Column(OP, ColumnType.STRING)], first)[OP]
+    def of(self, block: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
+        """What the messages of a block say, whose numbers are `rows`."""
+        self._table.see(block, rows)
+        op = self._typed(block, "", [Column(OP, ColumnType.STRING)], rows)[OP]
         self._check_ops(op, rows)
         removed = _is(op, "d")
         upserts = pc.is_in(op, value_set=of_values(["c", "r", "u"], pa.string()))
-        after = self._typed(block, "after.", (*self._keys, *self._values), first)
-        before = self._typed(block, "before.", self._keys, first)
-        own = self._typed(block, "key.", self._keys, first)
-        others = self._typed(block, "", self._others, first)
+        after = self._typed(block, "after.", (*self._keys, *self._values), rows)
+        before = self._typed(block, "before.", self._keys, rows)
+        own = self._typed(block, "key.", self._keys, rows)
+        others = self._typed(block, "", self._others, rows)
         if self._collection.has_places:
-            others = {**others, ORDER: self._places(block, others, op, first)}
+            others = {**others, ORDER: self._places(block, others, op, rows)}
         self._check_images(after, upserts, rows)
         has_before = _complete(before)
         self._check_deletes(pc.and_(removed, pc.invert(pc.or_(has_before, _complete(own)))), rows)
@@ -144,16 +166,16 @@ class _Facts:
         left = self._batch({**before, **nulls, **others}, always, rows).filter(moved)
         return one_batch(pa.Table.from_batches([left, facts]))
 
-    def _places(self, block: pa.RecordBatch, others: _Columns, op: pa.Array, first: int) -> pa.Array:
+    def _places(self, block: pa.RecordBatch, others: _Columns, op: pa.Array, rows: Ints) -> pa.Array:
         if self._order is None and self._collection.landed.source.by_connector:
             return pa.nulls(len(op), pa.binary())
         if self._order is None:
-            return placed(self._content, self._collection, fields_of(self._collection, others), first)
-        return self._order.places({**others, **self._typed(block, "", self._placing, first)}, op, first)
+            return placed(self._content, self._collection, fields_of(self._collection, others), rows)
+        return self._order.places({**others, **self._typed(block, "", self._placing, rows)}, op, rows)
 
-    def _typed(self, block: pa.RecordBatch, prefix: str, columns: Sequence[Column], first: int) -> dict[str, pa.Array]:
+    def _typed(self, block: pa.RecordBatch, prefix: str, columns: Sequence[Column], rows: Ints) -> dict[str, pa.Array]:
         return {
-            column.name: typed(self._content, self._collection, column, block.column(prefix + column.name), first)
+            column.name: typed(self._content, self._collection, column, block.column(prefix + column.name), rows)
             for column in columns
         }
 
@@ -167,6 +189,10 @@ class _Facts:
         if (at := first_true(pc.invert(known))) >= 0:
             found = op[at].as_py()
             problem = _REFUSED.get(found, f"op {found!r} is not one of c (create), r (read), u (update), d (delete)")
+            if found is None:
+                names = debezium_files.names_at(self._content, self._collection.landed.source.format, int(rows[at]))
+                kind = kind_of(names)
+                problem = kind.refusal if kind else problem
             raise self._refusal(problem, rows[at])
 
     def _check_images(self, after: _Columns, upserts: pa.Array, rows: Ints) -> None:

@@ -11,7 +11,8 @@ import json
 from collections.abc import Collection as Names
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cached_property
+from itertools import chain, compress, islice
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,21 @@ import pyarrow.compute as pc
 from tidemark.arrow.decode import jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.jsonlfile import Field
-from tidemark.arrow.decode.parquetfile import opened
-from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, scalar_of
+from tidemark.arrow.decode.messages import kind_of
+from tidemark.arrow.decode.only import Only
+from tidemark.arrow.decode.parquetfile import Opened, opened
+from tidemark.arrow.rows.arrays import bools_of, of_bools, scalar_of
+from tidemark.arrow.rows.columns import Bools, Ints
 from tidemark.errors import listed
-from tidemark.model.collection import Format
+from tidemark.model.collection import ColumnType, Format
+from tidemark.model.only import OP, TABLE_FIELDS, table_of
 
 TOMBSTONE = "tombstone"
-OP = "op"
+_TABLE_NAMES = tuple(name.removeprefix("source.") for name in TABLE_FIELDS)
+_MARKERS = ("ts_ms", "status", "ddl", "specversion", "database")
+"""Fields of what is no change message and no null, one of each."""
+_FIELDS = frozenset({OP, "before", "after", "source", "ts_ms", "ts_us", "ts_ns", "transaction"})
+"""Those of change messages."""
 _BODIES = ("", "payload", "value", "value.payload")
 _KEYS = ("key.payload", "key")
 _CONNECT = "org.apache.kafka.connect.data."
@@ -58,6 +67,8 @@ class _Form:
 
     body: str = ""
     key: str = "key"
+    odd: frozenset[str] = frozenset()
+    """The fields that say whose a message is, where the first message has no text in them, or does not have them."""
 
     def path(self, field: str) -> str:
         if field.startswith("key."):
@@ -90,91 +101,224 @@ class LogicalType:
 
 
 def read_blocks(
-    content: Content, file_format: Format, fields: Sequence[Field], optional: Names[str] = ()
-) -> Iterator[pa.RecordBatch]:
-    """The fields, block by block; what a message lacks is null. `op` must be among them, and the first.
+    content: Content,
+    file_format: Format,
+    fields: Sequence[Field],
+    optional: Names[str] = (),
+    only: Only | None = None,
+) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    """The fields, block by block, with the numbers of the messages: those that `only` takes, none of them null, or all.
+
+    What a message lacks is null. `op` must be among the fields, and the first.
 
     Raises BadFile for a file of anything else, and for a field that no message has but for `before.` and `key.`, which
     a connector may leave out, for those that are `optional`, and for `after.` where there are only deletes.
     """
     optional = {field.name for field in fields if field.name in optional or field.name.startswith(("before.", "key."))}
     if file_format is Format.PARQUET:
-        return _parquet_blocks(content, fields, optional)
-    return _jsonl_blocks(content, fields, optional)
+        return _parquet_blocks(content, fields, optional, only)
+    return _jsonl_blocks(content, fields, optional, only)
 
 
-def first_source(content: Content, file_format: Format) -> dict[str, Any] | None:
-    """Where the first message that is not null comes from, its `source`; None if all are null."""
+def first_source(content: Content, file_format: Format, only: Only | None = None) -> dict[str, Any] | None:
+    """Where the first message comes from that is not null and that `only` takes, its `source`; None without one."""
+    at = None
+    if only is not None:
+        blocks = read_blocks(content, file_format, [Field(OP, ColumnType.STRING, "string")], only=only)
+        at = next((int(rows[0]) for _, rows in blocks if len(rows)), None)
+        if at is None:
+            return None
+    sources = _sources(content, file_format, ("connector", "snapshot"))
+    return next((source for row, source in sources if at in (None, row)), None)
+
+
+def _sources(content: Content, file_format: Format, fields: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The `source` of each message that is not null, with at least the fields that it has, and the message's number."""
     if file_format is Format.JSONL:
-        form = _jsonl_form(content, ())
-        rows = jsonlfile.parsed_lines(content) if form else ()
-        sources = (_at(row, form.path("source")) for _, row in rows if form and _at(row, form.path(OP)) is not None)
-        return next((source if isinstance(source, dict) else {} for source in sources), None)
-    with opened(content) as file:
-        form = _parquet_form(content, file.schema, ())
-        paths = {name: form.path(f"source.{name}") for name in ("connector", "snapshot")}
-        present = {name: path for name, path in paths.items() if _type_at(file.schema, path) is not None}
-        for block in file.blocks([form.path(OP), *present.values()]):
-            at = first_true(block.column(0).is_valid())
-            if at >= 0:
-                return {name: cell[at].as_py() for name, cell in zip(present, block.columns[1:], strict=True)}
-    return None
-
-
-def _jsonl_blocks(content: Content, fields: Sequence[Field], optional: Names[str]) -> Iterator[pa.RecordBatch]:
-    form = _jsonl_form(content, fields)
-    if form is None:
+        form = _jsonl_form(content, (), may_leave=True)
+        for number, (_, row) in enumerate(jsonlfile.parsed_lines(content) if form else ()):
+            if form and _at(row, form.path(OP)) is not None:
+                source = _at(row, form.path("source"))
+                yield number, source if isinstance(source, dict) else {}
         return
+    with opened(content) as file:
+        form = _parquet_form(content, file.schema, (), may_leave=True)
+        paths = {name: form.path(f"source.{name}") for name in fields} if form else {}
+        present = {name: path for name, path in paths.items() if _type_at(file.schema, path) is not None}
+        first = 0
+        for block in file.blocks([form.path(OP), *present.values()]) if form else ():
+            for at in bools_of(block.column(0).is_valid()).nonzero()[0]:
+                cells = zip(present, block.columns[1:], strict=True)
+                yield first + int(at), {name: cell[int(at)].as_py() for name, cell in cells}
+            first += block.num_rows
+
+
+def tables(content: Content, file_format: Format) -> Iterator[tuple[int, str]]:
+    """The table of each message that names one (`table_of`), with its number. Slow: for few messages."""
+    for number, source in _sources(content, file_format, _TABLE_NAMES):
+        texts = {f"source.{name}": value for name, value in source.items() if isinstance(value, str)}
+        if table := table_of(texts):
+            yield number, table
+
+
+def names_at(content: Content, file_format: Format, number: int) -> list[str]:
+    """The fields of a row, those of the message in it: of Parquet without those of a change message that are null."""
+    if file_format is Format.JSONL:
+        row = next((row for at, (_, row) in enumerate(jsonlfile.parsed_lines(content)) if at == number), None)
+        return list(next(_messages_in(row), {}))
+    with opened(content) as file:
+        for block in file.blocks(file.schema.names):
+            if number < block.num_rows:
+                (row,) = block.slice(number, 1).to_pylist()
+                return [
+                    name for name, value in next(_messages_in(row)).items() if value is not None or name not in _FIELDS
+                ]
+            number -= block.num_rows
+    return []
+
+
+def _messages_in(row: Any) -> Iterator[dict[str, Any]]:
+    """What may be the message of a row, the row itself last."""
+    for body in reversed(_BODIES):
+        if isinstance(message := _at(row, body), dict):
+            yield message
+
+
+def _jsonl_blocks(
+    content: Content, fields: Sequence[Field], optional: Names[str], only: Only | None
+) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    form = _jsonl_form(content, fields, may_leave=only is not None)
+    if form is None:
+        if only is not None:
+            only.leave(sum(not _is_nothing(row) for _, row in jsonlfile.parsed_lines(content)))
+        return
+    fields = [field for field in fields if field.name not in form.odd & set(optional)]
     names = [field.name for field in fields]
     columns = [replace(field, name=form.path(field.name)) for field in fields]
-    tombstones: frozenset[int] | None = None
-    unseen, first = {name for name in names if name not in optional}, 0
-    for block in jsonlfile.read_blocks(
-        content, columns, optional=True, null_line=_null_message(form), json_in_texts=True
+    nulls = _NullRows(content, form)
+    unseen = {name for name in names if name not in optional}
+    taken: list[Bools] = []
+    for block, rows in jsonlfile.read_blocks(
+        content,
+        columns,
+        optional=True,
+        null_line=_null_message(form),
+        json_in_texts=True,
+        sieve=_sieve(form, only, nulls, taken, unseen) if only else None,
     ):
         read = block.rename_columns(names)
         unseen -= {name for name in unseen if read.column(name).null_count < read.num_rows}
         if read.column(OP).null_count:
-            if tombstones is None:
-                tombstones = frozenset(_null_rows(content, form))
-            rows = np.arange(first, first + read.num_rows)
-            null = of_bools(np.array([int(row) in tombstones for row in rows], np.bool_))
+            null = of_bools(nulls.among(rows))
             read = read.set_column(0, OP, pc.if_else(null, scalar_of(TOMBSTONE, pa.string()), read.column(OP)))
-        first += read.num_rows
-        yield read
-    _check_present(content, form, unseen)
+        yield read, rows
+    if only is not None:
+        _check_only(content, form, only)
+    _check_present(content, form, unseen, taken)
 
 
-def _parquet_blocks(content: Content, fields: Sequence[Field], optional: Names[str]) -> Iterator[pa.RecordBatch]:
+def _sieve(form: _Form, only: Only, nulls: _NullRows, taken: list[Bools], unseen: Names[str]) -> jsonlfile.Sieve:
+    """Which lines are read whole; as long as fields are `unseen`, the rows of all blocks are noted in `taken`."""
+    columns = list(dict.fromkeys([Field(OP, ColumnType.STRING, "string"), *only.raw]))
+
+    def keep(block: pa.RecordBatch, rows: Ints) -> Bools:
+        read = block.rename_columns([column.name for column in columns])
+        is_message = _is_message(read.column(OP))
+        if read.column(OP).null_count:
+            is_message &= ~nulls.among(rows)
+        answers = only.keep(read, rows, is_message)
+        if unseen:
+            taken.append(answers)
+        return answers
+
+    return jsonlfile.Sieve([replace(column, name=form.path(column.name)) for column in columns], keep)
+
+
+def _is_message(op: pa.Array) -> Bools:
+    """Which rows are none of those that were found to be null."""
+    op = op if pa.types.is_string(op.type) else op.cast(pa.string())
+    return bools_of(pc.not_equal(op, scalar_of(TOMBSTONE, op.type)).fill_null(scalar_of(True, pa.bool_())))
+
+
+class _NullRows:
+    """The rows of a file of JSON lines that hold no message, a null in its place; found when they are asked for."""
+
+    def __init__(self, content: Content, form: _Form) -> None:
+        self._content, self._form = content, form
+
+    @cached_property
+    def _numbers(self) -> frozenset[int]:
+        return frozenset(_null_rows(self._content, self._form))
+
+    def among(self, rows: Ints) -> Bools:
+        """Which of some rows these are."""
+        return np.array([int(row) in self._numbers for row in rows], np.bool_)
+
+
+def _parquet_blocks(
+    content: Content, fields: Sequence[Field], optional: Names[str], only: Only | None
+) -> Iterator[tuple[pa.RecordBatch, Ints]]:
     with opened(content) as file:
-        form = _parquet_form(content, file.schema, fields)
-        present = {field.name for field in fields if _type_at(file.schema, form.path(field.name)) is not None}
-        if missing := [field.name for field in fields if field.name not in {*present, *optional}]:
-            has = listed(_names_beside(file.schema, form.path(missing[0])))
+        form = _parquet_form(content, file.schema, fields, may_leave=only is not None)
+        if form is None:
+            if only is not None:
+                only.leave(file.footer.metadata.num_rows)
+            return
+        looked_at = only.raw if only else []
+        has = {name: _type_at(file.schema, form.path(name)) for name in {field.name for field in (*fields, *looked_at)}}
+        if only and (absent := [field.name for field in looked_at if has[field.name] is None]):
+            raise only.refuse(
+                absent[0], f"the messages have {listed(_names_beside(file.schema, form.path(absent[0])))}"
+            )
+        if missing := [field.name for field in fields if has[field.name] is None and field.name not in optional]:
+            beside = listed(_names_beside(file.schema, form.path(missing[0])))
             name = missing[0].removeprefix("after.")
-            raise BadFile(content.path, f"column {name} is missing; the messages have {has}")
-        names = [field.name for field in fields if field.name in present]
+            raise BadFile(content.path, f"column {name} is missing; the messages have {beside}")
+        every = list(dict.fromkeys([*(field.name for field in (*fields, *looked_at)), *_markers(file, form)]))
+        has |= {name: _type_at(file.schema, form.path(name)) for name in _MARKERS}
+        names = [name for name in every if has[name] is not None]
+        first = 0
         for block in file.blocks([form.path(name) for name in names]):
-            read = dict(zip(names, block.columns, strict=True))
-            nothing = pa.nulls(block.num_rows)
-            yield _with_tombstones(pa.record_batch({field.name: read.get(field.name, nothing) for field in fields}))
+            rows, nothing = np.arange(first, first + block.num_rows), pa.nulls(block.num_rows)
+            first += block.num_rows
+            columns = dict(zip(names, block.columns, strict=True))
+            read = _with_tombstones(pa.record_batch({name: columns.get(name, nothing) for name in every}))
+            if only is not None:
+                taken = only.keep(read, rows, _is_message(read.column(OP)))
+                read, rows = read.filter(of_bools(taken)), rows[taken]
+            yield read, rows
 
 
-def images(content: Content, file_format: Format, most: int) -> list[str]:
-    """The fields of after-images: of a file of JSON lines, those of the first `most` messages."""
+def _markers(file: Opened, form: _Form) -> list[str]:
+    """The fields by which a row without an op is more than nothing, where there may be such a row."""
+    metadata, path = file.footer.metadata, form.path(OP)
+    at = next((at for at in range(metadata.num_columns) if metadata.schema.column(at).path == path), None)
+    if at is None:
+        return []
+    groups = (metadata.row_group(number).column(at).statistics for number in range(metadata.num_row_groups))
+    if all(group is not None and group.has_null_count and not group.null_count for group in groups):
+        return []
+    return [name for name in _MARKERS if _type_at(file.schema, form.path(name)) is not None]
+
+
+def images(content: Content, file_format: Format, most: int, numbers: Sequence[int] | None = None) -> list[str]:
+    """The fields of after-images: of a file of JSON lines, those of the first `most` messages, or of those numbered."""
     if file_format is Format.PARQUET:
         with opened(content) as file:
-            return _names_beside(file.schema, _parquet_form(content, file.schema, ()).path("after.any"))
-    form = _jsonl_form(content, ())
-    rows = islice(jsonlfile.parsed_lines(content), most) if form else ()
-    images = [image for _, row in rows if form and isinstance(image := _at(row, form.path("after")), dict)]
+            form = _parquet_form(content, file.schema, (), may_leave=True)
+            return _names_beside(file.schema, form.path("after.any")) if form else []
+    form = _jsonl_form(content, (), may_leave=True)
+    last = most if numbers is None else max(numbers, default=-1) + 1
+    rows = enumerate(islice(jsonlfile.parsed_lines(content), last)) if form else ()
+    taken = [row for number, (_, row) in rows if numbers is None or number in numbers]
+    images = [image for row in taken if form and isinstance(image := _at(row, form.path("after")), dict)]
     return list(dict.fromkeys(name for image in images for name in image))
 
 
-def logical_types(content: Content) -> dict[str, LogicalType]:
-    """What the fields of after-images are, as the schema of the first message of a file of JSON lines has them; empty
-    where messages come without."""
-    for _, row in jsonlfile.parsed_lines(content):
+def logical_types(content: Content, first: int = 0) -> dict[str, LogicalType]:
+    """What the fields of after-images are, as the schema of the first message of a file of JSON lines has them, from
+    row `first` on; empty where messages come without."""
+    for _, row in islice(jsonlfile.parsed_lines(content), first, None):
         for place in ("schema", "value.schema"):
             if isinstance(schema := _at(row, place), dict):
                 after = next(_fields_of(schema, "after"), {})
@@ -204,26 +348,47 @@ def _with_tombstones(block: pa.RecordBatch) -> pa.RecordBatch:
     return block.set_column(0, OP, op)
 
 
-def _jsonl_form(content: Content, fields: Sequence[Field]) -> _Form | None:
-    """The form of the first message that is not null; None if all are."""
+def _jsonl_form(content: Content, fields: Sequence[Field], *, may_leave: bool = False) -> _Form | None:
+    """The form of the first message that is not null; None if all are, or if all that are not `may_leave`."""
     for line, row in jsonlfile.parsed_lines(content):
         for body in _BODIES:
             message = _at(row, body)
             if isinstance(message, dict) and OP in message:
                 if isinstance(message.get("after"), str):
                     raise BadFile(content.path, f"line {line}: {_TEXT_IMAGE}")
-                return _Form(body, _key_of(fields, lambda path, row=row: isinstance(_at(row, path), dict)))
-        if row is not None and not any(_is_null(row, body) for body in _BODIES if body):
+                key = _key_of(fields, lambda path, row=row: isinstance(_at(row, path), dict))
+                said = message.get("source")
+                fields_of: dict[str, Any] = (
+                    {f"source.{name}": said[name] for name in said} if isinstance(said, dict) else {}
+                )
+                not_there = {"source.schema", "source.collection"} - set(fields_of)
+                no_text = {name for name in TABLE_FIELDS if not isinstance(fields_of.get(name), str | None)}
+                return _Form(body, key, frozenset(no_text | not_there))
+        if not _is_nothing(row):
+            kind = next((kind for message in _messages_in(row) if (kind := kind_of(message))), None)
+            if may_leave and kind and not kind.advice:
+                continue
             has = f": {listed(row)}" if isinstance(row, dict) else ""
-            raise BadFile(content.path, f"line {line}: {_NO_OP}{has}")
+            raise BadFile(content.path, f"line {line}: {kind.refusal if kind else _NO_OP + has}")
     return None
 
 
-def _parquet_form(content: Content, schema: pa.Schema, fields: Sequence[Field]) -> _Form:
+def _is_nothing(row: Any) -> bool:
+    """Whether a row is a message that is null, wherever a message may be in it."""
+    return row is None or any(_is_null(row, body) for body in _BODIES if body)
+
+
+def _parquet_form(
+    content: Content, schema: pa.Schema, fields: Sequence[Field], *, may_leave: bool = False
+) -> _Form | None:
     for body in _BODIES:
         if _type_at(schema, _Form(body).path(OP)) is not None:
             return _Form(body, _key_of(fields, lambda path: _type_at(schema, path) is not None))
-    raise BadFile(content.path, f"{_NO_OP}: {listed(schema.names)}")
+    bodies = (_names_beside(schema, _Form(body).path(OP)) for body in reversed(_BODIES))
+    kind = next((kind for names in bodies if (kind := kind_of(names))), None)
+    if may_leave and kind and not kind.advice:
+        return None
+    raise BadFile(content.path, kind.refusal if kind else f"{_NO_OP}: {listed(schema.names)}")
 
 
 def _key_of(fields: Sequence[Field], exists: Any) -> str:
@@ -261,10 +426,33 @@ def _null_message(form: _Form) -> bytes:
     return json.dumps(message).encode()
 
 
-def _check_present(content: Content, form: _Form, names: Iterable[str]) -> None:
-    """Raise BadFile if no message has one of the fields, not even as null; `after.` only if there is an after-image."""
-    absent, images = set(names), False
+def _check_only(content: Content, form: _Form, only: Only) -> None:
+    """Raise BadFile if a field that `only` looks at is in no message; one within what is null may be."""
+    absent, messages = set(only.unseen), False
     for _, row in jsonlfile.parsed_lines(content) if absent else ():
+        if _at(row, form.path(OP)) is None:
+            continue
+        messages = True
+        absent -= {
+            name for name in absent if _leads_to_null(row, form.path(name)) or _at(row, form.path(name)) is not None
+        }
+    if messages and absent:
+        raise only.refuse(sorted(absent)[0], "look at the fields that messages have")
+
+
+def _leads_to_null(row: Any, path: str) -> bool:
+    steps = path.split(".")
+    return any(_is_null(row, ".".join(steps[: at + 1])) for at in range(len(steps)))
+
+
+def _check_present(content: Content, form: _Form, names: Iterable[str], taken: Sequence[Bools] = ()) -> None:
+    """Raise BadFile if no message has one of the fields, not even as null; `after.` only if there is an after-image.
+
+    Messages are all, or those `taken`, where that is said of each row.
+    """
+    absent, images = set(names), False
+    lines = jsonlfile.parsed_lines(content) if absent else iter(())
+    for _, row in compress(lines, chain.from_iterable(taken)) if taken else lines:
         if isinstance(_at(row, form.path("after")), dict):
             images = True
         absent -= {name for name in absent if _is_null(row, form.path(name)) or _at(row, form.path(name)) is not None}

@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, compress, islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
@@ -25,7 +27,7 @@ import pyarrow.json
 from tidemark.arrow.decode.content import MAX_ROW_BYTES, BadFile, Content, memory_is_no_verdict
 from tidemark.arrow.decode.jsontexts import or_null
 from tidemark.arrow.decode.strict import SCALED, shorter, shown, variable_scale
-from tidemark.arrow.rows.columns import leaves, nested
+from tidemark.arrow.rows.columns import Bools, Ints, leaves, nested
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import listed
 from tidemark.model import canonical_json, decimals, encoded_bytes
@@ -75,6 +77,14 @@ class Field:
     advice: str = ""
 
 
+@dataclass(frozen=True)
+class Sieve:
+    """Which rows are read whole: `keep` says it of the numbered rows of a block, by the `columns`."""
+
+    columns: Sequence[Field]
+    keep: Callable[[pa.RecordBatch, Ints], Bools]
+
+
 def read_blocks(
     content: Content,
     columns: Sequence[Field],
@@ -82,31 +92,53 @@ def read_blocks(
     optional: bool = False,
     null_line: bytes | None = None,
     json_in_texts: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """The columns block by block: bools, numbers and json (canonical) as they shall be, all else as texts; an absent
-    field is null. With `json_in_texts` a text in a json column is not a text, but JSON.
+    sieve: Sieve | None = None,
+) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    """The columns block by block, with the numbers of the rows: bools, numbers and json (canonical) as they shall be,
+    all else as texts; an absent field is null. With `json_in_texts` a text in a json column is not a text, but JSON.
+    With a `sieve` the rows that it keeps.
 
     Raises BadFile for what is not JSON lines, for a value of another type, and, unless columns are `optional`, for one
     in no line of the file. A line that is `null` is read as if it was `null_line`, where one is given.
     """
-    schema = pa.schema([(column.name, raw_type(column.type)) for column in columns])
-    of_json = any(column.type is ColumnType.JSON for column in columns)
     unseen = set() if optional else {column.name for column in columns}
-    line, rows = 1, 0
+    line, first, taken = 1, 0, list[Bools]()
     for block in _blocks(content, most_lines=max(1, MAX_CELLS // max(1, len(columns)))):
         with memory_is_no_verdict(content.path):
             if null_line is not None and (block.startswith(b"null") or b"\nnull" in block):
                 block = _NULL_LINE.sub(null_line, block)
-            batch = None if of_json else _fast(block, _with_scales(block, columns, schema))
-            if batch is None:
-                batch = _exact(content, block, line, columns, schema, json_in_texts)
+            keeps = None
+            if sieve is not None:
+                looked_at = _parsed(content, block, line, sieve.columns, json_in_texts)
+                keeps = sieve.keep(looked_at, np.arange(first, first + looked_at.num_rows))
+                taken += [keeps] if unseen else []
+                block = _only_lines(block, keeps)
+            batch = _parsed(content, block, line, columns, json_in_texts)
         unseen -= {name for name in unseen if batch.column(name).null_count < batch.num_rows}
         line += block.count(b"\n")
-        rows += batch.num_rows
-        yield batch
-    if rows and (missing := sorted(unseen - _present(content, unseen))):
+        rows = np.arange(first, first + batch.num_rows) if keeps is None else first + keeps.nonzero()[0]
+        first += batch.num_rows if keeps is None else len(keeps)
+        yield batch, rows
+    has_rows = any(keeps.any() for keeps in taken) if sieve else first > 0
+    if has_rows and (missing := sorted(unseen - present(content, unseen, taken))):
         has = listed(next(_name_lists(content), []))
         raise BadFile(content.path, f"column {missing[0]} is missing from every line; the first line has {has}")
+
+
+def _parsed(content: Content, block: bytes, line: int, columns: Sequence[Field], json_in_texts: bool) -> pa.RecordBatch:
+    """The columns of some lines, the first of which is `line`. Raises BadFile."""
+    schema = pa.schema([(column.name, raw_type(column.type)) for column in columns])
+    of_json = any(column.type is ColumnType.JSON for column in columns)
+    batch = None if of_json else _fast(block, _with_scales(block, columns, schema))
+    return _exact(content, block, line, columns, schema, json_in_texts) if batch is None else batch
+
+
+def _only_lines(block: bytes, keeps: Bools) -> bytes:
+    """A block with the lines of some of its rows, the others blank: so lines have the numbers that they had."""
+    if keeps.all():
+        return block
+    answers = iter(keeps.tolist())
+    return b"\n".join(text if text.strip() and next(answers) else b"" for text in block.split(b"\n"))
 
 
 def _with_scales(block: bytes, columns: Sequence[Field], schema: pa.Schema) -> pa.Schema:
@@ -115,9 +147,9 @@ def _with_scales(block: bytes, columns: Sequence[Field], schema: pa.Schema) -> p
     if not decimals or b'"scale"' not in block:
         return schema
     texts = set()
-    for line in block.split(b"\n", _LINES_SHOWN)[:_LINES_SHOWN]:
+    for _, line in islice(_numbered(block, 1), _LINES_SHOWN):
         try:
-            row = json.loads(line, object_pairs_hook=_Pairs) if line.strip() else None
+            row = json.loads(line, object_pairs_hook=_Pairs)
         except (ValueError, RecursionError):
             return schema
         if isinstance(row, _Pairs):
@@ -377,17 +409,18 @@ def _broken(text: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _present(content: Content, names: set[str]) -> set[str]:
-    """Those of the names that are a field of at least one row."""
-    present: set[str] = set()
+def present(content: Content, names: set[str], taken: Iterable[Bools] = ()) -> set[str]:
+    """Those of the names that are a field of at least one row, or of one that is `taken` where that is said of each."""
+    seen: set[str] = set()
     quoted = {name: f'"{name}"'.encode() for name in names}
-    for line, text in _lines(content):
-        waiting = [name for name in names - present if quoted[name] in text]
+    lines = _lines(content) if names else iter(())
+    for line, text in compress(lines, chain.from_iterable(taken)) if taken else lines:
+        waiting = [name for name in names - seen if quoted[name] in text]
         if waiting:
-            present |= {name for name, _ in _loaded(content, line, text, object_pairs_hook=_Pairs)} & names
-        if present == names:
+            seen |= {name for name, _ in _loaded(content, line, text, object_pairs_hook=_Pairs)} & names
+        if seen == names:
             break
-    return present
+    return seen
 
 
 class _Pairs(Pairs):

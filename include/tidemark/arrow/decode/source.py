@@ -20,15 +20,18 @@ import pyarrow as pa
 
 from tidemark.arrow.decode import csvfile, debezium, debezium_files, jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content, fetch
+from tidemark.arrow.decode.only import Only
 from tidemark.arrow.decode.parquetfile import opened
 from tidemark.arrow.decode.placed import fields_of, placed
 from tidemark.arrow.decode.typed import check_values, field_of, typed
 from tidemark.arrow.rows.allowance import count_decoded
-from tidemark.arrow.rows.arrays import of_numbers
+from tidemark.arrow.rows.arrays import of_bools, of_numbers
+from tidemark.arrow.rows.columns import Ints
 from tidemark.arrow.rows.schema import DELETED, ORDER, ROW, source_schema
 from tidemark.errors import listed, plain_line
 from tidemark.model.collection import Collection, Column, Envelope, Format, Source
 from tidemark.model.condition import text, tree
+from tidemark.model.only import fields
 
 __all__ = ["BadFile", "Content", "decode", "fetch", "names_of", "source_columns", "undeclared"]
 
@@ -69,6 +72,8 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
     Raises BadFile at the first thing that is wrong, also after some rows were given: take them only when all have come.
     Raises Unavailable where memory or storage fail.
     """
+    content.seen.left_out = 0
+    content.seen.first_rows.clear()
     for rows in _decoded(content, collection):
         count_decoded(rows.nbytes)
         yield rows
@@ -76,14 +81,16 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
 
 def undeclared(content: Content, collection: Collection) -> list[str]:
     """The columns of a file that can be decoded which the declaration does not name, as far as its first lines show."""
-    read = {column.name for column in source_columns(collection)}
-    return [plain_line(name, NAME_SHOWN) for name in names_of(content, collection.landed.source) if name not in read]
+    source = collection.landed.source
+    read = {*(column.name for column in source_columns(collection)), *fields(source.only)}
+    names = names_of(content, source, content.seen.first_rows if source.only else None)
+    return [plain_line(name, NAME_SHOWN) for name in names if name not in read]
 
 
-def names_of(content: Content, source: Source) -> list[str]:
-    """The columns of a file, as far as its first lines show; of change messages those of the rows in them."""
+def names_of(content: Content, source: Source, numbers: Sequence[int] | None = None) -> list[str]:
+    """The columns of a file, as far as its first lines show, or those numbered; of messages those of their images."""
     if source.envelope is Envelope.DEBEZIUM:
-        return debezium_files.images(content, source.format, LINES_LOOKED_AT)
+        return debezium_files.images(content, source.format, LINES_LOOKED_AT, numbers)
     match source.format:
         case Format.PARQUET:
             with opened(content) as file:
@@ -91,8 +98,10 @@ def names_of(content: Content, source: Source) -> list[str]:
         case Format.CSV:
             return csvfile.names(content)
         case Format.JSONL:
-            lines = islice(jsonlfile.parsed_lines(content), LINES_LOOKED_AT)
-            return list(dict.fromkeys(name for _, row in lines if isinstance(row, dict) for name in row))
+            last = LINES_LOOKED_AT if numbers is None else max(numbers, default=-1) + 1
+            lines = enumerate(islice(jsonlfile.parsed_lines(content), last))
+            rows = [row for number, (_, row) in lines if numbers is None or number in numbers]
+            return list(dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row))
 
 
 def _decoded(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:
@@ -102,29 +111,45 @@ def _decoded(content: Content, collection: Collection) -> Iterator[pa.RecordBatc
         yield from debezium.decode(content, collection, columns, decoded_schema(collection))
         return
     schema = decoded_schema(collection)
-    first = 0
-    for block in _blocks(content, collection, columns):
-        arrays = [typed(content, collection, column, block.column(column.name), first) for column in columns]
-        rows = of_numbers(np.arange(first, first + block.num_rows))
+    for block, numbers in _blocks(content, collection, columns):
+        arrays = [typed(content, collection, column, block.column(column.name), numbers) for column in columns]
+        rows = of_numbers(numbers)
         for column, array in zip(columns, arrays, strict=True):
             check_values(content, collection, column, array, rows)
         if collection.has_places:
             typed_columns = {column.name: array for column, array in zip(columns, arrays, strict=True)}
-            arrays.append(placed(content, collection, fields_of(collection, typed_columns), first))
+            arrays.append(placed(content, collection, fields_of(collection, typed_columns), numbers))
         arrays.append(rows)
-        first += block.num_rows
         if block.num_rows:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _blocks(content: Content, collection: Collection, columns: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
-    match collection.landed.source.format:
-        case Format.PARQUET:
-            return _parquet_blocks(content, collection, columns)
-        case Format.CSV:
-            return csvfile.read_blocks(content, [column.name for column in columns])
-        case Format.JSONL:
-            return jsonlfile.read_blocks(content, [field_of(collection, column) for column in columns])
+def _blocks(
+    content: Content, collection: Collection, columns: tuple[Column, ...]
+) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    """The columns of the rows that are taken, with the numbers of these."""
+    only = Only.of(content, collection)
+    if collection.landed.source.format is Format.JSONL:
+        read = [field_of(collection, column) for column in columns]
+        yield from jsonlfile.read_blocks(content, read, sieve=jsonlfile.Sieve(only.raw, only.keep) if only else None)
+        if only and only.rows and (missing := sorted(only.unseen - jsonlfile.present(content, only.unseen))):
+            raise only.refuse(missing[0], "look at the fields that rows have")
+        return
+    names = {column.name: column for column in (*(only.columns if only else ()), *columns)}
+    first = 0
+    for block in _all_blocks(content, collection, tuple(names.values())):
+        rows = np.arange(first, first + block.num_rows)
+        first += block.num_rows
+        if only is not None:
+            taken = only.keep(block, rows)
+            block, rows = block.filter(of_bools(taken)), rows[taken]
+        yield block, rows
+
+
+def _all_blocks(content: Content, collection: Collection, columns: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
+    if collection.landed.source.format is Format.CSV:
+        return csvfile.read_blocks(content, [column.name for column in columns])
+    return _parquet_blocks(content, collection, columns)
 
 
 def _parquet_blocks(content: Content, collection: Collection, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
@@ -138,5 +163,5 @@ def _parquet_blocks(content: Content, collection: Collection, columns: Sequence[
         for column in columns:
             # A type that cannot be the declared one is refused before any value of it is expanded.
             type_ = schema.field(column.name).type
-            typed(content, collection, column, pa.array([], type_), 0)
+            typed(content, collection, column, pa.array([], type_), np.arange(0))
         yield from file.blocks([column.name for column in columns])

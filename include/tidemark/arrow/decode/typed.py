@@ -24,6 +24,7 @@ from tidemark.arrow.decode.strict import (
     since_epoch,
 )
 from tidemark.arrow.rows.arrays import first_true, scalar_of
+from tidemark.arrow.rows.columns import Ints
 from tidemark.arrow.rows.schema import TIMES
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format, Source
 
@@ -34,8 +35,8 @@ with tasks."""
 _LONG = (ColumnType.STRING, ColumnType.BYTES, ColumnType.JSON)
 
 
-def typed(content: Content, collection: Collection, column: Column, array: pa.Array, first: int) -> pa.Array:
-    """A column of a block, whose first row is `first`, as its declared type. Raises BadFile."""
+def typed(content: Content, collection: Collection, column: Column, array: pa.Array, rows: Ints) -> pa.Array:
+    """A column of a block as its declared type; `rows` are the values' places. Raises BadFile."""
     source = collection.landed.source
     unit = epoch_unit(collection, column)
     try:
@@ -46,7 +47,7 @@ def typed(content: Content, collection: Collection, column: Column, array: pa.Ar
         convert = partial(_converted, source, column, unit)
         return within_years(array, column.type, unit, beyond, convert)
     except Misfit as misfit:
-        at = None if misfit.index is None else first + misfit.index
+        at = None if misfit.index is None else int(rows[misfit.index])
         counts = column.type in TIMES and pa.types.is_integer(array.type) and unit is None
         advice = count_advice(column.name) if counts else ""
         raise refusal(content, source.format, column.name, f"{misfit.reason}{advice}", at) from None

@@ -58,8 +58,8 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
         numbered = enumerate(task.files, task.first)
         entries = [_ingest_file(store, task, file, number, parts, contents=contents) for number, file in numbered]
         unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
-        servers = tuple(sorted(parts.servers))
-        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, servers)
+        senders = tuple(sorted(parts.servers)), tuple(sorted(parts.tables)[:2])
+        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, *senders)
 
 
 def _ingest_file(
@@ -150,6 +150,7 @@ def _taken(
         late_discarded,
         reference,
         rows_late_moved=late_moved,
+        rows_left_out=content.seen.left_out,
     )
 
 
@@ -182,10 +183,12 @@ class SortedParts:
         self.unread = Counter[str]()
         self.keys = 0
         self.servers: set[str] = set()
+        self.tables: set[str] = set()
 
     def see(self, content: Content) -> None:
         """Note the columns of a file that nothing declares, and whose messages it has."""
-        self.servers |= content.servers
+        self.servers |= content.seen.servers
+        self.tables |= content.seen.tables
         self.unread.update(undeclared(content, self._task.collection)[:MOST_UNDECLARED])
 
     def add(self, judged: Judged) -> None:

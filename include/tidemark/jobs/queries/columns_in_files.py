@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from tidemark.arrow.decode.content import BadFile, Content
-from tidemark.arrow.decode.source import names_of
+from tidemark.arrow.decode.source import decode, names_of
 from tidemark.config.schedule import Schedule
 from tidemark.config.template import render
 from tidemark.errors import TidemarkError
@@ -101,6 +101,9 @@ def _files(collection: Collection, interval: Interval, landing_root: str) -> lis
 
 def _names(collection: Collection, file: Content) -> list[str]:
     try:
+        if collection.landed.source.only:
+            next(decode(file, collection), None)
+            return names_of(file, collection.landed.source, file.seen.first_rows)
         return names_of(file, collection.landed.source)
     except (BadFile, TidemarkError):  # whoever reads it says what is wrong with it
         return []

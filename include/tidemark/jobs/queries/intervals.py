@@ -32,7 +32,7 @@ class IntervalReport:
     """What came of one interval: how far it is, its files, and their rows as they were first read. Of these `late` came
     too late and were applied, `dead` too late and were not. `refused` files could not be taken. `corrected` files were
     read again because they had changed; `written` are the rows by which they differed. `taken_out` are batches of it in
-    quarantine."""
+    quarantine. `left_out` are rows of its files, as these are now, that `only` does not take."""
 
     interval: Interval
     status: IntervalStatus
@@ -44,6 +44,7 @@ class IntervalReport:
     corrected: int = 0
     written: int = 0
     taken_out: int = 0
+    left_out: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values, times in ISO 8601."""
@@ -117,6 +118,7 @@ def _report(interval: Interval, entries: Sequence[LedgerEntry]) -> IntervalRepor
         refused=len(entries) - len(counted),
         corrected=sum(entry.is_corrected for entry in counted),
         written=sum(entry.rows for entry in counted if entry.is_corrected),
+        left_out=sum(entry.rows_left_out for entry in counted),
     )
 
 

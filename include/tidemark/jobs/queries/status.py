@@ -80,7 +80,8 @@ class Status:
     asked for. `readable` says which times compaction leaves readable. `next_step` is a command. Intervals that begin at
     `correctable_from` or later can be run again and corrected, which keeps `reprocess_bytes` that nothing else needs;
     both None where no file may be corrected, the bytes also where nobody counted them (queries/reprocessing.py).
-    `published` are the tables that it is published to. `unverified_parts` were written before 0.6.0: reads do not
+    `published` are the tables that it is published to. `left_out` are rows of files that `only` did not take.
+    `unverified_parts` were written before 0.6.0: reads do not
     notice every damage to them, until a merge replaces them.
     `accepted` are the batches that people accepted although expectations failed, oldest first.
     `derived` says that it is computed from others; `follows` how it follows these, where somebody looked at them
@@ -121,6 +122,7 @@ class Status:
     accepted: tuple[Acceptance, ...] = ()
     published: tuple[PublishedTo, ...] = ()
     unverified_parts: int = 0
+    left_out: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; each frontier also as ISO 8601 under `<name>_text`."""
@@ -175,6 +177,7 @@ def status(head: Head) -> Status:
         accepted=state.accepted,
         published=tuple(PublishedTo(str(one.format), one.table, one.seal) for one in state.publications),
         unverified_parts=sum(batch.part_count - batch.verified_parts for batch in state.batches),
+        left_out=totals.rows_left_out,
     )
 
 

@@ -24,6 +24,7 @@ from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
+from tidemark.model.only import leave_out, two_tables
 from tidemark.model.place import NO_ORDER, POSITION, another_server, two_servers
 from tidemark.model.transition import Stale
 from tidemark.model.wording import counted
@@ -115,6 +116,7 @@ def ingest(
         "late_moved": change.rows_late_moved,
         "late_discarded": change.rows_late_discarded,
         "bad_files": change.bad_files,
+        "left_out": change.rows_left_out,
         **_rerun_fields(change, done.found),
     }
 
@@ -419,6 +421,8 @@ def _change(
         undeclared=_undeclared(job, state, answers),
         keys=sum(answer.keys for answer in answers) if fence.step == CUT else None,
         server=_server({server for answer in answers for server in answer.servers}),
+        table=_table(job, state.collection, sorted({table for answer in answers for table in answer.tables})),
+        rows_left_out=sum(e.rows_left_out for e in now) - sum(e.rows_left_out for e in before),
         empty=None if made or again.files or not _is_judged_empty(state.collection, snapshot) else batch,
     )
 
@@ -430,6 +434,21 @@ def _server(servers: Set[str]) -> str:
         if another_server(ordered[0], server):
             raise InvalidUsage(two_servers(ordered[0], server))
     return next(iter(ordered), "")
+
+
+def _table(job: Job, collection: Collection, tables: Sequence[str]) -> str:
+    """Of which table the messages of files are, where that is looked at. InvalidUsage where they are of two."""
+    before = table = collection.landed.source.table
+    if before is None:
+        if len(tables) > 1:
+            mixed = f"messages belong to two tables, {tables[0]}, and {tables[1]}, and are taken for one"
+            job.note(f"{mixed}, as the collection was declared before 0.7.0; {leave_out(tables[0])}")
+        return ""
+    for name in tables:
+        if table and name != table:
+            raise InvalidUsage(two_tables(name, table))
+        table = name
+    return table if table and table != before else ""
 
 
 def _undeclared(job: Job, state: Arrangement, answers: Sequence[IngestAnswer]) -> tuple[tuple[str, int], ...]:

@@ -125,25 +125,33 @@ def declare_collection(
     the guarantees that commits rely on.
     """
 
-    def propose(head: Head) -> Proposal[Created | Redefined, list[str]]:
+    def propose(head: Head) -> Proposal[Created | Redefined, tuple[list[str], bool]]:
         if head.arrangement is None:
             _ask_store(job)
-            return Proposal(Created(started(collection), job.new_id()), [])
+            return Proposal(Created(started(collection), job.new_id()), ([], False))
         new = redeclared(head.state, collection)
         if new == head.state.collection:
-            return Proposal(None, [])
+            return Proposal(None, ([], False))
         check_values(job, head.state, new)
         check(new)
-        return Proposal(Redefined(new), changed_columns(head.state, new))
+        return Proposal(Redefined(new), (changed_columns(head.state, new), _only(new) != _only(head.state.collection)))
 
     done = job.settle(propose)
-    head, columns = done.head, done.found
+    head, (columns, takes_others) = done.head, done.found
     outcome = Outcome.NOTHING_TO_DO if done.change is None or not done.fresh else done.change.kind
     if redeclared(head.state, collection) != head.state.collection:
         raise InvalidUsage(f"collection {collection.name} was declared otherwise by another run meanwhile; run again")
     for line in columns:
         job.note(f"collection {collection.name}: {line}")
+    if takes_others:
+        job.note(
+            f"collection {collection.name}: `only` counts for files that are read from now on; rows taken before stay"
+        )
     return {"outcome": str(outcome), "version": head.version, "collection": collection.name, "columns": columns}
+
+
+def _only(collection: Collection) -> str | None:
+    return None if collection.is_derived else collection.landed.source.only
 
 
 def _ask_store(job: Job) -> None:

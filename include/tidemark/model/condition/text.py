@@ -1,4 +1,4 @@
-"""The text of a condition, as `delete_when` and `where` have it: the little of SQL that needs no explaining.
+"""The text of a condition, as `delete_when`, `only` and `where` have it: the little of SQL that needs no explaining.
 
     condition  := term (OR term)*            term  := factor (AND factor)*
     factor     := NOT factor | ( condition ) | column test
@@ -6,7 +6,8 @@
     op         := =  ==  !=  <>  <  <=  >  >=
     literal    := 'text' ('' is a quote) | 12 | -1.5 | 2e3 | TRUE | FALSE
 
-Column names are written plainly or in double quotes; keywords in any case. Dates and timestamps are compared with texts
+Column names are written plainly or in double quotes; keywords in any case. Where a condition is about what a source
+reads, a name may have dots: the field of a message, `source.table`. Dates and timestamps are compared with texts
 in ISO 8601, bytes with texts in base64, json with texts that are JSON (`doc = '{"a": 1}'`): equal or not. What it means
 is said by the tree (tree.py). Why it is read by hand, and not by sqlglot: docs/decisions/0051.
 
@@ -37,17 +38,17 @@ from tidemark.model.condition.tree import (
     columns,
 )
 
-_TOKEN = re.compile(
-    r"""\s*(?:
-        (?P<text>'(?:[^']|'')*')
-      | (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
-      | (?P<op>==|!=|<>|<=|>=|=|<|>)
-      | (?P<mark>[(),])
-      | (?P<name>[A-Za-z_][A-Za-z0-9_]*|"[^"]+")
-      | (?P<end>\Z)
-    )""",
-    re.VERBOSE,
-)
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_TOKENS = r"""\s*(?:
+    (?P<text>'(?:[^']|'')*')
+  | (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+  | (?P<op>==|!=|<>|<=|>=|=|<|>)
+  | (?P<mark>[(),])
+  | (?P<name>NAME|"[^"]+")
+  | (?P<end>\Z)
+)"""
+_TOKEN = re.compile(_TOKENS.replace("NAME", _NAME), re.VERBOSE)
+_TOKEN_OF_SOURCE = re.compile(_TOKENS.replace("NAME", rf"{_NAME}(?:\.{_NAME})*"), re.VERBOSE)
 _COLUMN_VALUE = re.compile(r"""\s*([A-Za-z_][A-Za-z0-9_]*)=((?!=)[^\s'"`\u2018-\u201f()\[\]{}<>!,]*)\s*""")
 _KEYWORDS = frozenset({"AND", "OR", "NOT", "IS", "IN", "NULL", "TRUE", "FALSE"})
 _NOT_HERE = frozenset({"ILIKE", "LIKE", "REGEXP", "RLIKE"})
@@ -67,12 +68,15 @@ _SHOWN = 100
 
 
 @lru_cache(maxsize=16)
-def parse(text: str, of: str = "delete_when") -> Condition:
-    """The condition written in `text`, called `of`. Raises InvalidUsage with the position of the first thing that does
-    not fit."""
+def parse(text: str, of: str = "delete_when", *, dotted: bool = False) -> Condition:
+    """Read a condition, whose names may have dots if `dotted`; errors call it `of`.
+
+    Raises:
+        InvalidUsage: With the position of the first thing that does not fit.
+    """
     if len(text) > MAX_CHARACTERS:
         raise InvalidUsage(f"{of} has {len(text)} characters; it may have {MAX_CHARACTERS}")
-    return _Parser(text, of).whole()
+    return _Parser(text, of, _TOKEN_OF_SOURCE if dotted else _TOKEN).whole()
 
 
 class ColumnValue(NamedTuple):
@@ -123,8 +127,8 @@ class _Token(NamedTuple):
 class _Parser:
     """Recursive descent over the tokens; `peek` is the one not yet used."""
 
-    def __init__(self, text: str, of: str) -> None:
-        self._text, self._of = text, of
+    def __init__(self, text: str, of: str, token: re.Pattern[str]) -> None:
+        self._text, self._of, self._token = text, of, token
         self._tokens = self._tokenised()
         self._peek = next(self._tokens)
         self._depth = 0
@@ -249,7 +253,7 @@ class _Parser:
     def _tokenised(self) -> Iterator[_Token]:
         at = 0
         while True:
-            match = _TOKEN.match(self._text, at)
+            match = self._token.match(self._text, at)
             if match is None or match.lastgroup is None:
                 start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
                 what = (

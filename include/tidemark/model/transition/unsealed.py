@@ -22,7 +22,8 @@ from tidemark.model.change import (
     Trimmed,
 )
 from tidemark.model.full_snapshot import Effect, FullSnapshot
-from tidemark.model.ordering import with_server
+from tidemark.model.only import two_tables
+from tidemark.model.ordering import with_senders
 from tidemark.model.place import another_server
 from tidemark.model.transition.derived import not_put_back, taken_out
 from tidemark.model.transition.fences import fenced_off, unfenced
@@ -63,6 +64,8 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         )
     if change.server and another_server(source_server := _server(state), change.server):
         return Stale(f"messages from {source_server} were taken meanwhile, and these come from {change.server}")
+    if change.table and (table := _table(state)) and table != change.table:
+        return Stale(two_tables(change.table, table))
     placed = () if batch is None else (replace(batch, sequence=(state.sequence_upper, state.sequence_upper + 1)),)
     empty = _empty_after(state, change)
     totals = replace(
@@ -73,11 +76,12 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         rows_late_discarded=state.totals.rows_late_discarded + change.rows_late_discarded,
         rows_late_moved=state.totals.rows_late_moved + change.rows_late_moved,
         rows_replayed=state.totals.rows_replayed + change.rows_replayed,
+        rows_left_out=state.totals.rows_left_out + change.rows_left_out,
     )
     return Applied(
         replace(
             state,
-            collection=with_server(state.collection, change.server),
+            collection=with_senders(state.collection, change.server, change.table),
             unsealed=(*state.unsealed, *placed),
             snapshots=(*state.snapshots, snapshot) if snapshot else state.snapshots,
             ingested=state.ingested if fence.step in (CUT, REPLAY) else state.ingested.add(fence.interval),
@@ -94,6 +98,11 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
 def _server(state: Arrangement) -> str:
     """Whose messages were taken so far, where they are in the order of their connector."""
     return "" if state.collection.is_derived else state.collection.landed.source.server
+
+
+def _table(state: Arrangement) -> str:
+    """The table whose messages were taken so far, where that is known."""
+    return "" if state.collection.is_derived else state.collection.landed.source.table or ""
 
 
 def _undeclared_after(state: Arrangement, change: Ingested) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-FORMAT = 3
+FORMAT = 4
 """The on-disk format this code writes, and the newest it reads (docs/format.md)."""
 
 
@@ -110,5 +110,6 @@ def _parts_2_to_3(table: dict[str, Any]) -> dict[str, Any]:
 STEPS: tuple[Mapping[Kind, Step], ...] = (
     {Kind.VERSION: _version_1_to_2, Kind.PARTS: _parts_1_to_2, Kind.LEDGER: _ledger_1_to_2},
     {Kind.PARTS: _parts_2_to_3},
+    {},
 )
 """What becomes of documents of format 1, then of format 2, and so on. A kind that is not named stays as it is."""

@@ -1,6 +1,6 @@
 """Which reads were asked, as small objects beside the state: what `adaptive` retention goes by.
 
-reads/<wall-clock µs, 20 digits>-<unique>.json      {"format": 3, "upto": …, "after": … or null, "newest": …}
+reads/<wall-clock µs, 20 digits>-<unique>.json      {"format": 4, "upto": …, "after": … or null, "newest": …}
 """
 
 from __future__ import annotations
