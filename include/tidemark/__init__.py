@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         UpgradeRequired,
     )
 
-__version__ = "0.6.0"
+__version__ = "0.7.0.dev0"
 
 __all__ = [
     "Answer",
