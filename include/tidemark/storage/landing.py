@@ -12,7 +12,8 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -34,12 +35,17 @@ _WILD = re.compile(r"[*?[]")
 _ESCAPED = re.compile(r"\[([*?[])\]")
 _READ_BYTES = 2**20
 _PACKED = re.compile(r"\.(gz|bz2|xz|zst|zip|snappy|lz4)$")
+NOTED_AFTER_S = 2.0
+NOTED_EVERY_S = 10.0
+"""Seconds of a listing before its first line of progress, and between two."""
 LOOKED_AT = 1000
 """Names that are looked at where nothing matches a pattern."""
 
 
-def list_sources(pattern: str, *, within: str | None = None) -> list[SourceFile]:
-    """The files that match a pattern, by path; none if its folder does not exist.
+def list_sources(
+    pattern: str, *, within: str | None = None, note: Callable[[str], None] | None = None
+) -> list[SourceFile]:
+    """The files that match a pattern, by path; none if its folder does not exist. A long listing is noted as it goes.
 
     `within` is the folder none may be outside of, links followed; it must exist on a file system (default: the
     pattern's folder, which may be missing). Raises InvalidUsage for a root that is missing, a link out of it, and a
@@ -48,16 +54,29 @@ def list_sources(pattern: str, *, within: str | None = None) -> list[SourceFile]
     """
     folder, components = _split(pattern)
     if _is_s3(pattern):
-        found = list(_list_s3(folder, components))
+        files = _list_s3(folder, components)
     else:
         check_root(within)
-        found = [_described(path) for path in _walk(folder, components, os.path.realpath(within or folder))]
-    return sorted({file.path: file for file in found}.values(), key=lambda file: file.path)
+        files = (_described(path) for path in _walk(folder, components, os.path.realpath(within or folder)))
+    by_path = {file.path: file for file in _noted(files, folder, note)}
+    return sorted(by_path.values(), key=lambda file: file.path)
 
 
-def list_named(pattern: str, root: str, *, within: str | None = None) -> list[SourceFile]:
+def _noted(files: Iterable[SourceFile], folder: str, note: Callable[[str], None] | None) -> Iterator[SourceFile]:
+    """The files; a listing of many takes seconds, on S3 minutes, so `note` gets a line from time to time."""
+    due = time.monotonic() + NOTED_AFTER_S
+    for count, file in enumerate(files, 1):
+        yield file
+        if note and time.monotonic() >= due:
+            note(f"listing {folder}: {count:,} files so far")
+            due = time.monotonic() + NOTED_EVERY_S
+
+
+def list_named(
+    pattern: str, root: str, *, within: str | None = None, note: Callable[[str], None] | None = None
+) -> list[SourceFile]:
     """As `list_sources`, each file with its name below the landing `root`, which is who it is."""
-    return [_named(file, root) for file in list_sources(pattern, within=within)]
+    return [_named(file, root) for file in list_sources(pattern, within=within, note=note)]
 
 
 def _named(file: SourceFile, root: str) -> SourceFile:

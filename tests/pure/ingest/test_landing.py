@@ -161,3 +161,11 @@ def test_a_file_that_is_not_what_the_plan_identified_is_not_ready(root: Path) ->
     (file,) = list_sources(f"{root}/d1/a.csv")
     with pytest.raises(NotReady, match="changed since it was listed"):
         fetch(SourceFile(file.path, file.bytes, file.token, "0" * 64))
+
+
+def test_a_long_listing_says_how_far_it_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 100, 5))
+    monkeypatch.setattr("tidemark.storage.landing.time.monotonic", lambda: next(seconds))
+    lines: list[str] = []
+    assert len(list_sources(f"{root}/d1/*", within=str(root), note=lines.append)) == 3
+    assert lines == [f"listing {root}/d1: 1 files so far", f"listing {root}/d1: 3 files so far"]

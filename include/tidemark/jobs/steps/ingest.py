@@ -181,7 +181,7 @@ def _plan(
     if not as_landed and not landing.is_ready(pattern, source.ready, within=within):
         missing = landing.awaited(pattern, source.ready)
         raise NotReady(f"{interval} of {state.collection.name} has not landed: {missing}")
-    listed = landing.list_named(pattern, landing_root, within=within)
+    listed = landing.list_named(pattern, landing_root, within=within, note=job.note)
     if not listed and not state.ingested.covers(interval):
         _report_unmatched_files(job, pattern, as_landed)
     known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
@@ -236,7 +236,7 @@ def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: st
         return None
     pattern = render(state.collection.landed.source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
-    listed = landing.list_named(pattern, landing_root, within=within)
+    listed = landing.list_named(pattern, landing_root, within=within, note=job.note)
     known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
     batching = state.collection.landed.batching
     settled_by = _moment(cut) - (SETTLE if batching is None else batching.settle)
