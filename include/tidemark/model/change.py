@@ -31,8 +31,9 @@ MOST_UNDECLARED = 100
 """Columns that nothing declares which a state remembers: of more nothing is said."""
 NAMES_SHOWN = 10
 NOTHING_CHANGED = "nothing changed"
-LEFT_OUT = "left out by `only`"
 """What is said of an interval that was run again where that is so."""
+LEFT_OUT = "left out by `only`"
+"""The label of the count of such rows."""
 REPLAY = "replay"
 """The step of an ingest that reads dead letters, not an interval."""
 CUT = "cut"
