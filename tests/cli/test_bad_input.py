@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,7 +85,7 @@ def test_a_delta_file_that_cannot_be_taken_stops_its_day(events: Shell, case: st
     assert all(name in message for name in expected), message
     assert events.json("status", "events")["rows_ingested"] == 0
     assert "refused 1 source file that" in events.ok("log", "events").out
-    file.write_text(good.read_text())
+    file.write_text(good.read_text().replace("a,1,", "b,1,"))
     assert events.json("ingest", "events", "--date", "2024-01-01")["results"][0]["rows"] == 2
 
 
@@ -128,16 +129,73 @@ def test_a_day_whose_only_file_nearly_matches_is_no_empty_day(events: Shell, nam
     path = events.land(f"events/2024-01-01/{name}", "")
     message = events.refused("ingest", "events", "--date", "2024-01-01")
     assert message.startswith(f"nothing matches {path.parent}/*.csv, and {name} is there: ")
-    events.ok("ingest", "events", "--date", "2024-01-01", "--as-landed")
+    assert message in events.refused("advance", "events", "--to", "2024-01-02")
+    said = events.ok("ingest", "events", "--date", "2024-01-01", "--as-landed")
+    assert f"passed over: {name}; source.path does not match them" in said.err
     assert events.ok("ingest", "events", "--date", "2024-01-01").out.startswith("nothing to do")
 
 
-def test_an_empty_day_names_its_files_that_do_not_match(events: Shell) -> None:
-    events.land("events/2024-01-01/notes.txt", "")
-    events.land("events/2024-01-01/_part.csv", "")
-    events.land("events/2024-01-01/.a.csv.gz", "")
-    said = events.ok("ingest", "events", "--date", "2024-01-01")
-    assert f"nothing matches {events.landing}/events/2024-01-01/*.csv; the folder has notes.txt" in said.err
+def test_files_beside_those_that_match_are_named_everywhere(events: Shell) -> None:
+    for name in ("a.csv", "B.CSV", "c.csv.gz", "x/d.csv", "_part.csv", ".e.csv"):
+        events.land(f"events/2024-01-01/{name}", "id,amount,at\n1,1,2024-01-01T01:00:00Z\n")
+    said = events.ok("backfill", "events", "--date", "2024-01-01")
+    names = "passed over: B.CSV, c.csv.gz, x/d.csv"
+    assert names in said.out
+    assert names in said.err
+    assert names in events.ok("log", "events").out
+    assert events.json("backfill", "events", "--date", "2024-01-01")["intervals"][0]["files_passed_over"] == 3
+
+
+def test_a_full_snapshot_with_a_file_beside_it_is_refused(shell: Shell) -> None:
+    whole = EVENTS.replace("envelope: append", "envelope: snapshot").replace("time: {column: at}\n", "")
+    shell.ok("init", shell.declared(whole.replace(", at: timestamp", "")))
+    for name in ("a.csv", "B.CSV"):
+        shell.land(f"events/2024-01-01/{name}", "id,amount,at\n1,1,2024-01-01T01:00:00Z\n")
+    message = shell.refused("ingest", "events", "--date", "2024-01-01")
+    assert message.startswith("1 file of a full snapshot match ")
+    assert "and B.CSV is there" in message
+    shell.ok("ingest", "events", "--date", "2024-01-01", "--as-landed")
+
+
+def test_a_day_in_a_folder_that_days_share_has_landed_when_its_file_is_there(shell: Shell) -> None:
+    marker = 'ready: {marker: "{{ ds }}.done"}, envelope:'
+    path = "events/{{ ds }}/*.csv"
+    assert path in EVENTS
+    shell.ok("init", shell.declared(EVENTS.replace(path, "events/{{ ds }}.csv")))
+    shell.land("events/2024-01-01.csv", "id,amount,at\n")
+    shell.ok("ingest", "events", "--date", "2024-01-01")
+    assert shell.refused("ingest", "events", "--date", "2024-01-02").endswith("events/2024-01-02.csv is not there")
+    marked = (
+        EVENTS.replace(path, "marked/{{ ds }}*.csv")
+        .replace("envelope:", marker)
+        .replace("name: events", "name: marked")
+    )
+    shell.ok("init", shell.declared(marked))
+    shell.land("marked/2024-01-01.csv", "id,amount,at\n")
+    assert shell.refused("ingest", "marked", "--date", "2024-01-01").endswith("marked/2024-01-01.done is not there")
+    shell.land("marked/2024-01-01.done", "")
+    shell.ok("ingest", "marked", "--date", "2024-01-01")
+
+
+def test_an_interval_that_is_not_over_is_not_completed(shell: Shell) -> None:
+    now = datetime.now(UTC)
+    yesterday, today, tomorrow, after = (f"{now + timedelta(days=days):%Y-%m-%d}" for days in (-1, 0, 1, 2))
+    open_ended = EVENTS.replace("2024-01-01", yesterday).replace("end: 2024-02-01\n", "")
+    shell.ok("init", shell.declared(open_ended.replace("envelope:", "ready: always, envelope:")))
+    said = shell.json("backfill", "events", "--from", yesterday, "--to", tomorrow)
+    assert (said["not_over"], said["complete_below_text"]) == (2, f"{today}T00:00:00Z")
+    not_over = "is not over: rows of it may still come"
+    assert not_over in shell.refused("ingest", "events", "--date", today)
+    assert not_over in shell("backfill", "events", "--date", today).err
+    assert not_over in shell.refused("advance", "events", "--to", after)
+    assert (
+        shell.json("advance", "events", "--to", tomorrow, "--not-over")["complete_below_text"]
+        == f"{tomorrow}T00:00:00Z"
+    )
+    assert (
+        shell.json("backfill", "events", "--date", tomorrow, "--not-over")["complete_below_text"]
+        == f"{after}T00:00:00Z"
+    )
 
 
 def test_a_day_outside_the_collection(events: Shell) -> None:
@@ -300,3 +358,34 @@ def test_what_a_newer_tidemark_wrote_asks_for_an_upgrade(events: Shell) -> None:
 
 def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("declared", "amounts"), [("", None), ("duplicate_files: count,", [1, 1, 7]), ("duplicate_files: skip,", [1, 7])]
+)
+def test_a_file_with_the_bytes_of_another_of_its_day(shell: Shell, declared: str, amounts: list[int] | None) -> None:
+    shell.ok("init", shell.declared(EVENTS.replace("envelope:", f"{declared} envelope:")))
+    rows = "id,amount,at\n1,1,2024-01-01T01:00:00Z\n"
+    for name, text in {"a.csv": rows, "b.csv": rows, "c.csv": rows.replace("1,1,", "2,7,"), "d.csv": rows[:13]}.items():
+        shell.land(f"events/2024-01-01/{name}", text)
+    if amounts is None:
+        for _ in range(2):
+            message = shell.refused("ingest", "events", "--date", "2024-01-01")
+            assert "b.csv: has the bytes of events/2024-01-01/a.csv; remove one of them" in message
+        shell.ok("init", shell.declared(EVENTS.replace("envelope:", "duplicate_files: count, envelope:")))
+        shell.ok("ingest", "events", "--date", "2024-01-01")
+        return
+    said = shell.ok("backfill", "events", "--date", "2024-01-01")
+    assert "b.csv has the bytes of events/2024-01-01/a.csv" in said.err
+    assert ("1 file with the bytes of another" in said.out) is (len(amounts) == 3)
+    found = shell.json("as-of", "events")["rows"]
+    assert sorted(row["amount"] for row in found for _ in range(row["_multiplicity"])) == amounts
+    shell.land("events/2024-01-01/e.csv", rows)
+    if len(amounts) == 2:
+        assert "skipped: events/2024-01-01/e.csv" in shell.ok("ingest", "events", "--date", "2024-01-01").err
+        assert shell.ok("ingest", "events", "--date", "2024-01-01").out.startswith("nothing to do")
+
+
+def test_equal_files_are_nothing_where_rows_do_not_add_up(shell: Shell) -> None:
+    wrong = EVENTS.replace("envelope: append", "duplicate_files: skip, envelope: upsert")
+    assert "duplicate_files belongs to the envelopes append and updates" in shell.refused("init", shell.declared(wrong))

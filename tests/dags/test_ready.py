@@ -75,7 +75,8 @@ def test_it_fires_when_all_intervals_have_landed(locations: Path, hurried: None,
 def test_at_its_limit_it_says_what_is_missing(locations: Path, hurried: None) -> None:
     (locations / "landing" / "1").mkdir(parents=True)
     event = event_of(landing_trigger(locations, seconds=0.5, one="1/*.csv", two="2/*.csv"))
-    assert event == {"ready": False, "since": 0.5, "missing": ["two", f"{locations}/landing/2/*.csv", ""]}
+    missing = ["two", f"{locations}/landing/2/*.csv", ""]
+    assert event == {"ready": False, "since": 0.5, "missing": missing, "awaited": "exists"}
 
 
 def test_a_store_that_is_away_is_waited_for_too_and_named_at_the_end(locations: Path, hurried: None) -> None:

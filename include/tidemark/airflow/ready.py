@@ -17,14 +17,18 @@ class LandingTrigger(BaseTrigger):
     """Fires when every interval has landed, or at `until`, whichever is first; `since` when the wait began (both in
     seconds since the epoch).
 
-    `patterns` are the paths of the intervals' files by the interval's text, `ready` and `landing` as `landing.is_ready`
-    takes them. Its event says `ready` and `since`; if it is not, what was `missing` at the last look: an interval, its
-    path, and the error that kept us from looking, if any. A store that is away for a while is waited for like a file.
+    `patterns` are the paths of the intervals' files by the interval's text, `ready` what shows that each has landed, as
+    `landing.is_ready` takes it (one word for all in triggers that 0.6.0 deferred). Its event says `ready` and `since`;
+    if it is not, what was `missing` at the last look: an interval, its path, and the error that kept us from looking,
+    if any. A store that is away for a while is waited for like a file.
     """
 
-    def __init__(self, patterns: Mapping[str, str], ready: str, landing: str, since: float, until: float) -> None:
+    def __init__(
+        self, patterns: Mapping[str, str], ready: Mapping[str, str] | str, landing: str, since: float, until: float
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.patterns, self.ready, self.landing = dict(patterns), ready, landing
+        self.patterns, self.landing = dict(patterns), landing
+        self.ready = dict.fromkeys(patterns, ready) if isinstance(ready, str) else dict(ready)
         self.since, self.until = since, until
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -44,7 +48,8 @@ class LandingTrigger(BaseTrigger):
                 return
             self.log.info("not ready: %s %s %s", *missing)
             if time.time() >= self.until:
-                yield _event(ready=False, since=self.since, missing=list(missing))
+                awaited = self.ready[missing[0]]
+                yield _event(ready=False, since=self.since, missing=list(missing), awaited=awaited)
                 return
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -55,7 +60,7 @@ class LandingTrigger(BaseTrigger):
         for interval, pattern in self.patterns.items():
             within = self.landing if landing.below(pattern, self.landing) else None
             try:
-                if not landing.is_ready(pattern, self.ready, within=within):
+                if not landing.is_ready(pattern, self.ready[interval], within=within):
                     return interval, pattern, ""
             except Exception as error:
                 return interval, pattern, str(error).partition("\n")[0]

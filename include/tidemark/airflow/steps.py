@@ -20,7 +20,7 @@ from tidemark.jobs.steps.declared import COLUMNS, LANDING, step_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step
 from tidemark.model.collection import Collection
 from tidemark.model.instant import format_duration, format_instant, parse_instant
-from tidemark.model.interval import Interval
+from tidemark.model.interval import NOT_OVER, Interval
 
 if TYPE_CHECKING:
     from tidemark.airflow.ready import LandingTrigger
@@ -172,7 +172,7 @@ class IngestOperator(StepOperator):
             interval, path, error = event["missing"]
             from tidemark.storage import landing
 
-            ready = self.location.collection.landed.source.ready
+            ready = event.get("awaited", self.location.collection.landed.source.ready)
             last = f"; the last look said: {error}" if error else ""
             what = f"{interval} of {self.location.name} has not landed: {landing.awaited(path, ready)}{last}"
             raise _gave_up(what, event["since"])
@@ -180,7 +180,20 @@ class IngestOperator(StepOperator):
 
     def args_of_run(self, context: Any) -> list[str]:
         columns = COLUMNS.words(context["params"].get(COLUMNS.name))
-        return [*super().args_of_run(context), "--landing", self.landing_of(context), *columns]
+        over = [] if self.cut or self.not_over else self._check_over(context)  # type: ignore[attr-defined]
+        return [*super().args_of_run(context), "--landing", self.landing_of(context), *columns, *over]
+
+    def _check_over(self, context: Any) -> list[str]:
+        """Raise InvalidUsage for an interval that is not over; of a scheduled run Airflow says that its one is.
+
+        Returns:
+            The argument by which the app does not ask its own clock, too.
+        """
+        last = intervals_of_run(context, self.location.collection)[-1]
+        run_type = getattr(context.get("dag_run"), "run_type", None)
+        if run_type != "scheduled" and not last.is_over(time.time_ns() // 1000):
+            raise InvalidUsage(f"{last} {NOT_OVER}; trigger the run for intervals before it")
+        return ["--not-over"]
 
     def landing_of(self, context: Any) -> str:
         """Where the files of a run are. InvalidUsage where it may not read there."""
@@ -203,14 +216,16 @@ class IngestOperator(StepOperator):
     def _trigger(self, context: Any, since: float) -> LandingTrigger:
         """What waits for the run's intervals, which began at `since`."""
         from tidemark.airflow.ready import LandingTrigger
+        from tidemark.config.neighbours import ready_of
         from tidemark.config.template import render
 
-        source, landing = self.location.collection.landed.source, self.landing_of(context)
+        landed, landing = self.location.collection.landed, self.landing_of(context)
         some = intervals_of_run(context, self.location.collection)
         limit = settings.ready_within() if self.ready_within is None else self.ready_within
         until = max(some[-1].upper / 1_000_000 + limit.total_seconds(), since + min(limit, LEAST_WAIT).total_seconds())
-        patterns = {str(interval): render(source.path, interval, landing) for interval in some}
-        return LandingTrigger(patterns, source.ready, landing, since, until)
+        patterns = {str(interval): render(landed.source.path, interval, landing) for interval in some}
+        ready = {str(interval): ready_of(landed, interval, landing) for interval in some}
+        return LandingTrigger(patterns, ready, landing, since, until)
 
 
 def _gave_up(what: str, since: float) -> AirflowFailException:

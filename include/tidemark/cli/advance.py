@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tidemark.cli import output
-from tidemark.cli.command import Call, CollectionArgument, SparkOption, register
+from tidemark.cli.command import Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.cli.options import instant
 from tidemark.cli.steps import PANEL, line_of
 from tidemark.jobs.steps.declared import LANDING
@@ -30,6 +30,13 @@ def advance(
             help="Until it is complete below this. Default: as far as it was ingested, or its inputs are complete.",
         ),
     ] = None,
+    as_landed: Annotated[
+        bool, typer.Option("--as-landed", help="With --to: files that the source's path does not match count for none.")
+    ] = False,
+    not_over: Annotated[
+        bool,
+        typer.Option("--not-over", help="With --to: also take an interval that is not over, with what has landed."),
+    ] = False,
     spark: SparkOption = None,
 ) -> None:
     """Run all steps of a collection in order, each with its gate. Missing intervals are ingested with what has landed,
@@ -41,11 +48,12 @@ def advance(
 
     job = call.job(collection, spark=spark, step="advance")
     values: dict[str, dict[str, Any]] = {}
+    derived = job.log.load().state.collection.is_derived
+    if (as_landed or not_over) and (to is None or derived):
+        raise UsageError("--as-landed and --not-over say how files are read; give --to, of a collection that lands")
     if to is not None:
-        derived = job.log.load().state.collection.is_derived
-        values = (
-            {"correct": {"until": to}} if derived else {"ingest": {LANDING.parameter: call.landing, "as_landed": True}}
-        )
+        files = {LANDING.parameter: call.landing, "waits": False, "as_landed": as_landed, "not_over": not_over}
+        values = {"correct": {"until": to}} if derived else {"ingest": files}
     with output.working(f"advance {collection}"):
         result = job_of(job, to, values)
     lines = (f"{one['step']}{' ' + one['gate'] if 'gate' in one else ''}: {line_of(one)}" for one in result["steps"])

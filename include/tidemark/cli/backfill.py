@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidemark.jobs.job import Job
     from tidemark.jobs.queries.backfill_preview import Preview
 
-NOTHING = {"outcome": "nothing to do", "steps": 0, "waits_for": None}
+NOTHING = {"outcome": "nothing to do", "steps": 0, "waits_for": None, "not_over": 0}
 """What a backfill came to whose intervals were all complete before: `--again` reads those whose files changed."""
 UNREAD = {"left": "cannot be taken as declared today", "gone": "gone from the landing"}
 """What is said of files that were to be read again for columns."""
@@ -31,6 +31,9 @@ AgainOption = Annotated[
 ColumnsOption = Annotated[
     str | None,
     typer.Option(COLUMNS.option, metavar=COLUMNS.metavar, help="With --again: read all files again for these."),
+]
+NotOverOption = Annotated[
+    bool, typer.Option("--not-over", help="Also take intervals that are not over: what has landed is all of them.")
 ]
 IntervalsOption = Annotated[
     int,
@@ -59,6 +62,7 @@ def backfill(
     preview: PreviewOption = False,
     again: AgainOption = False,
     columns: ColumnsOption = None,
+    not_over: NotOverOption = False,
     intervals: IntervalsOption = INTERVALS_OF_RUN,
     spark: SparkOption = None,
 ) -> None:
@@ -90,14 +94,14 @@ def backfill(
     failed: TidemarkError | None = None
     result: dict[str, Any] = {"outcome": "failed"}
     try:
-        result = _backfilled(call, job, some, intervals, wanted) if some else NOTHING
+        result = _backfilled(call, job, some, intervals, wanted, not_over=not_over) if some else NOTHING
     except TidemarkError as error:
         failed = error
     _show_report(call, job, asked, result, failed)
 
 
 def _backfilled(
-    call: Call, job: Job, some: list[Interval], most: int, columns: tuple[str, ...] | None
+    call: Call, job: Job, some: list[Interval], most: int, columns: tuple[str, ...] | None, *, not_over: bool
 ) -> dict[str, Any]:
     from tidemark.jobs.backfill import backfill as job_of
 
@@ -108,6 +112,7 @@ def _backfilled(
             call.landing,
             most=most,
             columns=columns,
+            not_over=not_over,
             begin=lambda done: advance(f"backfill {call.collection} {some[done]}", done, len(some)),
         )
 
@@ -155,6 +160,7 @@ def _show_report(
     call: Call, job: Job, asked: list[Interval], result: dict[str, Any], failed: TidemarkError | None
 ) -> None:
     from tidemark.jobs.queries.intervals import interval_reports
+    from tidemark.model.change import passed_over_words
     from tidemark.model.instant import format_instant
 
     state = job.log.load().state
@@ -165,14 +171,25 @@ def _show_report(
         ("interval", "status", *(name.replace("_", " ") for name in names)),
         [(str(one.interval), one.status, *(getattr(one, name) for name in names)) for one in reports],
     )
+    beside = [
+        f"{one.interval} {passed_over_words(one.passed_over, one.files_passed_over)}"
+        for one in reports
+        if one.passed_over
+    ]
+    beside += [
+        f"{one.interval}: {output.counted(one.duplicates, 'file')} with the bytes of another"
+        for one in reports
+        if one.duplicates
+    ]
     if failed is not None:
         if not call.settings.as_json:
-            call.emit({}, table)
+            call.emit({}, table, *beside)
         raise failed
     waits = f"; waits for {result['waits_for']}" if result["waits_for"] else ""
+    waits += f"; {output.counted(result['not_over'], 'interval')} not over" if result["not_over"] else ""
     complete = format_instant(state.complete_below)
     document = {"collection": call.collection, **result, "version": job.log.newest_version()}
     document |= {"complete_below": state.complete_below, "complete_below_text": complete, "intervals": call.done}
     unread = [f"{output.counted(count, 'file')} {said}" for name, said in UNREAD.items() if (count := result.get(name))]
     stays = [f"{' and '.join(unread)}: rows of these stay as they are"] if unread else []
-    call.emit(document, table, f"complete below {complete}{waits}", *stays)
+    call.emit(document, table, *beside, f"complete below {complete}{waits}", *stays)

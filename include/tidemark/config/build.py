@@ -138,6 +138,7 @@ class Builder:
             only=declared.only,
             column_decimals=readings.decimals_of(self._declared),
             beyond=readings.beyond_of(self._declared),
+            duplicate_files=declared.duplicate_files,
         )
 
     def _columns(self, names: list[str]) -> tuple[Column, ...]:

@@ -67,7 +67,7 @@ class Marker(_Section):
     """An interval has landed when a file of this name is in its folder; `exists` and `always` are no files."""
 
     marker: Annotated[str, Field(pattern=r"^[^/*?\[\]]+$")]
-    """The file's name, without a folder or wildcards."""
+    """The file's name, without a folder or wildcards; variables are those of `source.path`: `_{{ ds }}.done`."""
 
 
 class Reemit(_Section):
@@ -162,9 +162,9 @@ class SourceSection(_Section):
     kept (`upsert`); at fields outside the images (`debezium`). Without it messages of a second table are refused.
     Another condition counts for files that are read from then on."""
     ready: Annotated[Marker, checked(ready_section)] = Marker(marker="exists")
-    """When an interval has landed: `exists` (its folder is there), `{marker: _SUCCESS}` (that file is), `always`
-    (nothing there is an empty interval). A folder without files is an empty interval, too; not one whose files differ
-    from the pattern in case or by a compression's suffix."""
+    """When an interval has landed: `exists` (its folder is there; where intervals share one, or the path has no
+    wildcard: a file is), `{marker: _SUCCESS}` (that file is), `always` (nothing there is an empty interval). A folder
+    without files is an empty interval, too; not one with files that only their case or suffix keeps from matching."""
     bad_files: Literal["stop", "quarantine"] = "stop"
     """What a file that cannot be taken does: `stop` the run, or be put in `quarantine` while the others go on."""
     units: dict[FieldName, Literal["days", "s", "ms", "us", "ns"]] = {}
@@ -173,6 +173,9 @@ class SourceSection(_Section):
     decimals: Literal["precise", "string", "double"] | None = None
     """How the connector writes decimals, its `decimal.handling.mode` (`debezium` only); a column's `decimals` goes
     before it."""
+    duplicate_files: Literal["refuse", "count", "skip"] | None = None
+    """What becomes of a file with the bytes of another of its interval, where rows add up (`append`, `updates`):
+    `refuse` the interval, the default of collections declared since 0.7.0; `count` its rows, too; `skip` it."""
     min_share: Annotated[float, Field(ge=0, le=1)] | None = None
     """Which share of the rows of the full snapshot before one must have (`snapshot` only; 0.5 if left out). The gate
     asks about one with fewer, where the one before has 1,000 rows or more, and about one without rows. `0`: never."""

@@ -1,4 +1,4 @@
-"""Whether two neighbouring intervals of a collection list the same files."""
+"""What two neighbouring intervals of a collection share in the landing: files, or only their folder."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tidemark.config.template import render
 from tidemark.errors import InvalidUsage
 from tidemark.model.interval import Interval
 from tidemark.model.landed import Landed
+from tidemark.storage import landing
 
 
 def shares_files_with(landed: Landed, interval: Interval, landing_root: str) -> Interval | None:
@@ -21,6 +22,27 @@ def shares_files_with(landed: Landed, interval: Interval, landing_root: str) -> 
     pattern = render(landed.source.path, interval, landing_root)
     alike = (one for one in _neighbours(landed, interval) if render(landed.source.path, one, landing_root) == pattern)
     return next(alike, None)
+
+
+def has_own_folder(landed: Landed, interval: Interval, landing_root: str) -> bool:
+    """Whether the folder of an interval's files is that of no neighbour."""
+    patterns = [render(landed.source.path, one, landing_root) for one in (interval, *_neighbours(landed, interval))]
+    own, *others = [landing.folder_of(pattern) for pattern in patterns]
+    return own not in others
+
+
+def ready_of(landed: Landed, interval: Interval, landing_root: str) -> str:
+    """What shows that an interval has landed, as `landing.is_ready` takes it.
+
+    A folder that intervals share shows nothing of one of them, and a path without wildcards is a file: there it is that
+    a file matches. A marker's name is rendered as the path is.
+    """
+    source = landed.source
+    if source.ready == "exists":
+        pattern = render(source.path, interval, landing_root)
+        shows = landing.has_wildcard(pattern) and has_own_folder(landed, interval, landing_root)
+        return "exists" if shows else landing.MATCHES
+    return source.ready if "{" not in source.ready else render(source.ready, interval, landing_root)
 
 
 def _neighbours(landed: Landed, interval: Interval) -> Iterator[Interval]:

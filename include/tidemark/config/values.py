@@ -125,6 +125,8 @@ def ready_section(value: Any) -> Any:
     if isinstance(value, dict):
         if value.get("marker") in ("exists", "always"):
             raise InvalidUsage(f"a marker file cannot be called {value['marker']}, which has a meaning here")
+        if isinstance(value.get("marker"), str) and "{" in value["marker"]:
+            template.check(value["marker"])
         return value
     return _choose(value, ["exists", "always", "{marker: NAME}"])
 

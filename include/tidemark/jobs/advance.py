@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidemark.config.schedule import Schedule
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, NotReady
 from tidemark.jobs.intervals import in_turn
 from tidemark.jobs.job import Job, Outcome
 from tidemark.jobs.steps.declared import STEPS, steps_of
 from tidemark.jobs.steps.step import Intervals, Step, When
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.instant import format_instant
-from tidemark.model.interval import Interval
+from tidemark.model.interval import NOT_OVER, Interval
 
 INGEST = "ingest"
 
@@ -29,7 +30,11 @@ def advance(job: Job, upto: int | None, values: Mapping[str, Mapping[str, Any]])
     InvalidUsage for a time that is no boundary.
     """
     state = job.log.load().state
-    missing = [] if state.collection.is_derived else _missing(state, upto)
+    missing = (
+        []
+        if state.collection.is_derived
+        else _missing(state, upto, not_over=bool(values.get(INGEST, {}).get("not_over")))
+    )
     done = all_steps(job, missing, values)
     state = job.log.load().state
     applied = any(one["outcome"] == Outcome.APPLIED for one in done)
@@ -60,7 +65,7 @@ def all_steps(
     return done
 
 
-def _missing(state: Arrangement, upto: int | None) -> list[Interval]:
+def _missing(state: Arrangement, upto: int | None, *, not_over: bool) -> list[Interval]:
     """The intervals below `upto` that were not ingested."""
     landed = state.collection.landed
     if upto is None:
@@ -75,7 +80,11 @@ def _missing(state: Arrangement, upto: int | None) -> list[Interval]:
             f"{state.collection.name} ends at {format_instant(landed.end)}; nothing comes up to {format_instant(upto)}"
         )
     intervals = Schedule(landed.schedule).split(Interval(landed.start, upto))
-    return [one for one in intervals if not state.ingested.covers(one)]
+    missing = [one for one in intervals if not state.ingested.covers(one)]
+    if missing and not not_over and not missing[-1].is_over(time.time_ns() // 1000):
+        before = format_instant(missing[-1].lower)
+        raise NotReady(f"{missing[-1]} {NOT_OVER}; say --to {before}, or --not-over, and what has landed is all of it")
+    return missing
 
 
 def _performed(job: Job, step: Step, missing: Sequence[Interval], values: dict[str, Any]) -> list[dict[str, Any]]:

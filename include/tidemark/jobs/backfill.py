@@ -6,15 +6,16 @@ groups, so both end in the same collection.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import NotReady, TidemarkError
 from tidemark.jobs.advance import INGEST, all_steps
 from tidemark.jobs.intervals import VERDICTS
 from tidemark.jobs.job import Job, Outcome
 from tidemark.jobs.steps.declared import COLUMNS, LANDING
-from tidemark.model.interval import INTERVALS_OF_RUN, Interval
+from tidemark.model.interval import INTERVALS_OF_RUN, NOT_OVER, Interval
 
 
 def backfill(
@@ -24,6 +25,7 @@ def backfill(
     *,
     most: int = INTERVALS_OF_RUN,
     columns: Sequence[str] | None = None,
+    not_over: bool = False,
     begin: Callable[[int], object] = lambda done: None,
 ) -> dict[str, Any]:
     """Read some intervals, in order, and bring the collection on through its steps and gates after every `most`.
@@ -33,8 +35,16 @@ def backfill(
     A bad interval stops no other: those behind it are ingested, too, and once all were tried its error is raised; then
     nothing behind it is sealed. All that was done stays done, and is nothing to do when the same is asked again. The
     result says how many steps did something, and `waits_for` which intervals before these are missing (None: none).
+    Intervals that are not over by the clock are left, and counted, unless `not_over` takes them, too. NotReady where
+    that is all.
     """
-    files = {INGEST: {LANDING.parameter: landing_root, COLUMNS.parameter: columns}}
+    files = {INGEST: {LANDING.parameter: landing_root, COLUMNS.parameter: columns, "not_over": not_over}}
+    over = [one for one in intervals if not_over or one.is_over(time.time_ns() // 1000)]
+    if intervals and not over:
+        raise NotReady(f"{intervals[0]} {NOT_OVER}; --not-over takes what has landed for all of it")
+    open_ones, intervals = intervals[len(over) :], over
+    if open_ones:
+        job.note(f"{open_ones[0]} {NOT_OVER}; it is left, and what is after it")
     applied = at = 0
     unread = dict.fromkeys(("left", "gone"), 0) if columns else {}
     while at < len(intervals):
@@ -51,7 +61,8 @@ def backfill(
         unread = {name: count + sum(result.get(name, 0) for result in done) for name, count in unread.items()}
     hole = _hole_before(job, intervals[0])
     outcome = str(Outcome.APPLIED if applied else Outcome.NOTHING_TO_DO)
-    return {"outcome": outcome, "steps": applied, "waits_for": None if hole is None else str(hole), **unread}
+    waits_for = None if hole is None else str(hole)
+    return {"outcome": outcome, "steps": applied, "waits_for": waits_for, "not_over": len(open_ones), **unread}
 
 
 def _with_the_rest(

@@ -22,6 +22,7 @@ from tidemark.model.records import Fence as Fence
 from tidemark.model.records import FrontierCertificate as FrontierCertificate
 from tidemark.model.records import Hold as Hold
 from tidemark.model.records import LedgerRun as LedgerRun
+from tidemark.model.records import PassedOver as PassedOver
 from tidemark.model.records import SmallLeaf as SmallLeaf
 from tidemark.model.records import Totals as Totals
 from tidemark.model.shrunk import Compared, compared, rows_remembered
@@ -47,6 +48,7 @@ class Arrangement:
     `drained_snapshots` are the rows, which later ones are compared with.
 
     Of columns that files have and nothing declares the names are kept in `undeclared`, so that each is reported once.
+    `passed_over` are files that lay beside those of an interval, of the last intervals that had any.
 
     Facts that were drained and are *remembered*, as later ones are placed among them, stay with their batches, until
     some of these are merged into one of a shelf of their own (plan/remember.py).
@@ -120,6 +122,7 @@ class Arrangement:
     empty: tuple[EmptyReading, ...] = ()
     drained_snapshots: tuple[SnapshotRows, ...] = ()
     undeclared: tuple[str, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.violations())

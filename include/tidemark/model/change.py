@@ -6,6 +6,7 @@ is its transition's. docs/how-to/add-a-change-kind.md goes through one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +28,8 @@ from tidemark.model.publication import Unpublished as Unpublished
 from tidemark.model.wording import SHORT_ID as SHORT_ID
 from tidemark.model.wording import counted
 
+MOST_PASSED_OVER = 100
+"""Intervals with files that were passed over which a state remembers, the last ones."""
 MOST_UNDECLARED = 100
 """Columns that nothing declares which a state remembers: of more nothing is said."""
 NAMES_SHOWN = 10
@@ -109,6 +112,14 @@ class Attempted:
         return f"started to {self.fence.step} {self.fence.interval}, attempt {self.fence.token[:SHORT_ID]}"
 
 
+def passed_over_words(names: Sequence[str], files: int) -> str:
+    """What is said of files that lay beside those of an interval; empty without any."""
+    if not names:
+        return ""
+    others = f" and {files - len(names):,} more" if files > len(names) else ""
+    return f"passed over: {', '.join(names)}{others}"
+
+
 @dataclass(frozen=True)
 class Ingested:
     """An interval was read. `batch` is None if nothing was left to apply; `run` is None if no file was new.
@@ -135,7 +146,7 @@ class Ingested:
     that is looked at: the declaration has both from then on. `rows_left_out` are rows of which `only` is not true.
 
     `undeclared` are columns that files have, nothing declares, and no ingest before has named; with how many of the
-    files have each.
+    files have each. `passed_over` are names of files beside those of the interval, `files_passed_over` in all.
     """
 
     fence: Fence
@@ -162,7 +173,14 @@ class Ingested:
     server: str = ""
     table: str = ""
     rows_left_out: int = 0
+    passed_over: tuple[str, ...] = ()
+    files_passed_over: int = 0
     kind: Literal["ingested"] = "ingested"
+
+    @property
+    def passed_over_words(self) -> str:
+        """The files that were passed over, as text; empty without any."""
+        return passed_over_words(self.passed_over, self.files_passed_over)
 
     @property
     def words(self) -> str:
@@ -184,6 +202,8 @@ class Ingested:
         if self.undeclared:
             names = listed([f"{name} in {counted(files, 'file')}" for name, files in self.undeclared], NAMES_SHOWN)
             more += f", columns that nothing declares: {names}"
+        if self.passed_over:
+            more += f", {self.passed_over_words}"
         if self.snapshot and self.snapshot.effect is Effect.WITHDRAWN:
             gone = f"{counted(self.rows_retracted, 'row')} of {counted(self.corrected, 'file')}"
             return f"withdrew the full snapshot of {self.fence.interval}, {gone}, as {self.snapshot.batch[:SHORT_ID]}"

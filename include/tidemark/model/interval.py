@@ -12,6 +12,10 @@ INTERVALS_OF_RUN, MOST_INTERVALS_OF_RUN = 31, 1_000
 """How many intervals of a schedule a run of a backfill is about, unless somebody says otherwise, and at most: a run of
 more would take hours, and be a single square of Airflow's grid."""
 
+OVER_GRACE = 60_000_000
+"""Microseconds by which clocks may differ: an interval whose end is no further ahead counts as over."""
+NOT_OVER = "is not over: rows of it may still come"
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class Interval:
@@ -30,6 +34,10 @@ class Interval:
 
     def __str__(self) -> str:
         return f"[{format_instant(self.lower)}, {format_instant(self.upper)})"
+
+    def is_over(self, now: int) -> bool:
+        """Whether it has ended by a clock, in microseconds."""
+        return self.upper <= now + OVER_GRACE
 
 
 def _shown(time: int) -> str:

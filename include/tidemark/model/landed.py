@@ -67,6 +67,8 @@ class Source:
     is not true are left out. `table` is that whose messages were taken, as such a condition (empty: not known yet;
     None: declared before 0.7.0, when messages of several tables were not refused, and are not). A full snapshot that
     has fewer than `min_share` of the rows of the one before asks a person (None: DEFAULT_MIN_SHARE, 0: none does).
+    `duplicate_files` says what becomes of a file with the bytes of another of its interval, where rows add up:
+    `refuse`, `count`, or `skip` (None: declared before 0.7.0, counted).
     """
 
     path: str
@@ -85,6 +87,7 @@ class Source:
     table: str | None = None
     column_decimals: tuple[tuple[str, str], ...] = ()
     beyond: tuple[tuple[str, str], ...] = ()
+    duplicate_files: str | None = None
 
     def __post_init__(self) -> None:
         for decimals in (self.decimals or "string", *dict(self.column_decimals).values()):
@@ -106,8 +109,18 @@ class Source:
             )
         if self.min_share is not None and self.envelope is not Envelope.SNAPSHOT:
             raise InvalidUsage(f"min_share belongs to the snapshot envelope, not to {self.envelope}")
+        if self.duplicate_files is not None and not self.adds_up:
+            raise InvalidUsage(
+                f"duplicate_files belongs to the envelopes append and updates, not to {self.envelope}, where the same "
+                "rows twice are as once"
+            )
         if self.min_share is not None and not 0 <= self.min_share <= 1:
             raise InvalidUsage(f"min_share is {self.min_share:g}; it must be from 0 to 1")
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether a row that comes twice counts twice."""
+        return self.envelope in (Envelope.APPEND, Envelope.UPDATES)
 
     def unit_of(self, name: str) -> str | None:
         """What the numbers of a column of times count since the epoch; of messages, its name may say it."""

@@ -1,4 +1,4 @@
-"""What a declaration has that its file does not say: what puts messages in order, and whose they are."""
+"""What a declaration has that its file does not say: defaults of its day, and whose messages it has."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from tidemark.model.place import CONNECTOR, NO_ORDER, POSITION, OrderBy
 
 
 def newly_ordered(declared: Collection, current: Collection | None) -> Collection:
-    """A declaration for a new collection, or for `current` without rows.
+    """A declaration for a new collection, or for `current` without rows, with the defaults of today.
 
-    Messages are in the order of their connector, and of one table, which is not known yet.
+    A file with the bytes of another is refused. Messages are in the order of their connector, and of one table, which
+    is not known yet.
 
     Raises:
         InvalidUsage: What is declared is no order, and `current` does not have it.
     """
-    if declared.is_derived or declared.landed.source.envelope is not Envelope.DEBEZIUM:
+    if declared.is_derived:
+        return declared
+    source = declared.landed.source
+    if source.adds_up and source.duplicate_files is None:
+        return replace(declared, origin=replace(declared.landed, source=replace(source, duplicate_files="refuse")))
+    if source.envelope is not Envelope.DEBEZIUM:
         return declared
     if declared.order_by == POSITION and (current is None or current.order_by != POSITION):
         raise InvalidUsage(f"order_by: {NO_ORDER}; write `order_by: connector`, or leave order_by out")
@@ -35,7 +41,8 @@ def as_ordered(current: Collection, declared: Collection) -> Collection:
     if source.order_by is None and not before.order_columns:
         source = replace(source, order_by=before.order_by)
     server = before.server if source.by_connector else ""
-    source = replace(source, server=server, table=before.table)
+    repeated = source.duplicate_files or (before.duplicate_files if source.adds_up else None)
+    source = replace(source, server=server, table=before.table, duplicate_files=repeated)
     return replace(declared, origin=replace(declared.landed, source=source))
 
 

@@ -31,6 +31,21 @@ class EmptyReading:
 
 
 @dataclass(frozen=True)
+class PassedOver:
+    """Files beside those of an interval that its pattern does not match, though it was perhaps meant to.
+
+    Attributes:
+        interval: Whose reading passed them over.
+        names: Some of their names, below the pattern's folder.
+        files: How many there are.
+    """
+
+    interval: Interval
+    names: tuple[str, ...]
+    files: int
+
+
+@dataclass(frozen=True)
 class FrontierCertificate:
     """The frontier gate has passed: up to `upper` no interval is missing and every unsealed batch is certified."""
 

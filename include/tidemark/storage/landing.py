@@ -39,13 +39,72 @@ NOTED_AFTER_S = 2.0
 NOTED_EVERY_S = 10.0
 """Seconds of a listing before its first line of progress, and between two."""
 LOOKED_AT = 1000
-"""Names that are looked at where nothing matches a pattern."""
+"""Names of files beside those that match a pattern that are kept, and files of one folder there that are looked at."""
+OTHERS_NAMED = 6
+"""Names of other files that are kept."""
+MATCHES = "*"
+"""The readiness of an interval whose folder says nothing: it has landed when a file matches."""
+
+
+class Beside:
+    """The files that a listing passes over and that its pattern was perhaps meant to match.
+
+    These are called as the pattern's last part is, but for the case of letters and for what the name ends with: another
+    suffix, another compression. In a folder that is an interval's alone so are those in its subfolders; where intervals
+    share one, the names say whose files are whose. Hidden files and the marker are not meant.
+
+    Attributes:
+        names: Their paths below the pattern's folder, LOOKED_AT at most.
+        others: Those of a few other files there.
+    """
+
+    def __init__(self, pattern: str, ready: str, *, own_folder: bool) -> None:
+        self._folder, components = _split(pattern)
+        self._depth, self._ready, self._own_folder = len(components), ready, own_folder
+        last = _PACKED.sub("", components[-1].lower())
+        self._stem = last.rpartition(".")[0] or last
+        self._is_recursive = "**" in components
+        self.names: set[str] = set()
+        self.others: list[str] = []
+
+    def see(self, path: str) -> None:
+        """Keep a file that is meant, or those in a folder."""
+        if _is_s3(path) or not _is_folder(path):
+            self._keep(path)
+        elif self._own_folder:
+            walked = (os.path.join(at, name) for at, _, names in os.walk(path) for name in sorted(names))
+            for inside in islice(walked, LOOKED_AT):
+                self._keep(inside)
+
+    def _keep(self, path: str) -> None:
+        parts = path.removeprefix(f"{self._folder}/").split("/")
+        end = parts[-1].lower()
+        alike = fnmatchcase(end, self._stem) or fnmatchcase(end, f"{self._stem}.*")
+        deep = len(parts) > self._depth and not self._own_folder
+        hidden = any(part[0] in "._" for part in parts)
+        if deep or hidden or parts[-1] == self._ready:
+            return
+        if alike and len(self.names) < LOOKED_AT:
+            self.names.add("/".join(parts))
+        elif len(self.others) < OTHERS_NAMED:
+            self.others.append("/".join(parts))
+
+    def without(self, files: Iterable[SourceFile]) -> list[str]:
+        """The names, ascending, but for those of files that match after all, as folders of `**` are seen twice."""
+        taken = {file.path.removeprefix(f"{self._folder}/") for file in files} if self._is_recursive else set()
+        return sorted(self.names - taken)
 
 
 def list_sources(
-    pattern: str, *, within: str | None = None, note: Callable[[str], None] | None = None
+    pattern: str,
+    *,
+    within: str | None = None,
+    note: Callable[[str], None] | None = None,
+    beside: Beside | None = None,
 ) -> list[SourceFile]:
     """The files that match a pattern, by path; none if its folder does not exist. A long listing is noted as it goes.
+
+    `beside` sees what is there and does not match.
 
     `within` is the folder none may be outside of, links followed; it must exist on a file system (default: the
     pattern's folder, which may be missing). Raises InvalidUsage for a root that is missing, a link out of it, and a
@@ -54,10 +113,11 @@ def list_sources(
     """
     folder, components = _split(pattern)
     if _is_s3(pattern):
-        files = _list_s3(folder, components)
+        files = _list_s3(folder, components, beside)
     else:
         check_root(within)
-        files = (_described(path) for path in _walk(folder, components, os.path.realpath(within or folder)))
+        walked = _walk(folder, components, os.path.realpath(within or folder), beside)
+        files = (_described(path) for path in walked)
     by_path = {file.path: file for file in _noted(files, folder, note)}
     return sorted(by_path.values(), key=lambda file: file.path)
 
@@ -73,10 +133,15 @@ def _noted(files: Iterable[SourceFile], folder: str, note: Callable[[str], None]
 
 
 def list_named(
-    pattern: str, root: str, *, within: str | None = None, note: Callable[[str], None] | None = None
+    pattern: str,
+    root: str,
+    *,
+    within: str | None = None,
+    note: Callable[[str], None] | None = None,
+    beside: Beside | None = None,
 ) -> list[SourceFile]:
     """As `list_sources`, each file with its name below the landing `root`, which is who it is."""
-    return [_named(file, root) for file in list_sources(pattern, within=within, note=note)]
+    return [_named(file, root) for file in list_sources(pattern, within=within, note=note, beside=beside)]
 
 
 def _named(file: SourceFile, root: str) -> SourceFile:
@@ -85,9 +150,14 @@ def _named(file: SourceFile, root: str) -> SourceFile:
 
 
 def is_ready(pattern: str, ready: str, *, within: str | None = None) -> bool:
-    """Whether an interval has landed: `always`; `exists`, the pattern's folder is there (on S3: any object below it);
-    else `ready` names a marker file that is in the folder. Raises InvalidUsage as `list_sources`."""
-    folder, _ = _split(pattern)
+    """Whether an interval has landed: `always`; MATCHES, a file matches; `exists`, the pattern's folder is there (on
+    S3: any object below it); else `ready` names a marker file that is in the folder. Raises as `list_sources`."""
+    folder, components = _split(pattern)
+    if ready == MATCHES:
+        if _is_s3(pattern):
+            return next(_list_s3(folder, components), None) is not None
+        check_root(within)
+        return next(_walk(folder, components, os.path.realpath(within or folder)), None) is not None
     if _is_s3(pattern):
         if ready == "always":
             return True
@@ -107,37 +177,13 @@ def is_ready(pattern: str, ready: str, *, within: str | None = None) -> bool:
 def awaited(pattern: str, ready: str) -> str:
     """What is not there of an interval that is not ready, as a sentence's end."""
     folder, _ = _split(pattern)
+    if ready == MATCHES:
+        return f"nothing matches {pattern}" if has_wildcard(pattern) else f"{pattern} is not there"
     if ready != "exists":
         return f"{folder}/{ready} is not there"
     if _is_s3(pattern):
         return f"there is nothing below {folder}/"
     return f"{folder} is not a folder" if _status(folder) else f"the folder {folder} is not there"
-
-
-def files_there(pattern: str) -> list[str]:
-    """The names of files that are where a pattern looks, match or not, but for those that wildcards pass by; ascending,
-    the first LOOKED_AT. None of a pattern that looks into folders of several names."""
-    folder, components = _split(pattern)
-    if len(components) > 1:
-        return []
-    if _is_s3(pattern):
-        bucket, key = _bucket_and_key(folder)
-        lead = f"{key}/" if key else ""
-        names = (info.key.removeprefix(lead) for info in _s3(bucket).list(lead))
-        return list(islice((name for name in names if _fits(name or "_", "*") and "/" not in name), LOOKED_AT))
-    try:
-        with os.scandir(folder) as entries:
-            found = (entry.name for entry in entries if _fits(entry.name, "*") and entry.is_file())
-            return sorted(islice(found, LOOKED_AT))
-    except OSError:
-        return []  # what cannot be looked at was reported when it was listed
-
-
-def nearly(names: Sequence[str], pattern: str) -> str | None:
-    """The first of the names that a pattern, of none of them, was plainly meant to match: but for the case of letters,
-    and for how it is compressed."""
-    last = pattern.rpartition("/")[2].lower()
-    return next((name for name in names if fnmatchcase(_PACKED.sub("", name.lower()), _PACKED.sub("", last))), None)
 
 
 def is_remote(path: str) -> bool:
@@ -208,6 +254,16 @@ def token_of(path: str) -> str | None:
         return info.token if info else None
     status = _status(path)
     return None if status is None else _token(status)
+
+
+def folder_of(pattern: str) -> str:
+    """The folder of a pattern."""
+    return _split(pattern)[0]
+
+
+def has_wildcard(pattern: str) -> bool:
+    """Whether more than one file may match a pattern."""
+    return _WILD.search(_ESCAPED.sub("", pattern)) is not None
 
 
 def place_for(pattern: str, stem: str) -> tuple[str, str]:
@@ -282,8 +338,8 @@ def check_root(root: str | None) -> None:
         raise InvalidUsage(f"landing {root} {what}; check the landing and the collection's source.path")
 
 
-def _walk(folder: str, components: Sequence[str], root: str) -> Iterator[str]:
-    """Files below a folder that match, each checked to be below `root`, links followed."""
+def _walk(folder: str, components: Sequence[str], root: str, beside: Beside | None = None) -> Iterator[str]:
+    """Files below a folder that match, each checked to be below `root`, links followed; `beside` sees what does not."""
     if _status(folder, follow=False) is None:
         return
     real = _inside(folder, root)
@@ -298,23 +354,31 @@ def _walk(folder: str, components: Sequence[str], root: str) -> Iterator[str]:
     except OSError as error:
         raise unreadable(folder, error) from error
     if head == "**" and tail:
-        yield from _walk(folder, tail, root)
+        yield from _walk(folder, tail, root, beside)
     for name, is_link in found:
         path = os.path.join(folder, name)
         if not _fits(name, head):
+            _see(beside, path)
             continue
         if tail or head == "**":
             if _is_folder(path):
                 if f"{real}/".startswith(os.path.realpath(path) + "/"):
                     raise InvalidUsage(f"{path} is a link to a folder above it; remove it from the landing")
-                yield from _walk(path, components if head == "**" else tail, root)
+                yield from _walk(path, components if head == "**" else tail, root, beside)
                 continue
             if tail:
+                if head != "**":
+                    _see(beside, path)
                 continue
         # What is no link is where its folder is.
         if is_link:
             _inside(path, root)
         yield path
+
+
+def _see(beside: Beside | None, path: str) -> None:
+    if beside is not None:
+        beside.see(path)
 
 
 def _inside(path: str, root: str) -> str:
@@ -364,12 +428,17 @@ def _bucket_and_key(path: str) -> tuple[str, str]:
     return bucket, key
 
 
-def _list_s3(folder: str, components: Sequence[str]) -> Iterator[SourceFile]:
+def _list_s3(folder: str, components: Sequence[str], beside: Beside | None = None) -> Iterator[SourceFile]:
     bucket, key = _bucket_and_key(folder)
     lead = f"{key}/" if key else ""
     for info in _s3(bucket).list(lead):
         names = PurePosixPath(info.key.removeprefix(lead)).parts
-        if not info.key.endswith("/") and _matches(names, components):
+        if info.key.endswith("/"):
+            continue
+        if not _matches(names, components):
+            if names:
+                _see(beside, f"s3://{bucket}/{info.key}")
+        else:
             landed_at = int(info.modified * 1_000_000)
             yield SourceFile(f"s3://{bucket}/{info.key}", info.bytes, info.token, landed_at=landed_at)
 

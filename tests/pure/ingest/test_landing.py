@@ -10,7 +10,7 @@ import pytest
 from tidemark.arrow.decode.content import fetch
 from tidemark.errors import InvalidUsage, NotReady
 from tidemark.model.ledger import SourceFile
-from tidemark.storage.landing import awaited, files_there, is_ready, list_sources, open_source, sha256_of, token_of
+from tidemark.storage.landing import MATCHES, Beside, awaited, is_ready, list_sources, open_source, sha256_of, token_of
 
 pytestmark = pytest.mark.pure
 
@@ -79,6 +79,10 @@ def test_wildcards_in_the_landing_stand_for_themselves_if_escaped(tmp_path: Path
         ("d2/*.csv", "_SUCCESS", False),
         ("d2/*.csv", "x", False),
         ("*/*.csv", "exists", True),
+        ("d1/a.csv", MATCHES, True),
+        ("d1/z.csv", MATCHES, False),
+        ("d2/*.parquet", MATCHES, False),
+        ("d9/*.csv", MATCHES, False),
     ],
 )
 def test_readiness(root: Path, pattern: str, ready: str, holds: bool) -> None:
@@ -101,12 +105,29 @@ def test_what_is_awaited_is_called_by_its_name(root: Path) -> None:
     assert awaited("s3://b/in/d9/*.csv", "exists") == "there is nothing below s3://b/in/d9/"
 
 
-def test_which_files_are_where_a_pattern_looks(root: Path) -> None:
-    """Files alone, and none that a wildcard passes by on purpose."""
-    assert files_there(f"{root}/d1/*.parquet") == ["a.csv", "a.txt", "b.csv"]
-    assert files_there(f"{root}/d2/*.parquet") == ["c.csv"]
-    assert files_there(f"{root}/d9/*.parquet") == []
-    assert files_there(f"{root}/*/*.parquet") == []
+@pytest.mark.parametrize(
+    ("pattern", "own", "passed_over", "others"),
+    [
+        ("d1/*.csv", True, ["a.txt"], []),
+        ("d1/*.parquet", True, ["a.csv", "a.txt", "b.csv"], []),
+        ("d1/a.csv", True, ["a.txt"], ["b.csv"]),
+        ("d1/A*.json", True, ["a.csv", "a.txt"], ["b.csv"]),
+        ("d2/c*.csv", True, [], ["x/e.csv"]),
+        ("d2/*.csv", True, ["x/e.csv"], []),
+        ("d2/*.csv", False, [], []),
+        ("d1/a.csv.gz", True, ["a.csv", "a.txt"], ["b.csv"]),
+        ("*/*.txt", True, ["d1/b.csv", "d2/c.csv", "d1/a.csv", "d2/x/e.csv"], []),
+        ("**/*.csv", True, ["d1/a.txt"], []),
+        ("d9/*.parquet", True, [], []),
+    ],
+)
+def test_files_beside_those_that_match(
+    root: Path, pattern: str, own: bool, passed_over: list[str], others: list[str]
+) -> None:
+    """Called alike but for case, suffix and compression, or in a subfolder; never hidden ones, nor the marker."""
+    beside = Beside(f"{root}/{pattern}", "_SUCCESS", own_folder=own)
+    files = list_sources(f"{root}/{pattern}", within=str(root), beside=beside)
+    assert (beside.without(files), beside.others) == (sorted(passed_over), others)
 
 
 def test_what_cannot_be_listed_is_refused(root: Path) -> None:

@@ -17,9 +17,10 @@ from tidemark.airflow.web.markup import Markup, joined, tag, with_commands
 from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.airflow.web.range import Range
 from tidemark.config.schedule import Schedule
+from tidemark.errors import listed
 from tidemark.jobs.queries.derived_days import DayReport
 from tidemark.jobs.queries.intervals import IntervalReport
-from tidemark.model.change import LEFT_OUT
+from tidemark.model.change import LEFT_OUT, passed_over_words
 from tidemark.model.collection import Landed
 from tidemark.model.instant import MAX_TIME, format_instant
 from tidemark.model.interval import Interval
@@ -126,6 +127,8 @@ def _marks(report: IntervalReport) -> Iterator[str]:
         yield "late"
     if report.corrected:
         yield "corrected"
+    if report.passed_over:
+        yield "beside"
 
 
 def in_words(report: IntervalReport) -> str:
@@ -137,6 +140,10 @@ def in_words(report: IntervalReport) -> str:
     said += [f"{count:,} {what}" for what, count in counts.items() if count]
     if report.refused:
         said.append(f"{counted(report.refused, 'file')} refused")
+    if report.duplicates:
+        said.append(f"{counted(report.duplicates, 'file')} with the bytes of another")
+    if report.passed_over:
+        said.append(passed_over_words(report.passed_over, report.files_passed_over))
     if report.corrected:
         said.append(f"{counted(report.corrected, 'file')} corrected by {counted(report.written, 'row')}")
     if report.taken_out:
@@ -167,6 +174,7 @@ LEGEND = {
     "missing": "not ingested",
     "complete late": "has late rows",
     "complete corrected": "corrected since",
+    "complete beside": "files passed over",
 }
 LEGEND_OF_DERIVED = {
     "complete": "complete",
@@ -216,6 +224,8 @@ def interval_page(
         ("late, dead letters", report.dead),
         (LEFT_OUT, report.left_out),
         ("files refused", report.refused),
+        ("files passed over", report.files_passed_over),
+        ("files with the bytes of another", report.duplicates),
         ("files corrected", report.corrected),
     ]
     figures += [("rows written by corrections", report.written)]
@@ -284,6 +294,9 @@ def _to_do(name: str, report: IntervalReport, bounds: Sequence[str]) -> Iterator
             "Its run seals it, once what comes before it is complete: clear the run if that is red. "
             f"`tidemark status {name}` says what it waits for."
         )
+    if report.passed_over:
+        names = listed(report.passed_over)
+        yield f"Files beside its own that `source.path` does not match: {names}. Rename them, or move them away."
     if report.late or report.dead:
         yield f"`tidemark late {name} {span}` lists its late rows, each with why."
     if report.dead:

@@ -13,5 +13,6 @@ STYLE = """
 .cell.missing { border-style: dashed; color: var(--quiet) }
 .cell.late { text-decoration: underline dotted 2px }
 .cell.corrected { font-weight: 700; border: 2px solid var(--marked) }
+.cell.beside { font-style: italic; border: 2px dashed var(--marked) }
 .legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; margin: .6rem 0 } .legend .cell { padding: 0 .4rem }
 """

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Literal
 
+from tidemark.config.neighbours import ready_of
 from tidemark.config.template import render
 from tidemark.errors import TidemarkError
-from tidemark.model.collection import Format, Landed, Source
+from tidemark.model.collection import Format, Landed
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.ledger import SourceFile
@@ -80,7 +81,7 @@ def preview(
     budget = footers
     found = []
     for interval in intervals:
-        expected, budget = _expected(landed.source, interval, landing_root, budget)
+        expected, budget = _expected(landed, interval, landing_root, budget)
         found.append(replace(expected, ingested=ingested.covers(interval)))
     runs = ceil(len(found) / most)
     rows, read = sum(one.rows or 0 for one in found), sum(one.landed in ("landed", "empty") for one in found)
@@ -90,11 +91,12 @@ def preview(
     return Preview(tuple(found), runs, by, in_airflow)
 
 
-def _expected(source: Source, interval: Interval, landing_root: str, budget: int) -> tuple[ExpectedInterval, int]:
+def _expected(landed: Landed, interval: Interval, landing_root: str, budget: int) -> tuple[ExpectedInterval, int]:
+    source = landed.source
     pattern = render(source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
     try:
-        if not landing.is_ready(pattern, source.ready, within=within):
+        if not landing.is_ready(pattern, ready_of(landed, interval, landing_root), within=within):
             return ExpectedInterval(interval, "not landed", rows=0), budget
         files = landing.list_named(pattern, landing_root, within=within)
     except TidemarkError as error:

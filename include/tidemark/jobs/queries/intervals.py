@@ -31,8 +31,10 @@ _LOCK = Lock()
 class IntervalReport:
     """What came of one interval: how far it is, its files, and their rows as they were first read. Of these `late` came
     too late and were applied, `dead` too late and were not. `refused` files could not be taken. `corrected` files were
-    read again because they had changed; `written` are the rows by which they differed. `taken_out` are batches of it in
-    quarantine. `left_out` are rows of its files, as these are now, that `only` does not take."""
+    read again because they had changed; `written` are the rows by which they differed. `taken_out` are batches of it
+    in quarantine. `left_out` are rows of its files, as these are now, that `only` does not take. `passed_over` are
+    names of files that lay beside its own when it was last read, `files_passed_over` in all. `duplicates` are files
+    with the bytes of another of them, which counted."""
 
     interval: Interval
     status: IntervalStatus
@@ -45,10 +47,14 @@ class IntervalReport:
     written: int = 0
     taken_out: int = 0
     left_out: int = 0
+    passed_over: tuple[str, ...] = ()
+    files_passed_over: int = 0
+    duplicates: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values, times in ISO 8601."""
         counts = {name: value for name, value in asdict(self).items() if name != "interval"}
+        counts["passed_over"] = list(self.passed_over)
         return {"lower": format_instant(self.interval.lower), "upper": format_instant(self.interval.upper), **counts}
 
 
@@ -62,6 +68,7 @@ def interval_reports(
     failed = {each.interval for each in state.uncertified if each.id in wrong}
     taken_out = Counter(each.interval for each in state.taken_out)
     rows = _rows_of_ledger(store, state)
+    beside = {each.interval: each for each in state.passed_over}
     for interval in intervals:
         status: IntervalStatus = "missing"
         if state.ingested.covers(interval):
@@ -71,6 +78,10 @@ def interval_reports(
         elif interval.upper <= readable:
             status = "complete"
         known = rows.get(interval) or IntervalReport(interval, status)
+        if not state.collection.landed.source.adds_up:
+            known = replace(known, duplicates=0)
+        if seen := beside.get(interval):
+            known = replace(known, passed_over=seen.names, files_passed_over=seen.files)
         yield replace(known, status=status, taken_out=taken_out[interval])
 
 
@@ -108,6 +119,7 @@ def _rows_of_ledger(store: ObjectStore, state: Arrangement) -> Rows:
 def _report(interval: Interval, entries: Sequence[LedgerEntry]) -> IntervalReport:
     counted = [entry for entry in entries if entry.status is Status.INGESTED]
     first = [_as_first_read(entry) for entry in counted]
+    with_rows = [entry.sha256 for entry in counted if entry.rows + entry.rows_late_discarded]
     return IntervalReport(
         interval,
         "ingested",
@@ -119,6 +131,7 @@ def _report(interval: Interval, entries: Sequence[LedgerEntry]) -> IntervalRepor
         corrected=sum(entry.is_corrected for entry in counted),
         written=sum(entry.rows for entry in counted if entry.is_corrected),
         left_out=sum(entry.rows_left_out for entry in counted),
+        duplicates=len(with_rows) - len(set(with_rows)),
     )
 
 

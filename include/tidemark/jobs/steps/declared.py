@@ -59,7 +59,12 @@ _STEPS = (
                 flag=True,
             ),
             Argument("yes", "Confirm --removed even if it retracts every file of the interval.", flag=True),
-            Argument("as_landed", "Ingest now, without waiting for the ready marker.", flag=True),
+            Argument(
+                "as_landed",
+                "Take what matches now: no marker is waited for, files beside it count for none.",
+                flag=True,
+            ),
+            Argument("not_over", "Take what has landed of an interval that is not over for all of it.", flag=True),
             COLUMNS,
             Argument(
                 "cut",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
-from tidemark.config.neighbours import shares_files_with
+from tidemark.config.neighbours import has_own_folder, ready_of, shares_files_with
 from tidemark.config.template import render
 from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, NotReady, listed
 from tidemark.jobs.job import Job, Proposal
@@ -18,16 +18,25 @@ from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch, verified
 from tidemark.model.batching.cutting import SETTLE, Batching, Cutter, Open, Seen
 from tidemark.model.batching.reason import Cut, Reason
-from tidemark.model.change import CUT, MOST_UNDECLARED, NOTHING_CHANGED, Ingested, Refused
+from tidemark.model.change import (
+    CUT,
+    MOST_UNDECLARED,
+    NAMES_SHOWN,
+    NOTHING_CHANGED,
+    Ingested,
+    Refused,
+    passed_over_words,
+)
 from tidemark.model.collection import Collection, Envelope
 from tidemark.model.full_snapshot import Effect, FullSnapshot
 from tidemark.model.instant import format_instant
-from tidemark.model.interval import Interval
+from tidemark.model.interval import NOT_OVER, Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.only import leave_out, two_tables
 from tidemark.model.place import NO_ORDER, POSITION, another_server, two_servers
 from tidemark.model.transition import Stale
 from tidemark.model.wording import counted
+from tidemark.plan import duplicates
 from tidemark.plan.ingest import IngestRequest, check_within, ingest_tasks, left_to_cut, numbers_of, plan_ingest
 from tidemark.plan.tasks import IngestAnswer
 from tidemark.storage import landing
@@ -46,6 +55,8 @@ def ingest(
     removed: bool = False,
     yes: bool = False,
     as_landed: bool = False,
+    waits: bool = True,
+    not_over: bool = False,
     cut: Cut | None = None,
     columns: Sequence[str] | None = None,
 ) -> dict[str, Any]:
@@ -53,9 +64,10 @@ def ingest(
 
     Files that changed are corrected where the collection lets them be. With `removed` files that are gone are
     corrected, too: their rows are retracted, also where no file is left if `yes`. With `as_landed` the files that have
-    landed are taken for all files, whatever the collection waits for. Of an interval that had been read before the
-    result says in words what `changed`; where files were corrected, how many, the rows retracted and added, and when
-    these happened first and last (µs).
+    landed are taken for all files, whatever the collection waits for and whatever files are beside them; where it does
+    not wait (`waits`) files beside them still count. An interval that is `not_over` by the clock is refused otherwise.
+    Of an interval that had been read before the result says in words what `changed`; where files were corrected, how
+    many, the rows retracted and added, and when these happened first and last (µs).
 
     With a `cut` the interval goes on: files that have landed so far and were left alone for a while are taken, and it
     is still to be ingested, which takes the rest. Any other cut of it, or none, gives the same rows. The result says
@@ -65,42 +77,52 @@ def ingest(
     change, each once for each column; the differences are written. The result counts files that were `left`, as they
     cannot be taken as declared today, and names those that are `gone`: what both said stays.
 
-    Idempotent by source file identity. Raises NotReady if the interval has not landed, InvalidUsage for a file that
-    changed since it was ingested and cannot be corrected, GateFailed if a file cannot be taken and the collection says
-    `stop`, Unavailable if a file cannot be read now, or memory runs out.
+    Idempotent by source file identity. Raises NotReady if the interval has not landed or is not over, InvalidUsage for
+    a file that changed since it was ingested and cannot be corrected, GateFailed if a file cannot be taken and the
+    collection says `stop`, Unavailable if a file cannot be read now, or memory runs out.
     """
     if yes and not removed:
         raise InvalidUsage("--yes confirms --removed; say --removed, too, or leave it out")
     if columns and cut is not None:
         raise InvalidUsage("--columns reads what was read before, and --cut what was not; leave one of them out")
-    wanted = _Wanted(removed, yes, as_landed, tuple(dict.fromkeys(columns or ())))
+    wanted = _Wanted(removed, yes, as_landed, waits, tuple(dict.fromkeys(columns or ())))
+    if cut is not None and not_over:
+        raise InvalidUsage("--not-over completes an interval that goes on, and --cut does not; leave one of them out")
+    if cut is None and not not_over and not interval.is_over(time.time_ns() // 1000):
+        raise NotReady(f"{interval} {NOT_OVER}; --not-over takes what has landed for all of it, --cut leaves it open")
 
     def propose(head: Head) -> Proposal[Ingested, _Found]:
-        gone: list[str] = []
         if cut is None:
-            request, gone = _plan(job, head.state, interval, landing_root, wanted)
+            planned = _plan(job, head.state, interval, landing_root, wanted)
         else:
-            request = _plan_cut(job, head.state, interval, landing_root, cut)
+            planned = _plan_cut(job, head.state, interval, landing_root, cut)
+        request = planned.request
         if request is None:
-            return Proposal(None, _Found(gone=gone))
+            return Proposal(None, _Found(planned=planned))
         rerun = head.state.ingested.covers(interval)
         head, fence = job.fenced(head, "ingest" if cut is None else CUT, interval)
         batch = job.new_id()
         read = _execute(job, head.state, request, batch, counts_keys=cut is not None)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
+        repeated = duplicates.repeated(interval, planned.known, entries)
+        _stop_on_duplicates(job, head, fence, repeated)
+        read += [IngestAnswer((), tuple(_skipped(head.state, interval, planned)), None)]
         again = corrected(job, head.state, request, batch, first=len(request.files))
         change = _change(job, fence, request, read, again, batch, head.state)
         _note_dead_letters(job, head.state, request, change)
         why = _why(head.state, request, change, cut)
-        became = _Found(again, rerun, [*_bad(entries), *again.bad], gone)
+        became = _Found(again, rerun, [*_bad(entries), *again.bad], planned, repeated)
         if again.left and not (entries or again.files or again.bad) and rerun:
             return Proposal(None, became)
+        names = planned.passed_over
+        change = replace(change, passed_over=tuple(names[:NAMES_SHOWN]), files_passed_over=len(names))
         return Proposal(replace(change, cut=why, columns=wanted.columns if again.files else ()), became)
 
     done = job.settle(propose)
     change, result = done.change, {"outcome": str(done.outcome), "version": done.head.version}
-    result |= _unread_fields(job, done.found, wanted.columns)
+    result |= {**_unread_fields(job, done.found, wanted.columns), **_passed_over_fields(job, done.found.planned)}
+    result |= _duplicates_fields(job, done.found)
     if change is None:
         return {**result, "changed": NOTHING_CHANGED}
     _note_set_aside(job, done.found.set_aside)
@@ -128,6 +150,7 @@ class _Wanted:
     removed: bool
     yes: bool
     as_landed: bool
+    waits: bool
     columns: tuple[str, ...]
 
 
@@ -138,7 +161,70 @@ class _Found:
     again: Corrections = field(default_factory=Corrections)
     rerun: bool = True
     set_aside: Sequence[LedgerEntry] = ()
+    planned: _Planned = field(default_factory=lambda: _Planned(None))
+    repeated: Sequence[tuple[LedgerEntry, str]] = ()
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """What an ingest is to do.
+
+    Attributes:
+        request: What is to be read, if anything.
+        known: What the ledger has of the files that are listed.
+        gone: Files that were to be read again for columns, and are not there.
+        passed_over: Files beside those that match.
+        skipped: Files that have the bytes of another one, each with that one's path, where these are skipped.
+    """
+
+    request: IngestRequest | None
+    known: Mapping[str, LedgerEntry] = field(default_factory=dict)
     gone: Sequence[str] = ()
+    passed_over: Sequence[str] = ()
+    skipped: Sequence[tuple[SourceFile, str]] = ()
+
+
+def _passed_over_fields(job: Job, planned: _Planned) -> dict[str, Any]:
+    """Which files were passed over: each is named, up to some."""
+    names, count = planned.passed_over[:NAMES_SHOWN], len(planned.passed_over)
+    if names:
+        job.note(f"{passed_over_words(names, count)}; source.path does not match them")
+    return {"passed_over": list(names), "files_passed_over": count} if names else {}
+
+
+def _duplicates_fields(job: Job, became: _Found) -> dict[str, Any]:
+    """Which files have the bytes of another one, and what became of them."""
+    pairs = [("counted twice", entry.path, other) for entry, other in became.repeated]
+    pairs += [("skipped", file.identity, other) for file, other in became.planned.skipped]
+    for what, path, other in pairs[:NAMES_SHOWN]:
+        job.note(f"{what}: {path} has the bytes of {other}")
+    if len(pairs) > NAMES_SHOWN:
+        job.note(f"{len(pairs) - NAMES_SHOWN:,} files more have the bytes of others")
+    return {"duplicate_files": len(pairs)} if pairs else {}
+
+
+def _skipped(state: Arrangement, interval: Interval, planned: _Planned) -> Iterator[LedgerEntry]:
+    return duplicates.skipped(state.collection, interval, planned.skipped, planned.known)
+
+
+def _without_duplicates(
+    state: Arrangement, files: Sequence[SourceFile], known: Mapping[str, LedgerEntry]
+) -> tuple[Sequence[SourceFile], Sequence[tuple[SourceFile, str]]]:
+    """The files that count, and, where those are skipped, the ones that have the bytes of another."""
+    if state.collection.landed.source.duplicate_files != duplicates.SKIP:
+        return files, ()
+    return duplicates.without_repeated(files, known, landing.sha256_of)
+
+
+def _stop_on_duplicates(job: Job, head: Head, fence: Fence, repeated: Sequence[tuple[LedgerEntry, str]]) -> None:
+    """Where the collection says so, a file with the bytes of another one of the interval stops it, as bad files do."""
+    if not repeated or head.state.collection.landed.source.duplicate_files != duplicates.REFUSE:
+        return
+    # Without the rules that it was judged by it is read again, and refused again, each time.
+    files = [(SourceFile(entry.path, entry.bytes, entry.token, entry.sha256), other) for entry, other in repeated]
+    bad = [duplicates.as_duplicate(entry.interval, *pair) for (entry, _), pair in zip(repeated, files, strict=True)]
+    otherwise = "remove one of them; duplicate_files: count takes both, skip the first"
+    _refuse(job, head, fence, bad, otherwise)
 
 
 def _unread_fields(job: Job, became: _Found, columns: Sequence[str]) -> dict[str, Any]:
@@ -150,11 +236,11 @@ def _unread_fields(job: Job, became: _Found, columns: Sequence[str]) -> dict[str
         job.note(f"left as it was: {entry.path}: {entry.reason}; {stays}")
     if len(became.again.left) > SET_ASIDE_NAMED:
         job.note(f"left as they were: {len(became.again.left) - SET_ASIDE_NAMED:,} files more")
-    for path in became.gone[:SET_ASIDE_NAMED]:
+    for path in became.planned.gone[:SET_ASIDE_NAMED]:
         job.note(f"gone: {path}; {stays}")
-    if len(became.gone) > SET_ASIDE_NAMED:
-        job.note(f"gone: {len(became.gone) - SET_ASIDE_NAMED:,} files more")
-    return {"left": len(became.again.left), "gone": len(became.gone)}
+    if len(became.planned.gone) > SET_ASIDE_NAMED:
+        job.note(f"gone: {len(became.planned.gone) - SET_ASIDE_NAMED:,} files more")
+    return {"left": len(became.again.left), "gone": len(became.planned.gone)}
 
 
 def _rerun_fields(change: Ingested, found: _Found) -> dict[str, Any]:
@@ -168,34 +254,37 @@ def _rerun_fields(change: Ingested, found: _Found) -> dict[str, Any]:
     return fields
 
 
-def _plan(
-    job: Job, state: Arrangement, interval: Interval, landing_root: str, wanted: _Wanted
-) -> tuple[IngestRequest | None, list[str]]:
-    """What is to be read, if anything; and which files are gone that were to be read again for columns."""
+def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str, wanted: _Wanted) -> _Planned:
     source, columns = state.collection.landed.source, numbers_of(state.collection, wanted.columns)
     # Who reads again what was read may find that the landing has expired: that is reported, and waited for no more.
-    as_landed = wanted.as_landed or (bool(columns) and state.ingested.covers(interval))
+    as_landed = wanted.as_landed or not wanted.waits or (bool(columns) and state.ingested.covers(interval))
     check_within(state.collection, interval)
     pattern = render(source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
-    if not as_landed and not landing.is_ready(pattern, source.ready, within=within):
-        missing = landing.awaited(pattern, source.ready)
+    ready = ready_of(state.collection.landed, interval, landing_root)
+    if not as_landed and not landing.is_ready(pattern, ready, within=within):
+        missing = landing.awaited(pattern, ready)
         raise NotReady(f"{interval} of {state.collection.name} has not landed: {missing}")
-    listed = landing.list_named(pattern, landing_root, within=within, note=job.note)
-    if not listed and not state.ingested.covers(interval):
-        _report_unmatched_files(job, pattern, as_landed)
-    known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
-    files = [_identified(file, known.get(file.identity)) for file in listed]
-    absent = _gone(job, state, interval, {file.identity for file in listed}) if wanted.removed or columns else []
+    beside = landing.Beside(pattern, ready, own_folder=has_own_folder(state.collection.landed, interval, landing_root))
+    matching = landing.list_named(pattern, landing_root, within=within, note=job.note, beside=beside)
+    passed_over = beside.without(matching)
+    _check_passed_over(state, interval, pattern, matching, passed_over, is_taken=wanted.as_landed)
+    if not matching and beside.others:
+        job.note(f"nothing matches {pattern}; its folder has {listed(beside.others, NAMES_SHOWN)}")
+    known = ledger.known(job.store, state.ledger, [file.identity for file in matching])
+    identified = [_identified(file, known.get(file.identity)) for file in matching]
+    files, skipped = _without_duplicates(state, identified, known)
+    absent = _gone(job, state, interval, {file.identity for file in matching}) if wanted.removed or columns else []
     gone = absent if wanted.removed else []
-    if gone and not listed and not wanted.yes:
+    if gone and not matching and not wanted.yes:
         raise InvalidUsage(
             f"nothing is left at {pattern}, and {len(gone)} files of {interval} are ingested: a landing may just have "
             "expired; say --yes too if their rows are to be retracted"
         )
     turn = _turn(job, state, interval, landing_root)
     request = plan_ingest(state, interval, files, known, gone, turn=turn, columns=columns)
-    return request, [] if wanted.removed else [entry.path for entry in absent]
+    paths = [] if wanted.removed else [entry.path for entry in absent]
+    return _Planned(request, known, paths, passed_over, skipped)
 
 
 def _turn(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> int:
@@ -213,36 +302,52 @@ def _turn(job: Job, state: Arrangement, interval: Interval, landing_root: str) -
     return landed.complete_before(interval)
 
 
-def _report_unmatched_files(job: Job, pattern: str, as_landed: bool) -> None:
-    """An interval without files may have a pattern that its files do not match: report the files that are in the
-    folder. InvalidUsage where the pattern was plainly meant to match one of them, unless these are all files
-    (`as_landed`)."""
-    names = landing.files_there(pattern)
-    near = landing.nearly(names, pattern)
-    if near is not None and not as_landed:
-        raise InvalidUsage(
-            f"nothing matches {pattern}, and {near} is there: files are read as they are, and names in their case; "
-            "write source.path so that it matches, unpack the file, or say that this is an empty interval (--as-landed)"
-        )
-    if names:
-        job.note(f"nothing matches {pattern}; the folder has {listed(names, 5)}")
+def _check_passed_over(
+    state: Arrangement,
+    interval: Interval,
+    pattern: str,
+    files: Sequence[SourceFile],
+    passed_over: Sequence[str],
+    *,
+    is_taken: bool,
+) -> None:
+    """Raise InvalidUsage where files that a pattern does not match may be what the interval is about.
+
+    That is so where nothing matches, and where a full snapshot's rows would be deleted; unless the interval `is_taken`
+    as it has landed.
+    """
+    is_whole = state.collection.kind.whole_intervals
+    if is_taken or not passed_over or (files and not is_whole) or (not files and state.ingested.covers(interval)):
+        return
+    there = listed(passed_over, NAMES_SHOWN)
+    what = (
+        f"{counted(len(files), 'file')} of a full snapshot match {pattern}" if files else f"nothing matches {pattern}"
+    )
+    are = "is" if len(passed_over) == 1 else "are"
+    raise InvalidUsage(
+        f"{what}, and {there} {are} there: names are read in their case, and files as source.compression says; write "
+        "source.path so that it matches, move the file away, or take the interval without it (--as-landed)"
+    )
 
 
-def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: str, cut: Cut) -> IngestRequest | None:
-    """What may be taken of an interval that goes on; None if that is nothing, or it was read to its end. InvalidUsage
-    where an interval is one whole."""
+def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: str, cut: Cut) -> _Planned:
+    """What may be taken of an interval that goes on; nothing where it was read to its end. InvalidUsage where an
+    interval is one whole."""
     state.collection.landed.check_cuttable()
     if state.ingested.covers(interval):
-        return None
+        return _Planned(None)
     pattern = render(state.collection.landed.source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
-    listed = landing.list_named(pattern, landing_root, within=within, note=job.note)
-    known = ledger.known(job.store, state.ledger, [file.identity for file in listed])
+    matching = landing.list_named(pattern, landing_root, within=within, note=job.note)
+    known = ledger.known(job.store, state.ledger, [file.identity for file in matching])
     batching = state.collection.landed.batching
     settled_by = _moment(cut) - (SETTLE if batching is None else batching.settle)
-    files = left_to_cut(listed, known, settled_by=settled_by)
+    identified = [_identified(file, known.get(file.identity)) for file in matching]
+    files, skipped = _without_duplicates(state, identified, known)
+    files = left_to_cut(files, known, settled_by=settled_by)
     turn = _turn(job, state, interval, landing_root)
-    return plan_ingest(state, interval, files, {}, turn=turn) if files else None
+    request = plan_ingest(state, interval, files, {}, turn=turn) if files else None
+    return _Planned(request, known, skipped=skipped)
 
 
 def _moment(cut: Cut) -> int:
@@ -355,12 +460,16 @@ def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[Led
     bad = _bad(entries)
     if not bad or head.state.collection.landed.source.bad_files != "stop":
         return
+    otherwise = "" if head.state.collection.kind.whole_intervals else ", or set bad_files: quarantine"
+    _refuse(job, head, fence, bad, f"mend the file and run again{otherwise}")
+
+
+def _refuse(job: Job, head: Head, fence: Fence, bad: Sequence[LedgerEntry], advice: str) -> NoReturn:
     outcome = job.log.commit(head, Refused(recorded_run(job, bad), fence, sources_of(bad)))
     if isinstance(outcome, Stale):
         raise Contention(f"{outcome.reason}; run the step again")
     more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
-    otherwise = "" if head.state.collection.kind.whole_intervals else ", or set bad_files: quarantine"
-    raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; mend the file and run again{otherwise}")
+    raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; {advice}")
 
 
 def _change(

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from tidemark.model import admission
-from tidemark.model.arrangement import Arrangement, Certificate, EmptyReading, LedgerRun
+from tidemark.model.arrangement import Arrangement, Certificate, EmptyReading, LedgerRun, PassedOver
 from tidemark.model.batch import UnsealedBatch
 from tidemark.model.change import (
     CUT,
+    MOST_PASSED_OVER,
     MOST_UNDECLARED,
     REPLAY,
     Ingested,
@@ -90,6 +91,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
             totals=totals,
             empty=empty,
             undeclared=_undeclared_after(state, change),
+            passed_over=_passed_over_after(state, change),
             certificates=_without(state, {each.id for each in state.empty} - {each.id for each in empty}),
         )
     )
@@ -108,6 +110,17 @@ def _table(state: Arrangement) -> str:
 def _undeclared_after(state: Arrangement, change: Ingested) -> tuple[str, ...]:
     """The columns that were reported, these of the change among them."""
     return tuple(dict.fromkeys((*state.undeclared, *(name for name, _ in change.undeclared))))[:MOST_UNDECLARED]
+
+
+def _passed_over_after(state: Arrangement, change: Ingested) -> tuple[PassedOver, ...]:
+    """What was passed over, that of the change's interval as it was seen now."""
+    if change.fence.step in (CUT, REPLAY):
+        return state.passed_over
+    others = tuple(each for each in state.passed_over if each.interval != change.fence.interval)
+    if not change.passed_over:
+        return others
+    seen = PassedOver(change.fence.interval, change.passed_over, change.files_passed_over)
+    return (*others, seen)[-MOST_PASSED_OVER:]
 
 
 def _empty_after(state: Arrangement, change: Ingested) -> tuple[EmptyReading, ...]:
