@@ -378,8 +378,8 @@ def test_a_file_with_the_bytes_of_another_of_its_day(shell: Shell, declared: str
     said = shell.ok("backfill", "events", "--date", "2024-01-01")
     assert "b.csv has the bytes of events/2024-01-01/a.csv" in said.err
     assert ("1 file with the bytes of another" in said.out) is (len(amounts) == 3)
-    found = shell.json("as-of", "events")["rows"]
-    assert sorted(row["amount"] for row in found for _ in range(row["_multiplicity"])) == amounts
+    answer = shell.json("as-of", "events")["rows"]
+    assert sorted(row["amount"] for row in answer for _ in range(row["_multiplicity"])) == amounts
     shell.land("events/2024-01-01/e.csv", rows)
     if len(amounts) == 2:
         assert "skipped: events/2024-01-01/e.csv" in shell.ok("ingest", "events", "--date", "2024-01-01").err

@@ -17,6 +17,7 @@ from airflow.sdk.module_loading import import_string
 
 from tidemark.airflow import launch, ready, tidemark_dag
 from tidemark.airflow.location import location_of
+from tidemark.errors import InvalidUsage
 from tidemark.model.instant import parse_instant
 
 pytestmark = pytest.mark.timeout(300)
@@ -128,6 +129,19 @@ def test_the_limit_counts_from_the_end_of_the_interval(
     limit = timedelta(seconds=deferred.value.trigger.until - base)
     assert least - timedelta(minutes=1) <= limit <= most + timedelta(minutes=1)
     assert location_of(strict).job().log.load().state.ingested.members == ()
+
+
+def test_an_interval_that_is_not_over_is_no_run_by_hand(strict: Path) -> None:
+    """Its scheduled run is begun when Airflow's clock says that it is over, and asks no other."""
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    began = (now - timedelta(days=1)).isoformat()
+    text = strict.read_text().replace("@daily", "@hourly").replace("end: 2024-01-04\n", "")
+    strict.write_text(text.replace("2024-01-01", began))
+    ingest = tidemark_dag(strict).get_task("ingest")
+    bounds = {"lower": (now - timedelta(hours=1)).isoformat(), "upper": (now + timedelta(hours=2)).isoformat()}
+    with pytest.raises(InvalidUsage, match="is not over: rows of it may still come; trigger the run for intervals"):
+        ingest.args_of_run(a_run(bounds))
+    assert ingest.args_of_run(a_run(bounds | {"upper": now.isoformat()}))[-1] == "--not-over"
 
 
 def test_without_patience_it_fails_at_once_and_never_waits_in_a_circle(strict: Path) -> None:

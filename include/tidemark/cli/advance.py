@@ -21,6 +21,7 @@ def add_to(app: typer.Typer) -> None:
 def advance(
     call: Call,
     collection: CollectionArgument,
+    *,
     to: Annotated[
         int | None,
         typer.Option(

@@ -172,14 +172,14 @@ def _show_report(
         [(str(one.interval), one.status, *(getattr(one, name) for name in names)) for one in reports],
     )
     beside = [
-        f"{one.interval} {passed_over_words(one.passed_over, one.files_passed_over)}"
-        for one in reports
-        if one.passed_over
+        f"{report.interval} {passed_over_words(report.passed_over, report.files_passed_over)}"
+        for report in reports
+        if report.passed_over
     ]
     beside += [
-        f"{one.interval}: {output.counted(one.duplicates, 'file')} with the bytes of another"
-        for one in reports
-        if one.duplicates
+        f"{report.interval}: {output.counted(report.duplicates, 'file')} with the bytes of another"
+        for report in reports
+        if report.duplicates
     ]
     if failed is not None:
         if not call.settings.as_json:

@@ -26,7 +26,8 @@ def shares_files_with(landed: Landed, interval: Interval, landing_root: str) -> 
 
 def has_own_folder(landed: Landed, interval: Interval, landing_root: str) -> bool:
     """Whether the folder of an interval's files is that of no neighbour."""
-    patterns = [render(landed.source.path, one, landing_root) for one in (interval, *_neighbours(landed, interval))]
+    both = (interval, *_neighbours(landed, interval))
+    patterns = [render(landed.source.path, each, landing_root) for each in both]
     own, *others = [landing.folder_of(pattern) for pattern in patterns]
     return own not in others
 

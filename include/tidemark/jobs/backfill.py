@@ -39,7 +39,7 @@ def backfill(
     that is all.
     """
     files = {INGEST: {LANDING.parameter: landing_root, COLUMNS.parameter: columns, "not_over": not_over}}
-    over = [one for one in intervals if not_over or one.is_over(time.time_ns() // 1000)]
+    over = [each for each in intervals if not_over or each.is_over(time.time_ns() // 1000)]
     if intervals and not over:
         raise NotReady(f"{intervals[0]} {NOT_OVER}; --not-over takes what has landed for all of it")
     open_ones, intervals = intervals[len(over) :], over

@@ -14,19 +14,19 @@ REFUSE, SKIP = "refuse", "skip"
 
 
 def repeated(
-    interval: Interval, known: Mapping[str, LedgerEntry], entries: Iterable[LedgerEntry]
+    interval: Interval, in_ledger: Mapping[str, LedgerEntry], entries: Iterable[LedgerEntry]
 ) -> list[tuple[LedgerEntry, str]]:
     """Files that were just read, have rows, and have the bytes of another file of their interval.
 
     Args:
         interval: What was read.
-        known: What the ledger has of files that are listed, by path.
+        in_ledger: What the ledger has of files that are listed, by path.
         entries: The files that were read.
 
     Returns:
         Each file, and the path of that other one.
     """
-    counted = (entry for entry in known.values() if entry.interval == interval and _has_rows(entry))
+    counted = (entry for entry in in_ledger.values() if entry.interval == interval and _has_rows(entry))
     first = {entry.sha256: entry.path for entry in counted}
     new = sorted((entry for entry in entries if _has_rows(entry)), key=lambda entry: entry.path)
     others = ((entry, first.setdefault(entry.sha256, entry.path)) for entry in new)
@@ -34,36 +34,36 @@ def repeated(
 
 
 def without_repeated(
-    files: Sequence[SourceFile], known: Mapping[str, LedgerEntry], sha256_of: Callable[[str], str]
+    files: Sequence[SourceFile], in_ledger: Mapping[str, LedgerEntry], sha256_of: Callable[[str], str]
 ) -> tuple[list[SourceFile], list[tuple[SourceFile, str]]]:
     """The listed files, and those that have the bytes of one of them, each with that one's path.
 
     Only files of equal size are read for it. One that was counted goes before one that was not.
     """
     sizes = Counter(file.bytes for file in files)
-    kept, left, first = list[SourceFile](), list[tuple[SourceFile, str]](), dict[str, str]()
-    for file in sorted(files, key=lambda file: (not _is_counted(known.get(file.identity)), file.path)):
+    counting, left, first = list[SourceFile](), list[tuple[SourceFile, str]](), dict[str, str]()
+    for file in sorted(files, key=lambda file: (not _is_counted(in_ledger.get(file.identity)), file.path)):
         if sizes[file.bytes] > 1:
             file = replace(file, sha256=file.sha256 or sha256_of(file.path))
             other = first.setdefault(file.sha256 or "", file.identity)
-            if other != file.identity and not _is_counted(known.get(file.identity)):
+            if other != file.identity and not _is_counted(in_ledger.get(file.identity)):
                 left.append((file, other))
                 continue
-        kept.append(file)
-    return sorted(kept, key=lambda file: file.path), left
+        counting.append(file)
+    return sorted(counting, key=lambda file: file.path), left
 
 
 def skipped(
     collection: Collection,
     interval: Interval,
     left: Iterable[tuple[SourceFile, str]],
-    known: Mapping[str, LedgerEntry],
+    in_ledger: Mapping[str, LedgerEntry],
 ) -> Iterator[LedgerEntry]:
     """What the ledger is to remember of files that are skipped, but for those that it remembers so."""
     rules = rules_of(collection)
     for file, other in left:
         entry = as_duplicate(interval, file, other)
-        before = known.get(file.identity)
+        before = in_ledger.get(file.identity)
         if before is None or (before.sha256, before.reason, before.status) != (
             entry.sha256,
             entry.reason,

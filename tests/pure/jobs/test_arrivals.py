@@ -190,7 +190,7 @@ def test_only_the_interval_that_goes_on_is_looked_at(tmp_path: Path) -> None:
     assert due.interval == Interval(START + DAY, START + 2 * DAY)
     assert due.as_dict()["lower"] == "2100-01-02T00:00:00Z"
     # It was read at its end already: what comes now is for who runs it again.
-    feed.world.run(lambda job: ingest(job, due.interval, landing_root=str(feed.world.landing)))
+    feed.world.run(lambda job: ingest(job, due.interval, landing_root=str(feed.world.landing), not_over=True))
     feed.land(NOON + DAY + 1, day="2100-01-02")
     assert feed.look(NOON + DAY + SECOND) is None
 

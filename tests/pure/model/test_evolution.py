@@ -32,6 +32,7 @@ from tidemark.model.derived import Definition, Derived
 from tidemark.model.evolution import bounds_of, differences, evolved, started, widens
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.layout import Layout
+from tidemark.model.ordering import newly_ordered
 from tidemark.model.records import Totals
 from tidemark.model.transition import Applied, apply
 from tidemark.model.transition.declarations import redeclared
@@ -251,7 +252,7 @@ def test_without_rows_a_declaration_changes_in_every_field(field: str):
     current, other = collection(), replace(collection(**FIELDS[field]), renames=(("never", "v"),))
     fresh = Arrangement(current)
     new = redeclared(fresh, other)
-    assert replace(new, schema=0) == replace(other, renames=())
+    assert replace(new, schema=0) == replace(newly_ordered(other, current), renames=())
     assert apply(fresh, Redefined(new)) == Applied(Arrangement(new))
     begun = replace(fresh, ingested=IntervalSet((Interval(0, 10),)))
     for state in [with_rows(current), *([begun] if field in ("start", "origin") else [])]:

@@ -222,7 +222,7 @@ def interval_page(
     figures: list[tuple[str, object]] = [("files", report.files), ("rows", report.rows), ("late, applied", report.late)]
     figures += [
         ("late, dead letters", report.dead),
-        (LEFT_OUT, report.left_out),
+        (with_commands(LEFT_OUT), report.left_out),
         ("files refused", report.refused),
         ("files passed over", report.files_passed_over),
         ("files with the bytes of another", report.duplicates),

@@ -77,12 +77,12 @@ def interval_reports(
             status = "failed"
         elif interval.upper <= readable:
             status = "complete"
-        known = rows.get(interval) or IntervalReport(interval, status)
+        report = rows.get(interval) or IntervalReport(interval, status)
         if not state.collection.landed.source.adds_up:
-            known = replace(known, duplicates=0)
+            report = replace(report, duplicates=0)
         if seen := beside.get(interval):
-            known = replace(known, passed_over=seen.names, files_passed_over=seen.files)
-        yield replace(known, status=status, taken_out=taken_out[interval])
+            report = replace(report, passed_over=seen.names, files_passed_over=seen.files)
+        yield replace(report, status=status, taken_out=taken_out[interval])
 
 
 def entries_of(store: ObjectStore, state: Arrangement, interval: Interval) -> list[LedgerEntry]:

@@ -105,7 +105,7 @@ def ingest(
         read = _execute(job, head.state, request, batch, counts_keys=cut is not None)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
-        repeated = duplicates.repeated(interval, planned.known, entries)
+        repeated = duplicates.repeated(interval, planned.in_ledger, entries)
         _stop_on_duplicates(job, head, fence, repeated)
         read += [IngestAnswer((), tuple(_skipped(head.state, interval, planned)), None)]
         again = corrected(job, head.state, request, batch, first=len(request.files))
@@ -171,14 +171,14 @@ class _Planned:
 
     Attributes:
         request: What is to be read, if anything.
-        known: What the ledger has of the files that are listed.
+        in_ledger: What the ledger has of the files that are listed.
         gone: Files that were to be read again for columns, and are not there.
         passed_over: Files beside those that match.
         skipped: Files that have the bytes of another one, each with that one's path, where these are skipped.
     """
 
     request: IngestRequest | None
-    known: Mapping[str, LedgerEntry] = field(default_factory=dict)
+    in_ledger: Mapping[str, LedgerEntry] = field(default_factory=dict)
     gone: Sequence[str] = ()
     passed_over: Sequence[str] = ()
     skipped: Sequence[tuple[SourceFile, str]] = ()
@@ -204,16 +204,16 @@ def _duplicates_fields(job: Job, became: _Found) -> dict[str, Any]:
 
 
 def _skipped(state: Arrangement, interval: Interval, planned: _Planned) -> Iterator[LedgerEntry]:
-    return duplicates.skipped(state.collection, interval, planned.skipped, planned.known)
+    return duplicates.skipped(state.collection, interval, planned.skipped, planned.in_ledger)
 
 
 def _without_duplicates(
-    state: Arrangement, files: Sequence[SourceFile], known: Mapping[str, LedgerEntry]
+    state: Arrangement, files: Sequence[SourceFile], in_ledger: Mapping[str, LedgerEntry]
 ) -> tuple[Sequence[SourceFile], Sequence[tuple[SourceFile, str]]]:
     """The files that count, and, where those are skipped, the ones that have the bytes of another."""
     if state.collection.landed.source.duplicate_files != duplicates.SKIP:
         return files, ()
-    return duplicates.without_repeated(files, known, landing.sha256_of)
+    return duplicates.without_repeated(files, in_ledger, landing.sha256_of)
 
 
 def _stop_on_duplicates(job: Job, head: Head, fence: Fence, repeated: Sequence[tuple[LedgerEntry, str]]) -> None:
@@ -319,13 +319,13 @@ def _check_passed_over(
     is_whole = state.collection.kind.whole_intervals
     if is_taken or not passed_over or (files and not is_whole) or (not files and state.ingested.covers(interval)):
         return
-    there = listed(passed_over, NAMES_SHOWN)
+    names = listed(passed_over, NAMES_SHOWN)
     what = (
         f"{counted(len(files), 'file')} of a full snapshot match {pattern}" if files else f"nothing matches {pattern}"
     )
     are = "is" if len(passed_over) == 1 else "are"
     raise InvalidUsage(
-        f"{what}, and {there} {are} there: names are read in their case, and files as source.compression says; write "
+        f"{what}, and {names} {are} there: names are read in their case, and files as source.compression says; write "
         "source.path so that it matches, move the file away, or take the interval without it (--as-landed)"
     )
 
@@ -339,15 +339,15 @@ def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: st
     pattern = render(state.collection.landed.source.path, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
     matching = landing.list_named(pattern, landing_root, within=within, note=job.note)
-    known = ledger.known(job.store, state.ledger, [file.identity for file in matching])
+    in_ledger = ledger.known(job.store, state.ledger, [file.identity for file in matching])
     batching = state.collection.landed.batching
     settled_by = _moment(cut) - (SETTLE if batching is None else batching.settle)
-    identified = [_identified(file, known.get(file.identity)) for file in matching]
-    files, skipped = _without_duplicates(state, identified, known)
-    files = left_to_cut(files, known, settled_by=settled_by)
+    identified = [_identified(file, in_ledger.get(file.identity)) for file in matching]
+    files, skipped = _without_duplicates(state, identified, in_ledger)
+    files = left_to_cut(files, in_ledger, settled_by=settled_by)
     turn = _turn(job, state, interval, landing_root)
     request = plan_ingest(state, interval, files, {}, turn=turn) if files else None
-    return _Planned(request, known, skipped=skipped)
+    return _Planned(request, in_ledger, skipped=skipped)
 
 
 def _moment(cut: Cut) -> int:
