@@ -138,6 +138,9 @@ class Builder:
             only=declared.only,
             column_decimals=readings.decimals_of(self._declared),
             beyond=readings.beyond_of(self._declared),
+            csv=declared.csv.dialect,
+            compression=declared.compression,
+            rows=declared.rows or "",
         )
 
     def _columns(self, names: list[str]) -> tuple[Column, ...]:
