@@ -138,7 +138,7 @@ class Builder:
             only=declared.only,
             column_decimals=readings.decimals_of(self._declared),
             beyond=readings.beyond_of(self._declared),
-            csv=declared.csv.dialect,
+            csv=declared.dialect,
             compression=declared.compression,
             rows=declared.rows or "",
         )

@@ -6,6 +6,7 @@ The string below a field is its text in docs/reference/collection-file.md, which
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -58,7 +59,7 @@ from tidemark.model.collection import (
     ValueType,
 )
 from tidemark.model.derived import Definition, Derived, Refresh, Validity
-from tidemark.model.dialect import MOST_SKIPPED, Csv
+from tidemark.model.dialect import MOST_SKIPPED, PLAIN_CSV, Csv
 from tidemark.model.place import columns
 from tidemark.model.publication import Destination
 from tidemark.model.retention import KEEP_ALL
@@ -162,7 +163,7 @@ class CsvSection(_Section):
     encoding: Annotated[str, checked(csv_text)] = "utf-8"
     """The encoding of the text by Python's name: `latin-1`, `cp1252`, `utf-16`, `shift_jis`."""
     null: Annotated[list[str] | None, checked(null_section)] = None
-    """Which fields without quotes are null, in columns of every type: `["", "NULL", "\\N"]`. Left out, an empty field
+    """Which fields without quotes are null, in columns of every type: `["", "NULL", "\\\\N"]`. Left out, an empty field
     is empty in a column of type string, and null in others, quoted or not."""
     decimal: Annotated[str, checked(csv_text)] = "."
     """The decimal point of numbers, `"."` or `","`; another one is refused."""
@@ -231,7 +232,7 @@ class SourceSection(_Section):
     min_share: Annotated[float, Field(ge=0, le=1)] | None = None
     """Which share of the rows of the full snapshot before one must have (`snapshot` only; 0.5 if left out). The gate
     asks about one with fewer, where the one before has 1,000 rows or more, and about one without rows. `0`: never."""
-    csv: CsvSection = CsvSection()
+    csv: CsvSection | None = None
     """How CSV files are written, `{delimiter: ";", encoding: latin-1}`. Another dialect counts for files that are read
     from then on."""
     compression: Literal["auto", "none", "gzip", "zstd", "bz2", "lz4", "xz"] = "auto"
@@ -259,9 +260,14 @@ class SourceSection(_Section):
     @property
     def as_written(self) -> Source:
         """How its files are written, without what their rows mean."""
-        words = self.csv.dialect, self.compression, self.rows or ""
         envelope = Envelope.APPEND if self.file_format is Format.CSV else Envelope(self.envelope)
-        return Source(self.path, self.file_format, envelope, csv=words[0], compression=words[1], rows=words[2])
+        written = Source(self.path, self.file_format, envelope, csv=self.dialect, compression=self.compression)
+        return replace(written, rows=self.rows or "")
+
+    @property
+    def dialect(self) -> Csv:
+        """The dialect of its CSV files."""
+        return self.csv.dialect if self.csv else PLAIN_CSV
 
 
 class Common(_Section):

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.decode.csvnumbers import plain_numbers
 from tidemark.arrow.decode.strict import Misfit, parsed, shorter
 from tidemark.arrow.rows.arrays import first_true
-from tidemark.model.collection import ColumnType
+from tidemark.model.collection import MAX_PRECISION, ColumnType
 from tidemark.model.dialect import Csv
 
 _SPELLINGS = {
@@ -62,7 +62,12 @@ class TextKind:
         """Why it is of that type."""
         if self.type is not ColumnType.STRING:
             return f"{self.values:,} value{'s' * (self.values != 1)}, given back as written"
-        return _reason(max(self.rejected.values())[1])
+        text = max(self.rejected.values())[1]
+        try:
+            number = plain_numbers(pa.array([text]), ColumnType.FLOAT, self._dialect)[0].as_py()
+        except Misfit:
+            number = text
+        return _reason(text, number)
 
     def _left(self) -> Iterator[ColumnType]:
         return (each for each in _SPELLINGS if each not in self.rejected)
@@ -87,20 +92,23 @@ class TextKind:
         return at
 
 
-def _reason(text: str) -> str:
-    """Why a text is not inferred to be anything else."""
+def _reason(text: str, number: str) -> str:
+    """Why a text is not inferred to be anything else; `number` is what it would be without the marks of a dialect."""
     begin = shorter(text)
     if text.lower() in ("true", "false"):
         return f"{begin} would come back as {text.lower()}"
     if _TIME_WITH_OFFSET.fullmatch(text):
         return f"the offset of {begin} would be lost; declare timestamp for the instant alone"
-    if not _NUMBER.fullmatch(text):
+    if not _NUMBER.fullmatch(number):
         return f"{begin!r} is a text"
-    is_whole = text.lstrip("+-").isdigit()
-    begins_plainly = not re.match(r"\+|-?0[0-9]", text)
-    if is_whole and begins_plainly and not -(2**63) <= int(text[:40]) < 2**63:
-        return f"{begin} is beyond 64 bits"
-    back = str(int(text[:400])) if is_whole and not begins_plainly else repr(float(text))
-    decimals = len(text.partition(".")[2])
-    is_amount = begins_plainly and decimals > 0 and not re.search("[eE]", text)
-    return f"{begin} would come back as {back}" + f"; decimal(18, {decimals}) would keep it" * is_amount
+    begins_plainly = not re.match(r"\+|-?0[0-9]", number)
+    if number.lstrip("+-").isdigit():
+        whole = int(number[:400])
+        beyond = begins_plainly and not -(2**63) <= whole < 2**63
+        back = str(whole) if str(whole) != number else repr(float(number))
+        return f"{begin} is beyond 64 bits" if beyond else f"{begin} would come back as {back}"
+    scale = len(number.partition(".")[2])
+    precision = 18 if len(number) <= 18 else MAX_PRECISION
+    is_amount = begins_plainly and scale > 0 and len(number) <= MAX_PRECISION and not re.search("[eE]", number)
+    keeps = f"; decimal({precision}, {scale}) would keep it" if is_amount else ""
+    return f"{begin} would come back as {float(number)!r}{keeps}"

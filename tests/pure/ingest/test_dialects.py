@@ -139,7 +139,8 @@ REFUSED: list[tuple[str, dict[str, Any], list[Column], bytes, str]] = [
     ("short row behind comments", {"comment": "#"}, [S], b'#"\nk,s\n#\n1\n', "^line 4: 1 fields, the header has 2"),
     ("a long row", {"escape": "\\"}, [S], b"k,s\n1,a\n2," + b"\\\\" + b"x" * 2**24,
      "^line 3: longer than 16,777,216 bytes"),
-    ("an open quote for long", {"escape": "\\"}, [S], b'k,s\n1,"' + b"x\n" * 2**23 + b"x", "^line 2: longer than 16,777,216"),
+    ("an open quote for long", {"escape": "\\"}, [S], b'k,s\n1,"' + b"x\n" * 2**23 + b"x",
+     "^line 2: longer than 16,777,216"),
 ]  # fmt: skip
 
 
