@@ -77,6 +77,7 @@ def inferred(
     content = _content(path, source)
     if source.format is Format.CSV:
         with _readable(path):
+            content.check_kind()
             _check_has(path, columns, csvfile.names(content))
             return _of_csv(content, columns)
     schema = _schema_of(content, columns, taken)
@@ -112,7 +113,6 @@ def _content(path: str, source: Source) -> Content:
 
 def _of_csv(content: Content, columns: Mapping[str, Sequence[str]]) -> dict[str, Inferred]:
     kinds = {name: TextKind(content.source.csv) for name in columns}
-    content.check_kind()
     for block in csvfile.read_blocks(content, [*columns]):
         for name, kind in kinds.items():
             kind.see(block.column(name))

@@ -73,3 +73,5 @@ def test_texts_are_inferred_as_their_dialect_has_them(tmp_path: Path) -> None:
     assert of(tmp_path / "d", b"k,v\n1,NULL\n2,7\n", csv=Csv(null=("NULL",)))[0] == ColumnType.INT
     with pytest.raises(InvalidUsage, match="holds only nulls"):
         of(tmp_path / "e", b"k,v\n1,NULL\n", csv=Csv(null=("NULL",)))
+    with pytest.raises(InvalidUsage, match="cannot be read to infer types from: is a zip archive"):
+        of(tmp_path / "f", b"PK\x03\x04\x14")
