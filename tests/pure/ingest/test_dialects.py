@@ -112,6 +112,7 @@ REFUSED: list[tuple[str, dict[str, Any], list[Column], bytes, str]] = [
     ("not latin-1", {"encoding": "cp1252"}, [S], b"k,s\n1,a\n2,\x81\n",
      "^line 3: not cp1252: byte 0x81; is that its enc"),
     ("half a letter", {"encoding": "utf-16-le"}, [S], "k,s\n1,a\n".encode("utf-16-le")[:-1], "^line 2: not utf-16-le"),
+    ("no mark", {"encoding": "utf-16"}, [S], "k,s\n".encode("utf-16-be"), "^line 1: not utf-16: UTF-16 stream does not"),
     ("another point", EURO, [D], b"k;d\n1;1.5\n",
      "^line 2: column d is declared decimal.9, 2. and holds '1.5'; its decimal point is ',', and '.' groups thr"),
     ("two points", {"delimiter": ";", "decimal": ","}, [F], b"k;f\n1;1,5\n2;1,2,3\n",

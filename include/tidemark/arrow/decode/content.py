@@ -166,6 +166,8 @@ class Content:
         """Raise BadFile for a file that is plainly of another kind than its source says."""
         with memory_is_no_verdict(self.path), self.open_text() as text:
             head = text.read(HEAD)
+        if packed_with(head) and self.compression != "none":
+            raise BadFile(self.path, "is compressed twice; unpack it once")
         if another := another_kind(head, self.source):
             raise BadFile(self.path, another)
 

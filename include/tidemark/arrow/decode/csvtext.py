@@ -80,14 +80,18 @@ class Rewritten:
                 continue
             try:
                 text = decoder.decode(data, final=not data).encode()
-            except UnicodeDecodeError as error:
-                line += lines_in(error.object[: error.start].decode(encoding, "replace").encode())
-                byte = error.object[error.start]
-                raise BadFile(
-                    self._path, f"line {line}: not {encoding}: byte 0x{byte:02x}; is that its encoding?"
-                ) from None
+            except UnicodeError as error:
+                raise self._not_encoded(error, line) from None
             line += text.count(b"\n") if b"\n" in text else lines_in(text)
             yield text
+
+    def _not_encoded(self, error: UnicodeError, line: int) -> BadFile:
+        """The error for bytes that are not of the encoding; `line` is that of the first that were decoded together."""
+        encoding, what = self._dialect.encoding, str(error)
+        if isinstance(error, UnicodeDecodeError):
+            line += lines_in(error.object[: error.start].decode(encoding, "replace").encode())
+            what = f"byte 0x{error.object[error.start]:02x}"
+        return BadFile(self._path, f"line {line}: not {encoding}: {what}; is that its encoding?")
 
     def _behind_skipped(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         data, left = b"", self._dialect.skip_rows
