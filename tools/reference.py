@@ -69,6 +69,7 @@ _SECTIONS = {
     "`source`": declaration.SourceSection,
     "`columns`, each": declaration.ColumnSection,
     "`time`, `event_time`": declaration.ByColumn,
+    "`source.csv`": declaration.CsvSection,
     "`source.ready`": declaration.Marker,
     "`late`": declaration.LatePolicy,
     "`late.reemit`": declaration.Reemit,
@@ -166,6 +167,8 @@ def _default(field: FieldInfo) -> str:
         written = {name: inner for name, inner in dumped.items() if inner != []}
         shown = (f"`{inner or name}`" if isinstance(inner, str) else f"`{name}`" for name, inner in written.items())
         return ", ".join(shown) or "none"
+    if default == "":
+        return "none"
     plain = {None: "none", True: "`true`", False: "`false`"}
     if default in ({}, []) or (isinstance(default, bool) or default is None):
         return plain.get(default, "none") if isinstance(default, bool | None) else "none"

@@ -14,7 +14,7 @@ from tidemark.arrow.decode.source import source_columns
 from tidemark.arrow.decode.strict import Misfit, fitted
 from tidemark.arrow.decode.typed import wrong_value
 from tidemark.arrow.rows.columns import one_batch
-from tidemark.arrow.rows.encode import check_writable
+from tidemark.arrow.rows.encode import check_plain, check_writable
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection, Column, ColumnType
@@ -25,6 +25,7 @@ class RowReader:
     """Makes batches of the columns that a collection's files must have, key first."""
 
     def __init__(self, collection: Collection) -> None:
+        check_plain(collection.name, collection.landed.source)
         self._collection = collection
         self.columns = source_columns(collection)
         self.schema = pa.schema([(column.name, arrow_type(column.type)) for column in self.columns])

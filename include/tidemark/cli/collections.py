@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,16 +75,24 @@ def init(
     read = () if collection.is_derived else collection.landed.inputs
     types = {column.name: str(column.type) for column in (*collection.columns, *read)}
     derived = [each.as_dict() for each in following]
-    about = {"root": job.store.url, "types": types, "inferred": inferred, "derived": derived}
+    new, why = ({name: each[at] for name, each in inferred.items()} for at in (0, 1))
+    about = {"root": job.store.url, "types": types, "inferred": new, "why": why, "derived": derived}
     document = {"step": "init", **result, **about, "in_files": list(map(asdict, since)), **_frontiers(seen)}
     said = [f"{result['outcome']}: collection {collection.name} in {job.store.url}"]
     if inferred:
-        said.append("inferred " + ", ".join(f"{name} {of}" for name, of in inferred.items()))
+        said += ["inferred, to be pasted into the file where it shall be otherwise:", *_pasted(inferred)]
     if collection.is_derived:
         said.append(f"key {', '.join(column.name for column in collection.key)}")
     said += [f"{each.collection}: {each.words}" for each in following]
     said += [column.words(collection.name) for column in since]
     call.emit(document, *said, output.facts(_frontier_lines(seen)), f"next: {seen.next_step}")
+
+
+def _pasted(inferred: dict[str, tuple[str, str]]) -> list[str]:
+    """Types as a collection file declares them, each with why it is so."""
+    typed = [f"  {name}: " + (json.dumps(each[0]) if "," in each[0] else each[0]) for name, each in inferred.items()]
+    width = max(map(len, typed))
+    return ["columns:", *(f"{line:<{width}}  # {why}" for line, (_, why) in zip(typed, inferred.values(), strict=True))]
 
 
 def status(

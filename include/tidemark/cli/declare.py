@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tidemark.config.collection_file import CollectionFile
     from tidemark.config.declaration import Declaration
     from tidemark.config.derived_file import DerivedFile
+    from tidemark.config.infer import Inferred
     from tidemark.jobs.job import Job
     from tidemark.jobs.queries.columns_in_files import InFiles
     from tidemark.model.arrangement import Arrangement
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 def declared(
     call: Call, job: Job, file: CollectionFile | DerivedFile, sample: str | None
-) -> tuple[Collection, dict[str, str]]:
-    """The collection, and the types that were inferred just now. Types frozen by an earlier `init` are kept."""
+) -> tuple[Collection, dict[str, tuple[str, str]]]:
+    """The collection, and the types that were inferred just now, with why. Types frozen by an earlier `init` stay."""
     from tidemark.config.derived_file import DerivedFile
 
     if isinstance(file, DerivedFile):
@@ -31,13 +32,14 @@ def declared(
         return _ordered(file.collection(), first), {}
     frozen = _types_of_landed(job, file.declaration, sample)
     types = {name: frozen[name] for name in file.undeclared if name in frozen}
-    inferred: dict[str, ValueType] = {}
+    inferred: dict[str, Inferred] = {}
     if len(types) < len(file.undeclared):
-        from tidemark.config.collection_file import infer_types
+        from tidemark.config.collection_file import infer_columns
 
-        inferred = infer_types(file.path, sample or first_landed(call, file))
-    collection = _ordered(file.collection({**inferred, **types}), first)
-    return collection, {name: str(of) for name, of in inferred.items() if name not in types}
+        inferred = infer_columns(file.path, sample or first_landed(call, file))
+    new = {name: column for name, column in inferred.items() if name not in types}
+    collection = _ordered(file.collection({**types, **{name: column.type for name, column in new.items()}}), first)
+    return collection, {name: (str(column.type), column.why) for name, column in new.items()}
 
 
 def _ordered(collection: Collection, first: str | None) -> Collection:
@@ -57,7 +59,7 @@ def _ordered(collection: Collection, first: str | None) -> Collection:
     if first is None or source.order_by is not None:
         return collection
     try:
-        message = first_source(Content(SourceFile(first, 0, ""), "", 0, None), source.format)
+        message = first_source(Content(SourceFile(first, 0, ""), "", 0, None, source=source), source.format)
     except BadFile as bad:
         raise InvalidUsage(str(bad)) from None
     if message is None or message.get("connector") in RULES:
@@ -98,7 +100,9 @@ def _checked_first_file(call: Call, job: Job, file: CollectionFile, sample: str 
     return path
 
 
-def _derived(call: Call, job: Job, file: DerivedFile, sample: str | None) -> tuple[Collection, dict[str, str]]:
+def _derived(
+    call: Call, job: Job, file: DerivedFile, sample: str | None
+) -> tuple[Collection, dict[str, tuple[str, str]]]:
     """A derived collection, whose columns its definition says. Its inputs must be there."""
     from tidemark.cli.command import UsageError
     from tidemark.jobs.steps.init import derived_collection
@@ -109,7 +113,8 @@ def _derived(call: Call, job: Job, file: DerivedFile, sample: str | None) -> tup
     before = _frozen(job)
     collection = derived_collection(job, file)
     known = {*before, *file.declaration.types}
-    return collection, {column.name: str(column.type) for column in collection.columns if column.name not in known}
+    new = [column for column in collection.columns if column.name not in known]
+    return collection, {column.name: (str(column.type), "as its definition gives it") for column in new}
 
 
 def check_inputs(call: Call, file: DerivedFile) -> None:

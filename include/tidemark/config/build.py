@@ -139,6 +139,9 @@ class Builder:
             column_decimals=readings.decimals_of(self._declared),
             beyond=readings.beyond_of(self._declared),
             duplicate_files=declared.duplicate_files,
+            csv=declared.dialect,
+            compression=declared.compression,
+            rows=declared.rows or "",
         )
 
     def _columns(self, names: list[str]) -> tuple[Column, ...]:

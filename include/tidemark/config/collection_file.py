@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -31,6 +32,9 @@ from tidemark.errors import InvalidUsage, shortened
 from tidemark.model import only
 from tidemark.model.collection import Collection, ValueType
 from tidemark.model.condition import text, tree
+
+if TYPE_CHECKING:
+    from tidemark.config.infer import Inferred
 
 MAX_MESSAGE = 1000
 """Characters of a refusal."""
@@ -153,13 +157,18 @@ def infer_types(path: str | Path, first_source_file: str) -> dict[str, ValueType
 
     Raises InvalidUsage for a file that cannot be read, a column it lacks, or one whose type it does not show.
     """
+    return {name: column.type for name, column in infer_columns(path, first_source_file).items()}
+
+
+def infer_columns(path: str | Path, first_source_file: str) -> dict[str, Inferred]:
+    """As `infer_types`, with the reason of each type."""
     from tidemark.config.infer import Taken, inferred
 
     file = parse_landed(path)
     declared = file.declaration
     places, condition = debezium.places(declared, file.undeclared), declared.source.only
     taken = Taken(only.parsed(condition), debezium.places(declared, only.fields(condition))) if condition else None
-    return debezium.inferred_types(declared, inferred(first_source_file, declared.source.file_format, places, taken))
+    return debezium.inferred_types(declared, inferred(first_source_file, declared.source.as_written, places, taken))
 
 
 def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | None:
@@ -179,7 +188,7 @@ def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | N
     named += [(("source", "only"), name) for name in only.fields(declared.source.only)]
     named += [(("event_time", "column"), declared.event_time_column), (("time", "column"), declared.time_column)]
     locs: dict[str, Loc] = {name: loc for loc, name in named if name}
-    wrong = lacking(source_file, declared.source.file_format, debezium.places(declared, locs))
+    wrong = lacking(source_file, declared.source.as_written, debezium.places(declared, locs))
     if wrong is None:
         return None
     name, has = wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidemark.config.document import Loc
@@ -14,6 +15,7 @@ from tidemark.model.place import field_type
 
 if TYPE_CHECKING:
     from tidemark.config.declaration import Declaration
+    from tidemark.config.infer import Inferred
 
 DEBEZIUM = "debezium"
 BODIES = ("", "payload.", "value.", "value.payload.")
@@ -95,12 +97,13 @@ def check_decimals(collection: Collection) -> None:
         )
 
 
-def inferred_types(declared: Declaration, types: Mapping[str, ValueType]) -> dict[str, ValueType]:
-    """Types found in a file, those with a declared unit as what they count."""
-    counted = {
-        name: ColumnType.DATE if unit == "days" else ColumnType.TIMESTAMP for name, unit in declared.units.items()
-    }
-    return {name: counted.get(name, of) for name, of in types.items()}
+def inferred_types(declared: Declaration, columns: Mapping[str, Inferred]) -> dict[str, Inferred]:
+    """Columns of a file, those with a declared unit as what they count."""
+    counted = dict(columns)
+    for name in columns.keys() & declared.units:
+        time_type = ColumnType.DATE if declared.units[name] == "days" else ColumnType.TIMESTAMP
+        counted[name] = replace(columns[name], type=time_type, why=f"its unit is {declared.units[name]}")
+    return counted
 
 
 def places(declared: Declaration, columns: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ The string below a field is its text in docs/reference/collection-file.md, which
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -33,8 +34,11 @@ from tidemark.config.values import (
     beyond_word,
     checked,
     column_section,
+    csv_text,
+    format_word,
     from_section,
     late_section,
+    null_section,
     order_section,
     python_definition,
     ready_section,
@@ -45,8 +49,17 @@ from tidemark.config.values import (
 from tidemark.config.windows import SECTIONS as WINDOW_SECTIONS
 from tidemark.config.windows import AggregateSection, WindowsSection, aggregate_section
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import LEAST_UNSORTED_ROWS, MOST_UNSORTED_ROWS, Format, Layout, ValueType
+from tidemark.model.collection import (
+    LEAST_UNSORTED_ROWS,
+    MOST_UNSORTED_ROWS,
+    Envelope,
+    Format,
+    Layout,
+    Source,
+    ValueType,
+)
 from tidemark.model.derived import Definition, Derived, Refresh, Validity
+from tidemark.model.dialect import MOST_SKIPPED, PLAIN_CSV, Csv
 from tidemark.model.place import columns
 from tidemark.model.publication import Destination
 from tidemark.model.retention import KEEP_ALL
@@ -136,15 +149,58 @@ class ColumnSection(_Section):
     the logs of tasks. Who reads the collection itself gets them."""
 
 
+class CsvSection(_Section):
+    """How the CSV files of a source are written, where that is not UTF-8 with commas, double quotes and a header."""
+
+    delimiter: Annotated[str, checked(csv_text)] = ","
+    """The character between fields: `";"`, `"|"`, or `"\\t"`, which needs double quotes."""
+    quote: Annotated[str, checked(csv_text)] = '"'
+    """The character around a field that has a delimiter, a quote or a line break; one within it is written twice. `""`:
+    fields have none, and a quote is a character as any other."""
+    escape: Annotated[str, checked(csv_text)] = ""
+    """The character before a delimiter, quote, line break or itself that is meant as it is: `"\\\\"`. Before any other
+    character it is refused, as readers differ about it, unless the field is one of `null`."""
+    encoding: Annotated[str, checked(csv_text)] = "utf-8"
+    """The encoding of the text by Python's name: `latin-1`, `cp1252`, `utf-16`, `shift_jis`."""
+    null: Annotated[list[str] | None, checked(null_section)] = None
+    """Which fields without quotes are null, in columns of every type: `["", "NULL", "\\\\N"]`. Left out, an empty field
+    is empty in a column of type string, and null in others, quoted or not."""
+    decimal: Annotated[str, checked(csv_text)] = "."
+    """The decimal point of numbers, `"."` or `","`; another one is refused."""
+    thousands: Annotated[str, checked(csv_text)] = ""
+    """What groups the digits of numbers by three: `"."`, `","`, `" "` or another character. Numbers without are taken,
+    too; groups of other sizes are refused."""
+    header: bool = True
+    """Whether the first row has the names of the columns. Without one `names` has them."""
+    names: list[Annotated[str, Field(min_length=1)]] = []
+    """The names of all columns, in order: of files without a header, or in place of one, which must have as many."""
+    skip_rows: Annotated[int, Field(ge=0, le=MOST_SKIPPED)] = 0
+    """How many lines before the header, or before the first row, are no rows."""
+    comment: Annotated[str, checked(csv_text)] = ""
+    """The character that begins a line that is no row: `"#"`, in quotes."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> CsvSection:
+        self.dialect  # noqa: B018  it raises InvalidUsage
+        return self
+
+    @cached_property
+    def dialect(self) -> Csv:
+        """The dialect."""
+        said = {name: value for name, value in self if value is not None}
+        lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+        return Csv(**{**said, **lists})
+
+
 class SourceSection(_Section):
     """Where delta files land, and how to read them."""
 
     path: PathTemplate
     """Where the files of an interval are, a template: `{{ landing }}`, `{{ ds }}`, `{{ lower }}` and `{{ upper }}` are
     known, and `*` and `?` in the last part."""
-    format: Literal["parquet", "jsonl", "json", "csv"]
-    """What the files are; `json` and `jsonl` are the same, one object a line. Texts are UTF-8, and not compressed;
-    fields of `csv` are separated by commas, below a header."""
+    format: Annotated[Literal["parquet", "jsonl", "json", "csv"], checked(format_word)]
+    """What the files are; `json` and `jsonl` are the same, one object a line, or an array of objects. Texts are UTF-8;
+    fields of `csv` are separated by commas, below a header, unless `csv` says otherwise."""
     envelope: Literal["append", "updates", "upsert", "debezium", "snapshot"]
     """What a row says: `append` (it is there), `updates` (it is there `diff` times), `upsert` (its key has this value
     now), `debezium` (change messages), `snapshot` (each interval's files are all there is)."""
@@ -179,6 +235,14 @@ class SourceSection(_Section):
     min_share: Annotated[float, Field(ge=0, le=1)] | None = None
     """Which share of the rows of the full snapshot before one must have (`snapshot` only; 0.5 if left out). The gate
     asks about one with fewer, where the one before has 1,000 rows or more, and about one without rows. `0`: never."""
+    csv: CsvSection | None = None
+    """How CSV files are written, `{delimiter: ";", encoding: latin-1}`. Another dialect counts for files that are read
+    from then on."""
+    compression: Literal["auto", "none", "gzip", "zstd", "bz2", "lz4", "xz"] = "auto"
+    """How files of `csv` and `jsonl` are compressed: `auto` by the ends of their names (`.gz`, `.zst`, `.bz2`, `.lz4`,
+    `.xz`), where a file is not compressed that only its name says so; `none`; or how all are, whatever their names."""
+    rows: Annotated[str | None, Field(min_length=1)] = None
+    """Of JSON files that are one object: its field that has the array of rows, `rows: data`."""
 
     @model_validator(mode="after")
     def _diff_belongs_to_updates(self) -> SourceSection:
@@ -195,6 +259,18 @@ class SourceSection(_Section):
     @property
     def file_format(self) -> Format:
         return Format.JSONL if self.format == "json" else Format(self.format)
+
+    @property
+    def as_written(self) -> Source:
+        """How its files are written, without what their rows mean."""
+        envelope = Envelope.APPEND if self.file_format is Format.CSV else Envelope(self.envelope)
+        written = Source(self.path, self.file_format, envelope, csv=self.dialect, compression=self.compression)
+        return replace(written, rows=self.rows or "")
+
+    @property
+    def dialect(self) -> Csv:
+        """The dialect of its CSV files."""
+        return self.csv.dialect if self.csv else PLAIN_CSV
 
 
 class Common(_Section):
@@ -376,6 +452,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "layout": LayoutSection,
     "chunks": ChunksSection,
     "source": SourceSection,
+    "csv": CsvSection,
     "time": ByColumn,
     "event_time": ByColumn,
     "late": LatePolicy,

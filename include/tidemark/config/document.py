@@ -207,9 +207,9 @@ class _Building:
             raise self._refusal(event, f"{event.value!r} is not a value: {error}") from None
 
     def _key(self, event: Any) -> Any:
-        """What a field is called. YAML 1.1 takes `on`, `off`, `yes` and `no` for truths, which no field is called."""
+        """What a field is called, as it is written: YAML takes `on`, `off`, `yes` and `no` for truths."""
         value = self._scalar(event)
-        return str(event.value) if isinstance(value, bool) else value
+        return str(event.value) if value is None or isinstance(value, bool) else value
 
     def _text(self, event: Any) -> str:
         if wrong := _NEVER.search(event.value):

@@ -1,37 +1,51 @@
-"""Column types as a first source file shows them, by Arrow's inference; timestamps without a zone are UTC."""
+"""Column types as a first source file shows them. A type is inferred only where values come back as they were written.
+
+Types of Parquet are those of the file, types of JSON those of its values, by Arrow's inference; texts of CSV are looked
+at one by one (config/infer_text.py). Timestamps without a zone are UTC.
+"""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from tidemark.arrow.decode.content import HEAD, another_kind
+from tidemark.arrow.decode import csvfile, jsonlfile
+from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.jsontexts import is_nested
 from tidemark.arrow.decode.parquetfile import stored_type
 from tidemark.arrow.decode.strict import may_hold, shorter
 from tidemark.arrow.rows.columns import nested as nested_schema
-from tidemark.errors import InvalidUsage, listed, out_of_memory
-from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Format, ValueType
+from tidemark.config.infer_text import TextKind
+from tidemark.errors import InvalidUsage, TidemarkError, listed, out_of_memory
+from tidemark.model.canonical_json import Literal
+from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Format, Source, ValueType
 from tidemark.model.condition.evaluate import truth
 from tidemark.model.condition.tree import Condition
-from tidemark.storage.landing import open_source
+from tidemark.model.ledger import SourceFile
 
 SAMPLE_BYTES = 16 * 2**20
-"""How much of a csv or jsonl file is looked at."""
-
-
-_LONG, _WHOLE = re.compile(rb"[0-9]{16}"), re.compile(r"[+-]?[0-9]{16,4000}")
+"""How much of a jsonl file is looked at. Of csv it is all: a value further on may be one that a type would change."""
+_LONG = re.compile(rb"[0-9][0-9.]{15}")
+"""A number that may have more digits than a float keeps."""
 _NULL_LINE = re.compile(rb"^null[ \t\r]*\n", re.MULTILINE)
 """A message that is null (a tombstone), of which Arrow dies."""
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """The type of a column, and why it is that one, in a few words."""
+
+    type: ValueType
+    why: str
 
 
 @dataclass(frozen=True)
@@ -51,8 +65,8 @@ class Taken:
 
 
 def inferred(
-    path: str, file_format: Format, columns: Mapping[str, Sequence[str]], taken: Taken | None = None
-) -> dict[str, ValueType]:
+    path: str, source: Source, columns: Mapping[str, Sequence[str]], taken: Taken | None = None
+) -> dict[str, Inferred]:
     """The types of `columns` in a file, each given with the paths where it may be in a row.
 
     Of a file of JSON lines the rows `taken` are looked at, or all.
@@ -60,59 +74,79 @@ def inferred(
     Raises InvalidUsage if the file cannot be read, lacks a column, or shows no type for one (it is null throughout, or
     of a type Tidemark does not have): declare that column's type then.
     """
-    schema = _schema_of(path, file_format, columns, taken)
+    content = _content(path, source)
+    if source.format is Format.CSV:
+        with _readable(path):
+            content.check_kind()
+            _check_has(path, columns, csvfile.names(content))
+            return _of_csv(content, columns)
+    schema = _schema_of(content, columns, taken)
     types = {}
     for name, places in columns.items():
-        found = next((field for field in (_field(schema, place) for place in places) if field is not None), None)
-        if found is None:
-            raise InvalidUsage(
-                f"{path} has no column {name} to infer a type from; it has {listed(schema.names)}; "
-                "declare its type under columns:, or infer from a newer file"
+        field = next((field for field in (_field(schema, place) for place in places) if field is not None), None)
+        if field is None:
+            _check_has(path, [name], schema.names)
+        else:
+            what = f"{shorter(str(field.type))} in the file"
+            types[name] = Inferred(
+                _column_type(path, field), what if source.format is Format.PARQUET else "as JSON has it"
             )
-        types[name] = _column_type(path, found)
-    floats = {name: columns[name] for name in types if types[name] is ColumnType.FLOAT}
-    if floats and file_format is not Format.PARQUET:
-        _check_whole_numbers(path, file_format, floats, taken)
+    floats = {name: columns[name] for name, each in types.items() if each.type is ColumnType.FLOAT}
+    if floats and source.format is Format.JSONL:
+        _check_numbers(content, floats, taken)
     return types
 
 
-def _check_whole_numbers(
-    path: str, file_format: Format, floats: Mapping[str, Sequence[str]], taken: Taken | None
-) -> None:
-    """Raise InvalidUsage for a whole number that a float would round: it may identify something."""
-    with open_source(path) as source:
-        sample = source.read(SAMPLE_BYTES)
-    if not _LONG.search(sample):
-        return
-    for name, value in _whole_numbers(sample, file_format, floats, taken):
-        if float(value) != value or not -(2**63) <= value < 2**63:
-            digits = max(20, len(str(abs(value))))
-            text = "string" if file_format is Format.CSV else "json"
-            needed = f'"decimal({digits}, 0)"' if digits <= MAX_PRECISION else text
+def _check_has(path: str, columns: Iterable[str], names: Sequence[str]) -> None:
+    """Raise InvalidUsage for a column that a file does not have."""
+    for name in columns:
+        if name not in names:
             raise InvalidUsage(
-                f"column {name} of {path} holds {shorter(str(value))}, a whole number that a float would round; "
-                f"declare its type under columns: {{{name}: {needed}}}"
+                f"{path} has no column {name} to infer a type from; it has {listed(names)}; "
+                "declare its type under columns:, or infer from a newer file"
             )
 
 
-def _whole_numbers(
-    sample: bytes, file_format: Format, columns: Mapping[str, Sequence[str]], taken: Taken | None
-) -> Iterator[tuple[str, int]]:
-    """The long whole numbers of some columns, as they are written: of JSON lines in the rows `taken`, or in all."""
-    lines = sample.splitlines()[:-1] if len(sample) == SAMPLE_BYTES else sample.splitlines()
-    if file_format is Format.CSV:
-        rows: Iterable[Any] = csv.DictReader(line.decode(errors="replace") for line in lines)
-    else:
-        loaded = (json.loads(line) for line in lines if _LONG.search(line))
-        rows = (row for row in loaded if taken is None or taken.holds(row))
-    for row in rows:
-        for name, places in columns.items():
+def _content(path: str, source: Source) -> Content:
+    return Content(SourceFile(path, 0, ""), "", 0, None, source=source)
+
+
+def _of_csv(content: Content, columns: Mapping[str, Sequence[str]]) -> dict[str, Inferred]:
+    kinds = {name: TextKind(content.source.csv) for name in columns}
+    for block in csvfile.read_blocks(content, [*columns]):
+        for name, kind in kinds.items():
+            kind.see(block.column(name))
+    for name, kind in kinds.items():
+        if not kind.values:
+            raise InvalidUsage(f"column {name} of {content.path} holds only nulls; declare its type under columns:")
+    return {name: Inferred(kind.type, kind.why) for name, kind in kinds.items()}
+
+
+def _check_numbers(content: Content, floats: Mapping[str, Sequence[str]], taken: Taken | None) -> None:
+    """Raise InvalidUsage for a number that a float would round: it may identify something."""
+    sample = _sample(content)
+    if not _LONG.search(sample):
+        return
+    for line in sample.splitlines():
+        row = json.loads(line, parse_int=Literal, parse_float=Literal) if _LONG.search(line) else None
+        if row is None or (taken is not None and not taken.holds(row)):
+            continue
+        for name, places in floats.items():
             value = _first(row, places)
-            if isinstance(value, int) or (isinstance(value, str) and _WHOLE.fullmatch(value)):
-                yield name, int(value)
+            if isinstance(value, Literal) and Decimal(value.text) != Decimal(repr(float(value))):
+                number = Decimal(value.text)
+                _, digits, exponent = number.as_tuple()
+                scale = max(0, -int(exponent))
+                precision = max(20, len(digits) + max(0, int(exponent)), scale)
+                needed = f'"decimal({precision}, {scale})"' if precision <= MAX_PRECISION else "json"
+                what = "a whole number" if not scale else "a number"
+                raise InvalidUsage(
+                    f"column {name} of {content.path} holds {shorter(value.text)}, {what} that a float would round; "
+                    f"declare its type under columns: {{{name}: {needed}}}"
+                )
 
 
-def lacking(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:
+def lacking(path: str, source: Source, columns: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:
     """The first of some columns that a file does not have, and the names of those that it has; None if it has all.
 
     Args:
@@ -121,26 +155,39 @@ def lacking(path: str, file_format: Format, columns: Mapping[str, Sequence[str]]
     Raises:
         InvalidUsage: The file cannot be read.
     """
-    schema = _schema_of(path, file_format, columns)
+    content = _content(path, source)
+    if source.format is Format.CSV:
+        with _readable(path):
+            content.check_kind()
+            names = csvfile.names(content)
+        return next(((name, names) for name in columns if name not in names), None)
+    schema = _schema_of(content, columns)
     for name, places in columns.items():
         if all(_field(schema, place) is None for place in places):
             return name, schema.names
     return None
 
 
-def _schema_of(
-    path: str, file_format: Format, columns: Mapping[str, Sequence[str]], taken: Taken | None = None
-) -> pa.Schema:
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """Raise InvalidUsage where a file cannot be read."""
     try:
-        with open_source(path) as source:
-            if another := another_kind(source.read(HEAD), file_format):
-                raise InvalidUsage(f"{path} {another}, or declare the types under columns:")
-            source.seek(0)
-            return _schema(source, file_format, columns, taken)
+        yield
     except MemoryError as error:
         raise out_of_memory(path, error) from error
-    except (pa.ArrowException, OSError) as error:
+    except BadFile as bad:
+        raise InvalidUsage(f"{path} cannot be read to infer types from: {bad.reason}") from None
+    except (pa.ArrowException, OSError, TidemarkError) as error:
         raise InvalidUsage(f"{path} cannot be read to infer types from: {str(error).splitlines()[0]}") from None
+
+
+def _schema_of(content: Content, columns: Mapping[str, Sequence[str]], taken: Taken | None = None) -> pa.Schema:
+    with _readable(content.path):
+        content.check_kind()
+        if content.source.format is Format.PARQUET:
+            with content.open() as file:
+                return pq.ParquetFile(file).schema_arrow
+        return _schema(_sample(content), columns, taken)
 
 
 def _field(schema: pa.Schema, place: str) -> pa.Field | None:
@@ -154,21 +201,17 @@ def _field(schema: pa.Schema, place: str) -> pa.Field | None:
     return field
 
 
-def _schema(
-    source: pa.NativeFile, file_format: Format, columns: Mapping[str, Sequence[str]], taken: Taken | None
-) -> pa.Schema:
-    if file_format is Format.PARQUET:
-        return pq.ParquetFile(source).schema_arrow
-    sample = source.read(SAMPLE_BYTES)
-    if len(sample) == SAMPLE_BYTES:
-        sample = sample[: sample.rfind(b"\n") + 1]
-    if file_format is Format.CSV:
-        whole = pa.BufferReader(sample)
-        reading = pa.csv.ReadOptions(block_size=len(sample) + 1, use_threads=False)
-        converting = pa.csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
-        parsing = pa.csv.ParseOptions(newlines_in_values=True)
-        return pa.csv.read_csv(whole, reading, parsing, converting).schema
-    sample = _NULL_LINE.sub(b"", sample)
+def _sample(content: Content) -> bytes:
+    """The first lines of a file of JSON lines."""
+    sample = b""
+    for block in jsonlfile.blocks(content):
+        sample += block
+        if len(sample) >= SAMPLE_BYTES:
+            break
+    return _NULL_LINE.sub(b"", sample)
+
+
+def _schema(sample: bytes, columns: Mapping[str, Sequence[str]], taken: Taken | None) -> pa.Schema:
     if not sample.lstrip().startswith(b"{"):
         raise pa.ArrowInvalid("its first line is not a JSON object")
     if taken is not None:

@@ -162,6 +162,45 @@ def order_section(value: Any) -> Any:
     return names
 
 
+_NOT_READ = {
+    "avro": "Avro is not read; write Parquet or JSON lines, and format: parquet, or jsonl",
+    "orc": "ORC is not read; write Parquet, and format: parquet",
+    "xlsx": "a workbook of Excel is not read; save its sheet as CSV, and write format: csv",
+    "zip": "a zip archive is not read; unpack it, or compress each file by itself with gzip, and write its format: csv",
+    "tsv": 'write format: csv, and csv: {delimiter: "\\t"}',
+    "ndjson": "write format: jsonl",
+    "gz": "write the format of what is compressed: csv, or jsonl; `compression` is found by the ends of names",
+}
+_NOT_READ |= {"xls": _NOT_READ["xlsx"], "excel": _NOT_READ["xlsx"], "gzip": _NOT_READ["gz"]}
+"""Formats that people have, and what to do."""
+
+
+def format_word(value: Any) -> Any:
+    """A format, or the refusal of one that is not read."""
+    if isinstance(value, str) and (advice := _NOT_READ.get(value.lower().lstrip("."))):
+        raise InvalidUsage(f"{value!r} is no format here: {advice}")
+    return value
+
+
+def csv_text(value: Any) -> Any:
+    """A text of `csv`, which YAML takes for something else without quotes."""
+    if isinstance(value, str):
+        return value
+    raise InvalidUsage(f'a text is expected, found {"nothing" if value is None else repr(value)}; quote it: "#"')
+
+
+def null_section(value: Any) -> Any:
+    """A list of texts, which YAML takes for something else without quotes: NULL, ~, 0, N/A."""
+    if not isinstance(value, list):
+        said = "nothing" if value is None else repr(value)
+        raise InvalidUsage(f'a list of texts is expected, found {said}; write null: ["", "NULL"]')
+    for text in value:
+        if not isinstance(text, str):
+            said = "nothing (as NULL and ~ are in YAML)" if text is None else repr(text)
+            raise InvalidUsage(f'a text is expected, found {said}; quote it: ["NULL", "0"]')
+    return value
+
+
 def beyond_word(value: Any) -> Any:
     """`beyond: null` is a word here, though it is nothing in YAML."""
     return "null" if value is None else value

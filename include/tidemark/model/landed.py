@@ -9,6 +9,7 @@ from typing import Literal
 from tidemark.errors import InvalidUsage
 from tidemark.model.batching.cutting import Batching
 from tidemark.model.column import Column
+from tidemark.model.dialect import PLAIN_CSV, Csv, check_compression
 from tidemark.model.epoch import unit_of
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
@@ -69,6 +70,8 @@ class Source:
     has fewer than `min_share` of the rows of the one before asks a person (None: DEFAULT_MIN_SHARE, 0: none does).
     `duplicate_files` says what becomes of a file with the bytes of another of its interval, where rows add up:
     `refuse`, `count`, or `skip` (None: declared before 0.7.0, counted).
+    `csv` is the dialect of CSV files; `compression` how files of texts are compressed (`auto`: as their names end);
+    `rows` the field of a file's one JSON object that has the array of rows (empty: there is no such object).
     """
 
     path: str
@@ -88,6 +91,9 @@ class Source:
     column_decimals: tuple[tuple[str, str], ...] = ()
     beyond: tuple[tuple[str, str], ...] = ()
     duplicate_files: str | None = None
+    csv: Csv = PLAIN_CSV
+    compression: str = "auto"
+    rows: str = ""
 
     def __post_init__(self) -> None:
         for decimals in (self.decimals or "string", *dict(self.column_decimals).values()):
@@ -116,6 +122,13 @@ class Source:
             )
         if self.min_share is not None and not 0 <= self.min_share <= 1:
             raise InvalidUsage(f"min_share is {self.min_share:g}; it must be from 0 to 1")
+        check_compression(self.compression)
+        if self.format is Format.PARQUET and self.compression not in ("auto", "none"):
+            raise InvalidUsage("compression belongs to csv and jsonl; parquet is compressed within, and read as it is")
+        if self.format is not Format.CSV and self.csv != PLAIN_CSV:
+            raise InvalidUsage(f"csv says how CSV is written, and format is {self.format}; remove csv")
+        if self.format is not Format.JSONL and self.rows:
+            raise InvalidUsage(f"rows names a field of JSON, and format is {self.format}; remove rows")
 
     @property
     def adds_up(self) -> bool:

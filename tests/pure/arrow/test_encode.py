@@ -16,10 +16,11 @@ from support.relanded import relanded
 from tests.pure.ingest.landed import ALL_TYPES, MONEY, collection, listed
 from tests.support.budget import examples
 from tidemark.arrow.decode.source import decode, fetch, source_columns
-from tidemark.arrow.rows.encode import check_writable, encode
+from tidemark.arrow.rows.encode import check_plain, check_writable, encode
 from tidemark.arrow.rows.schema import arrow_type
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column, ColumnType, Envelope, Format, Source
+from tidemark.model.dialect import Csv
 
 pytestmark = pytest.mark.pure
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -114,3 +115,17 @@ def test_a_time_between_two_of_its_unit_is_named():
         InvalidUsage, match="column c holds a time that is no whole number of ms of 64 bits, its unit in"
     ):
         check_writable("things", Column("c", ColumnType.TIMESTAMP), values, source)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "words"),
+    [
+        (Format.CSV, {"csv": Csv(delimiter=";")}),
+        (Format.CSV, {"compression": "gzip"}),
+        (Format.JSONL, {"rows": "data"}),
+    ],
+)
+def test_what_is_not_written_plainly_is_not_appended_to(file_format: Format, words: dict[str, Any]) -> None:
+    (word,) = words
+    with pytest.raises(InvalidUsage, match=f"source.{word} of things says how others write its files"):
+        check_plain("things", Source("/x/*", file_format, Envelope.APPEND, **words))

@@ -429,7 +429,7 @@ def test_types_of_parquet_are_inferred_with_their_digits(path: Path, tmp_path: P
         ('{"id":1}', "no column amount to infer a type from; it has id"),
         ('{"id":null,"amount":1,"day":1,"note":1,"ok":1,"at":1,"seq":1,"op":1}', "column id of .* holds only nulls"),
         ("null", "its first line is not a JSON object"),
-        ("PK\x03\x04", "is a zip archive; unpack it, or declare the types"),
+        ("PK\x03\x04", "cannot be read to infer types from: is a zip archive"),
         ('{"id":', "cannot be read to infer types from"),
     ],
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import io
 import json
+import lzma
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -37,6 +40,26 @@ from tidemark.storage.landing import list_sources
 Rows = Sequence[dict[str, Any]]
 FORMATS = list(Format)
 MONEY = DecimalType(12, 2)
+
+
+def _by_arrow(compression: str) -> Callable[[bytes], bytes]:
+    def packed(data: bytes) -> bytes:
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, compression) as stream:
+            stream.write(data)
+        return bytes(sink.getvalue().to_pybytes())
+
+    return packed
+
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": _by_arrow("zstd"),
+    "lz4": _by_arrow("lz4"),
+}
+"""How files are compressed, by the name of the compression."""
 ALL_TYPES = (*(Column(f"a_{of}", of) for of in ColumnType), Column("a_decimal", MONEY))
 
 

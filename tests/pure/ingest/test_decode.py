@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import contextlib
-import gzip
 import json
-import lzma
 import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -21,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.pure.ingest.landed import ALL_TYPES, FORMATS, MONEY, collection, decoded, write
+from tests.pure.ingest.landed import ALL_TYPES, FORMATS, MONEY, PACKED, collection, decoded, write
 from tidemark.arrow.decode import parquetfile
 from tidemark.arrow.decode.source import BadFile
 from tidemark.model.canonical_json import canonical
@@ -163,13 +160,16 @@ BAD_CSV: list[tuple[str, tuple[Column, ...], bytes, str]] = [
     ("empty", (), b"", "^is empty; a CSV file starts with a header$"),
     ("blank", (), b"\n\n", "^is empty; a CSV file starts with a header$"),
     ("missing column", (INT,), b"k,t,m\n1,2,3\n", "^column n is missing; the file has k, t, m$"),
-    ("semicolons", (), b"k;t\n1;2\n", "^column k is missing; the file has k;t, and commas separate fields$"),
-    ("tabs", (), b"k\tt\n1\t2\n", r"^column k is missing; the file has k\\tt, and commas separate fields$"),
+    ("semicolons", (), b"k;t\n1;2\n",
+     '^column k is missing; the file has k;t, and commas separate fields; write source: {csv: {delimiter: ";"}}$'),
+    ("tabs", (), b"k\tt\n1\t2\n",
+     r'the file has k\\tt, and commas separate fields; write source: {csv: {delimiter: "\\t"}}$'),
     ("spaces around a name", (), b"k, t\n1,2\n", "^column t is missing; the file has k, ' t'$"),
     ("column twice", (), b"k,t,k\n1,2,3\n", "^column k is twice in the header"),
     ("short row", (), b"k,t\n1,2\n3\n", "^line 3: 1 fields, the header has 2; truncated"),
     ("long row", (), b"k,t\n1,2\n\n3,4,5\n", "^line 4: 3 fields, the header has 2"),
-    ("not UTF-8", (TEXT,), b"k,t,s\n1,2,x\n1,2,\xff\n", "^line 3: not UTF-8$"),
+    ("not UTF-8", (TEXT,), b"k,t,s\n1,2,x\n1,2,\xff\n",
+     "^line 3: not UTF-8; say what it is, as source: {csv: {encoding: cp1252}}$"),
     ("open quote", (TEXT,), b'k,t,s\n1,2,"a\nb"\n3,4,"x', "^line 4: a quoted text is never closed; truncated"),
     ("stray quote", (TEXT,), b'k,t,s\n1,2,x"y\n', "^line 2: a text that is not quoted contains a double quote"),
     ("two stray quotes", (TEXT,), b'k,t,s\n1,2,x"y"\n', "^line 2: a text that is not quoted contains a double quote"),
@@ -228,10 +228,8 @@ BAD_JSONL: list[tuple[str, tuple[Column, ...], bytes, str]] = [
     ("null last", (), b'{"k":1,"t":2}\nnull\n', "^line 2: not a JSON object: null; write one object a line$"),
     ("null beside", (), b'{"k":1,"t":2} null\n', "^line 1: not JSON: Extra data"),
     ("two on a line", (), b'{"k":1,"t":2} {"k":1,"t":2}\n', "^line 1: not JSON: Extra data"),
-    ("an array", (), b'[{"k":1,"t":2}]\n',
-     r"^line 1: not a JSON object: \[\{\"k\": 1, \"t\": 2\}\]; write one object a line"),
-    ("an array over lines", (), b'[\n{"k":1,"t":2}\n]\n',
-     "^line 1: not JSON: .* at column 2; write one object a line$"),
+    ("an array behind a row", (), b'{"k":1,"t":2}\n[{"k":1,"t":2}]\n',
+     r"^line 2: not a JSON object: \[\{\"k\": 1, \"t\": 2\}\]; write one object a line"),
     ("printed for people", (), b'{\n  "k": 1,\n "t":2\n}\n',
      "^line 1: not JSON: .* at column 2; write one object a line$"),
     ("over two lines", (), b'{"k":1,\n"t":2}\n', "^line 1: not JSON: .* at column 8; truncated"),
@@ -293,11 +291,14 @@ def test_a_bad_jsonl_file_is_refused_with_its_line(
 
 
 OTHER_KINDS = {
-    "gzip": (gzip.compress(b"k,t\n1,2\n"), "is compressed with gzip; unpack it"),
-    "bzip2": (bz2.compress(b"k,t\n1,2\n"), "is compressed with bzip2; unpack it"),
-    "xz": (lzma.compress(b"k,t\n1,2\n"), "is compressed with xz; unpack it"),
-    "zstd": (pa.compress(b"k,t\n1,2\n", "zstd", asbytes=True), "is compressed with zstd; unpack it"),
-    "zip": (b"PK\x03\x04\x14\x00", "is a zip archive; unpack it"),
+    **{name: (pack(b"k,t\n1,2\n"), f"is compressed with {name}; unpack it") for name, pack in PACKED.items()},
+    "zip": (b"PK\x03\x04\x14\x00", "is a zip archive, which may have several files; unpack it, or compress each file"),
+    "xlsx": (b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml", "is a workbook of Excel; save its sheet as CSV"),
+    "xls": (b"\xd0\xcf\x11\xe0\xa1\xb1", "is a workbook of Excel; save its sheet as CSV"),
+    "Avro": (b"Obj\x01\x04\x14avro.codec", "is Avro, which is not read; write it as Parquet or JSON lines"),
+    "ORC": (b"ORC\x82\x0f", "is ORC, which is not read; write it as Parquet or JSON lines"),
+    "Arrow": (b"ARROW1\x00\x00", "is an Arrow .Feather. file, which is not read; write it as Parquet"),
+    "tar": (b"a.csv" + bytes(252) + b"ustar\x00", "is a tar archive; unpack it"),
     "UTF-16": ("k,t\n1,2\n".encode("utf-16"), "is text in UTF-16; write it in UTF-8"),
 }
 
@@ -306,7 +307,7 @@ OTHER_KINDS = {
 @pytest.mark.parametrize("kind", OTHER_KINDS)
 def test_a_file_of_another_kind_is_called_what_it_is(tmp_path: Path, kind: str, file_format: Format) -> None:
     data, says = OTHER_KINDS[kind]
-    refused(tmp_path, collection(file_format=file_format), data, f"^{says}$")
+    refused(tmp_path, collection(file_format=file_format), data, f"^{says}")
 
 
 @pytest.mark.parametrize("file_format", [Format.CSV, Format.JSONL])

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import pyarrow as pa
 
+from tidemark.arrow.decode.packed import BEGINNING, Unpacked, is_packed_with, packed_with
 from tidemark.errors import NotReady, Unavailable, out_of_memory, plain_line
-from tidemark.model.collection import Format
+from tidemark.model.collection import Envelope, Format, Source
+from tidemark.model.dialect import UTF_8, compression_of
 from tidemark.model.ledger import SourceFile
 from tidemark.storage.landing import is_remote, open_source, token_of, unreadable
 from tidemark.storage.read_many import AHEAD, read_many
@@ -26,17 +28,26 @@ refused: rows are kept in memory several at a time, here and at every step to co
 AHEAD_BYTES = 16 * 2**20
 """Bytes of small files that are fetched together."""
 _READ_BYTES = 2**20
-HEAD = 64
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+"""What may be before the first value of a file."""
+HEAD = 512
 """Bytes by which files of another kind are known."""
-_PACKED = "is compressed with {}; unpack it"
+AVRO = "is Avro, which is not read; write it as Parquet or JSON lines: `SELECT * FROM read_avro('FILE')` of DuckDB does"
+ZIP = "is a zip archive, which may have several files; unpack it, or compress each file by itself: gzip FILE"
+SHEET = "is a workbook of Excel; save its sheet as CSV, or write it as Parquet: pandas.read_excel(...).to_parquet(...)"
+_BINARY = "is {}, which is not read; write it as Parquet or JSON lines"
 _KINDS = (
-    (re.compile(rb"\x1f\x8b\x08"), _PACKED.format("gzip")),
-    (re.compile(rb"BZh[1-9]1AY&SY"), _PACKED.format("bzip2")),
-    (re.compile(rb"\xfd7zXZ\x00"), _PACKED.format("xz")),
-    (re.compile(rb"\x28\xb5\x2f\xfd"), _PACKED.format("zstd")),
-    (re.compile(rb"PK\x03\x04"), "is a zip archive; unpack it"),
-    (re.compile(rb"\xff\xfe|\xfe\xff"), "is text in UTF-16; write it in UTF-8"),
+    (re.compile(rb"PK\x03\x04.{26}(\[Content_Types\]|_rels/|xl/|docProps/)", re.DOTALL), SHEET),
+    (re.compile(rb"\xd0\xcf\x11\xe0"), SHEET),
+    (re.compile(rb"PK\x03\x04"), ZIP),
+    (re.compile(rb"Obj\x01"), AVRO),
+    (re.compile(rb"ORC[^\n]*?[\x00-\x08\x0e-\x1f]", re.DOTALL), _BINARY.format("ORC")),
+    (re.compile(rb"ARROW1\x00"), _BINARY.format("an Arrow (Feather) file")),
+    (re.compile(rb"(?=.{0,256}\x00).{257}ustar", re.DOTALL), "is a tar archive; unpack it"),
 )
+_UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff")
+_PLAIN = Source("", Format.PARQUET, Envelope.APPEND)
+"""Says nothing of how a text is written."""
 _LINES = {Format.CSV: "CSV", Format.JSONL: "JSON lines"}
 """Formats of lines, by what people call them."""
 _PARQUET = re.compile(rb"PAR1[^\n]*?[\x00-\x08\x0e-\x1f]", re.DOTALL)
@@ -69,11 +80,17 @@ def memory_is_no_verdict(what: str) -> Iterator[None]:
         raise Unavailable(f"{what}: {str(error).splitlines()[0]}; run the step again") from error
 
 
-def another_kind(head: bytes, file_format: Format) -> str | None:
-    """What a file is that begins so, and what to do, if it is plainly of another kind than its format says: one that is
-    compressed, for example, of which a reader of texts would only report that a column is missing. Else None."""
-    if file_format is not Format.PARQUET and _PARQUET.match(head[:HEAD]):
+def another_kind(head: bytes, source: Source) -> str | None:
+    """What a file is whose text begins so, and what to do, if it is plainly of another kind than its source says: an
+    archive, for example, of which a reader of texts would only report that a column is missing. Else None."""
+    if source.format is not Format.PARQUET and _PARQUET.match(head[:HEAD]):
         return "is Parquet; write format: parquet"
+    if packed := packed_with(head):
+        way = "" if source.format is Format.PARQUET else f", or write source: {{compression: {packed}}}"
+        return f"is compressed with {packed}; unpack it{way}"
+    if _UTF_16.match(head) and not source.csv.encoding.startswith("utf-16"):
+        way = ", or source: {csv: {encoding: utf-16}}" if source.format is Format.CSV else ""
+        return f"is text in UTF-16; write it in UTF-8{way}"
     return next((words for begins, words in _KINDS if begins.match(head)), None)
 
 
@@ -104,6 +121,8 @@ class Content:
     data: pa.Buffer | None
     seen: Seen = field(default_factory=Seen, compare=False)
     """As far as it was decoded."""
+    source: Source = _PLAIN
+    """How its text is written."""
 
     @property
     def path(self) -> str:
@@ -120,11 +139,36 @@ class Content:
         except OSError as error:
             raise unreadable(self.path, error) from error
 
-    def check_kind(self, file_format: Format) -> None:
-        """Raise BadFile for a file that is plainly of another kind than its format says."""
+    def open_text(self) -> pa.NativeFile | Unpacked:
+        """The text of a file from its start, unpacked where the file is compressed."""
+        compression = self.compression
+        return self.open() if compression == "none" else Unpacked(self.open(), compression, partial(BadFile, self.path))
+
+    @cached_property
+    def compression(self) -> str:
+        """How the file is compressed; `none` also where only its name says so: who fetched it may have unpacked it.
+
+        Raises BadFile where the declaration says so, and the file is not.
+        """
+        compression = compression_of(self.path, self.source.compression)
+        if compression == "none" or self.source.format is Format.PARQUET:
+            return "none"
         with self.open() as source:
-            head = source.read(HEAD)
-        if another := another_kind(head, file_format):
+            head = source.read(BEGINNING)
+        if is_packed_with(compression, head):
+            return compression
+        if self.source.compression == "auto":
+            return "none"
+        is_now = packed_with(head) or "none"
+        raise BadFile(self.path, f"is not compressed with {compression}, as compression says; write {is_now}, or auto")
+
+    def check_kind(self) -> None:
+        """Raise BadFile for a file that is plainly of another kind than its source says."""
+        with memory_is_no_verdict(self.path), self.open_text() as text:
+            head = text.read(HEAD)
+        if packed_with(head) and self.compression != "none":
+            raise BadFile(self.path, "is compressed twice; unpack it once")
+        if another := another_kind(head, self.source):
             raise BadFile(self.path, another)
 
     def check_unchanged(self) -> None:
@@ -139,14 +183,16 @@ class _LineBound:
     def __init__(self, path: str, what: str) -> None:
         self._path, self._what = path, what
         self._begun = self._seen = 0
+        self._is_array = False
 
     def see(self, block: pa.Buffer) -> None:
         """The next bytes. Raises BadFile where no row that may be taken goes on for so long."""
         data = block.to_pybytes()
+        self._is_array = self._is_array or (not self._seen and data.lstrip(_BLANK).startswith(b"["))
         if (end := max(data.rfind(b"\n"), data.rfind(b"\r"))) >= 0:
             self._begun = self._seen + end + 1
         self._seen += len(data)
-        if self._seen - self._begun > MAX_ROW_BYTES:
+        if self._seen - self._begun > MAX_ROW_BYTES and not self._is_array:
             raise BadFile(
                 self._path,
                 f"no line ends for {MAX_ROW_BYTES:,} bytes from byte {self._begun:,} on, and a row may have no more; "
@@ -154,20 +200,28 @@ class _LineBound:
             )
 
 
-def fetch(file: SourceFile, file_format: Format | None = None) -> Content:
+def _line_bound(file: SourceFile, source: Source) -> _LineBound | None:
+    """What watches the bytes of a file of lines; None of other files, and where lines are seen only when it is read."""
+    is_read_as_it_is = compression_of(file.path, source.compression) == "none" and source.csv.encoding == UTF_8
+    if source.format not in _LINES or source.rows or not is_read_as_it_is:
+        return None
+    return _LineBound(file.path, _LINES[source.format])
+
+
+def fetch(file: SourceFile, source: Source = _PLAIN) -> Content:
     """Identify a file. Raises Unavailable if it cannot be read now, NotReady if it is gone or not the one listed; and
     BadFile of a large file of texts in the middle, without reading on, where no line ends for longer than a row may
     be."""
-    digest, lines = hashlib.sha256(), _LineBound(file.path, _LINES[file_format]) if file_format in _LINES else None
+    digest, lines = hashlib.sha256(), _line_bound(file, source)
     size, kept = 0, None
     try:
-        with open_source(file.path) as source:
+        with open_source(file.path) as opened:
             if file.bytes <= IN_MEMORY_BYTES:
-                kept = source.read_buffer()
+                kept = opened.read_buffer()
                 digest.update(kept)
                 size = kept.size
             else:
-                while block := source.read_buffer(_READ_BYTES):
+                while block := opened.read_buffer(_READ_BYTES):
                     if lines is not None:
                         lines.see(block)
                     digest.update(block)
@@ -180,12 +234,12 @@ def fetch(file: SourceFile, file_format: Format | None = None) -> Content:
         raise NotReady(
             f"{file.path} changed since it was listed: was {file.bytes} bytes, is {size}; run the step again"
         )
-    content = Content(file, digest.hexdigest(), size, kept)
+    content = Content(file, digest.hexdigest(), size, kept, source=source)
     content.check_unchanged()
     return content
 
 
-def fetched(files: Sequence[SourceFile], file_format: Format) -> Iterator[Content | BadFile]:
+def fetched(files: Sequence[SourceFile], source: Source) -> Iterator[Content | BadFile]:
     """Yield what `fetch` answers to each file, in order, or the BadFile that it raises.
 
     Across a network small files that follow each other are fetched at once. No content is referred to here once the
@@ -193,12 +247,12 @@ def fetched(files: Sequence[SourceFile], file_format: Format) -> Iterator[Conten
     """
     for group in _together(files):
         few = 1 if is_remote(group[0].path) else len(group)
-        yield from read_many(partial(_fetched, file_format=file_format), group, few=few)
+        yield from read_many(partial(_fetched, source=source), group, few=few)
 
 
-def _fetched(file: SourceFile, *, file_format: Format) -> Content | BadFile:
+def _fetched(file: SourceFile, *, source: Source) -> Content | BadFile:
     try:
-        return fetch(file, file_format)
+        return fetch(file, source)
     except BadFile as bad:
         return bad
 

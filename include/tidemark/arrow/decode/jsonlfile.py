@@ -1,4 +1,4 @@
-"""Delta files in JSON lines: UTF-8, one JSON object a line. Blank lines are skipped.
+"""Delta files in JSON lines, or arrays of JSON objects (jsonarray.py): UTF-8, blank lines are skipped.
 
 Arrow parses blocks of lines. It is laxer than this format (it takes `null` for a row, and dies of one at the start; it
 looks at no byte of a field it ignores, and takes `Inf` for a number), so a block it might misread, and one it refuses,
@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from tidemark.arrow.decode.content import MAX_ROW_BYTES, BadFile, Content, memory_is_no_verdict
+from tidemark.arrow.decode.jsonarray import Rows
 from tidemark.arrow.decode.jsontexts import or_null
 from tidemark.arrow.decode.strict import SCALED, shorter, shown, variable_scale
 from tidemark.arrow.rows.columns import Bools, Ints, leaves, nested
@@ -39,6 +40,8 @@ MAX_LINE_BYTES = MAX_ROW_BYTES
 MAX_CELLS = 4_000_000
 """Values decoded at once: an absent field takes no byte of a line, and eight in memory."""
 _BOM = b"\xef\xbb\xbf"
+_MOST_BLANKS = 4 * 2**10
+"""Bytes before an array, or before what shows that there is none."""
 # A line that does not start with `{`; a null or a second object after an object. Three searches, as each alone runs
 # along its first literal byte, and one with `|` would not.
 _DOUBTFUL = tuple(re.compile(p) for p in (rb"\A\s*[^{\s]", rb"\n[ \t\r]*[^{\s]", rb"\}[ \t\r]*[n{]"))
@@ -103,7 +106,7 @@ def read_blocks(
     """
     unseen = set() if optional else {column.name for column in columns}
     line, first, taken = 1, 0, list[Bools]()
-    for block in _blocks(content, most_lines=max(1, MAX_CELLS // max(1, len(columns)))):
+    for block in blocks(content, most_lines=max(1, MAX_CELLS // max(1, len(columns)))):
         with memory_is_no_verdict(content.path):
             if null_line is not None and (block.startswith(b"null") or b"\nnull" in block):
                 block = _NULL_LINE.sub(null_line, block)
@@ -170,6 +173,34 @@ def line_of(content: Content, row: int) -> int:
     return next((line for at, (line, _) in enumerate(_lines(content)) if at == row), 0)
 
 
+def where(content: Content, line: int) -> str:
+    """A line for people; of an array the row that became it, and the line on which it starts."""
+    if not _is_array(content):
+        return f"line {line}"
+    with content.open_text() as source:
+        lines = Rows(content.path, source, _beginning(source), content.source.rows).lines()
+        return f"row {line}, line {next(islice(lines, line - 1, None))}"
+
+
+def _is_array(content: Content) -> bool:
+    """Whether a file is an array of rows, or an object that has one, and no lines."""
+    with content.open_text() as source:
+        return bool(content.source.rows) or _begins_array(_beginning(source))
+
+
+def _beginning(source: Any) -> bytes:
+    """The first bytes of a file without its byte-order mark, up to one that is no blank, if it has one soon."""
+    first: bytes = source.read(len(_BOM))
+    first = first.removeprefix(_BOM)
+    while not first.strip() and len(first) < _MOST_BLANKS and (more := source.read(64)):
+        first += more
+    return first
+
+
+def _begins_array(beginning: bytes) -> bool:
+    return beginning.lstrip().startswith(b"[")
+
+
 def parsed_lines(content: Content) -> Iterator[tuple[int, Any]]:
     """Each row as Python has it, with its line. Slow: for few rows. Raises BadFile for what is not JSON."""
     for line, text in _lines(content):
@@ -189,31 +220,36 @@ def _loaded(content: Content, line: int, text: bytes, **options: Any) -> Any:
         with memory_is_no_verdict(content.path):
             return json.loads(text.decode(), parse_int=_integer, **options)
     except UnicodeDecodeError:
-        raise BadFile(content.path, f"line {line}: not UTF-8") from None
+        raise BadFile(content.path, f"{where(content, line)}: not UTF-8") from None
     except json.JSONDecodeError as error:
         advice = _ONE_A_LINE if text.strip() in (b"[", b"{") else "truncated?"
-        raise BadFile(content.path, f"line {line}: not JSON: {error.msg} at column {error.colno}; {advice}") from None
+        raise BadFile(
+            content.path, f"{where(content, line)}: not JSON: {error.msg} at column {error.colno}; {advice}"
+        ) from None
     except (ValueError, RecursionError) as error:
-        raise BadFile(content.path, f"line {line}: not JSON: {error}; truncated?") from None
+        raise BadFile(content.path, f"{where(content, line)}: not JSON: {error}; truncated?") from None
 
 
-def _blocks(content: Content, most_lines: int = MAX_CELLS) -> Iterator[bytes]:
-    """The file cut behind line ends."""
-    carry, line = b"", 1
-    with memory_is_no_verdict(content.path), content.open() as source:
-        if (start := source.read(len(_BOM))) != _BOM:
-            carry = start
+def blocks(content: Content, most_lines: int = MAX_CELLS) -> Iterator[bytes]:
+    """The lines of a file, many at a time: arrays have a row in each. Raises BadFile."""
+    line = 1
+    with memory_is_no_verdict(content.path), content.open_text() as text:
+        carry, source = _beginning(text), text
+        if content.source.rows or _begins_array(carry):
+            carry, source = b"", Rows(content.path, text, carry, content.source.rows)
         while chunk := source.read(BLOCK_BYTES):
             # Only a line that began in an earlier chunk can be longer than this one.
             if len(carry) + (chunk.find(b"\n") if b"\n" in chunk else len(chunk)) > MAX_LINE_BYTES:
-                raise BadFile(content.path, f"line {line}: longer than {MAX_LINE_BYTES:,} bytes; is it JSON lines?")
+                raise BadFile(
+                    content.path, f"{where(content, line)}: longer than {MAX_LINE_BYTES:,} bytes; is it JSON lines?"
+                )
             carry += chunk
             if cut := carry.rfind(b"\n") + 1:
                 yield from _pieces(carry[:cut], most_lines)
                 line += carry.count(b"\n", 0, cut)
                 carry = carry[cut:]
     if carry:
-        yield carry
+        yield from _pieces(carry, most_lines)
 
 
 def _pieces(block: bytes, most_lines: int) -> Iterator[bytes]:
@@ -229,7 +265,7 @@ def _pieces(block: bytes, most_lines: int) -> Iterator[bytes]:
 def _lines(content: Content) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, with their numbers."""
     line = 1
-    for block in _blocks(content):
+    for block in blocks(content):
         yield from _numbered(block, line)
         line += block.count(b"\n")
 
@@ -280,10 +316,10 @@ def _exact(
     values: list[list[Any]] = [[] for _ in columns]
     for line, text in _numbered(block, first):
         if not _is_text(text):
-            raise BadFile(content.path, f"line {line}: {_not_text(text, columns)}")
+            raise BadFile(content.path, f"{where(content, line)}: {_not_text(text, columns)}")
         pairs = _loaded(content, line, text, object_pairs_hook=_Pairs, parse_float=Literal)
         if not isinstance(pairs, _Pairs):
-            raise BadFile(content.path, f"line {line}: not a JSON object: {_as_json(pairs)}; {_ONE_A_LINE}")
+            raise BadFile(content.path, f"{where(content, line)}: not a JSON object: {_as_json(pairs)}; {_ONE_A_LINE}")
         for cells, column in zip(values, columns, strict=True):
             value, twice = pairs.at(column.name)
             problem = twice or _problem(value, column)
@@ -294,7 +330,7 @@ def _exact(
                 except ValueError as error:
                     problem = _complaint(value, column, error)
             advice = column.advice if type(value) is int and not twice else ""
-            raise BadFile(content.path, f"line {line}: column {column.name} {problem}{advice}")
+            raise BadFile(content.path, f"{where(content, line)}: column {column.name} {problem}{advice}")
     arrays = [pa.array(cells, field.type) for cells, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

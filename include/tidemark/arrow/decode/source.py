@@ -12,6 +12,7 @@ Nothing is ever rounded, wrapped or guessed (strict.py says what fits what).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 
@@ -72,6 +73,7 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
     Raises BadFile at the first thing that is wrong, also after some rows were given: take them only when all have come.
     Raises Unavailable where memory or storage fail.
     """
+    content = replace(content, source=collection.landed.source)
     content.seen.left_out = 0
     content.seen.first_rows.clear()
     for rows in _decoded(content, collection):
@@ -89,6 +91,7 @@ def undeclared(content: Content, collection: Collection) -> list[str]:
 
 def names_of(content: Content, source: Source, numbers: Sequence[int] | None = None) -> list[str]:
     """The columns of a file, as far as its first lines show, or those numbered; of messages those of their images."""
+    content = replace(content, source=source)
     if source.envelope is Envelope.DEBEZIUM:
         return debezium_files.images(content, source.format, LINES_LOOKED_AT, numbers)
     match source.format:
@@ -106,7 +109,7 @@ def names_of(content: Content, source: Source, numbers: Sequence[int] | None = N
 
 def _decoded(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]:
     columns = source_columns(collection)
-    content.check_kind(collection.landed.source.format)
+    content.check_kind()
     if collection.landed.source.envelope is Envelope.DEBEZIUM:
         yield from debezium.decode(content, collection, columns, decoded_schema(collection))
         return

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from tidemark.arrow.decode import csvfile, jsonlfile
 from tidemark.arrow.decode.content import BadFile, Content
+from tidemark.arrow.decode.csvnumbers import plain_numbers
 from tidemark.arrow.decode.far_times import within_years
 from tidemark.arrow.decode.jsonlfile import Field
 from tidemark.arrow.decode.strict import (
@@ -38,19 +39,27 @@ _LONG = (ColumnType.STRING, ColumnType.BYTES, ColumnType.JSON)
 def typed(content: Content, collection: Collection, column: Column, array: pa.Array, rows: Ints) -> pa.Array:
     """A column of a block as its declared type; `rows` are the values' places. Raises BadFile."""
     source = collection.landed.source
-    unit = epoch_unit(collection, column)
+    unit, in_file = epoch_unit(collection, column), array
     try:
+        if source.format is Format.CSV and not source.csv.has_plain_numbers and (unit or _is_number(source, column)):
+            array = plain_numbers(array, column.type, source.csv)
         beyond = source.beyond_of(column.name) if source.beyond else None
-        array = _counts(source, column, unit, array)
+        values = _counts(source, column, unit, array)
         if beyond is None:
-            return _converted(source, column, unit, array)
+            return _converted(source, column, unit, values)
         convert = partial(_converted, source, column, unit)
-        return within_years(array, column.type, unit, beyond, convert)
+        return within_years(values, column.type, unit, beyond, convert)
     except Misfit as misfit:
         at = None if misfit.index is None else int(rows[misfit.index])
         counts = column.type in TIMES and pa.types.is_integer(array.type) and unit is None
         advice = count_advice(column.name) if counts else ""
-        raise refusal(content, source.format, column.name, f"{misfit.reason}{advice}", at) from None
+        reason = misfit.reason
+        if misfit.index is not None and source.format is Format.CSV:
+            text = in_file[misfit.index].as_py()
+            reason = reason.replace(array[misfit.index].as_py(), text, 1) if array is not in_file else reason
+            is_empty = text == "" and source.csv.null is not None and "" not in source.csv.null
+            advice = '; to have empty fields null, add "" to csv.null' if is_empty else ""
+        raise refusal(content, source.format, column.name, f"{reason}{advice}", at) from None
 
 
 def _counts(source: Source, column: Column, unit: str | None, array: pa.Array) -> pa.Array:
@@ -58,21 +67,29 @@ def _counts(source: Source, column: Column, unit: str | None, array: pa.Array) -
     if unit is None or source.format is not Format.CSV:
         return array
     with described(ColumnType.INT, counting(column.type, unit)):
-        return parsed(array, ColumnType.INT, empty_is_null=True)
+        return parsed(array, ColumnType.INT, empty_is_null=source.csv.null is None)
 
 
 def _converted(source: Source, column: Column, unit: str | None, array: pa.Array) -> pa.Array:
     """A column as its declared type, whatever its times are. Raises Misfit."""
     is_csv = source.format is Format.CSV
+    empty_is_null = is_csv and source.csv.null is None
     if column.type is ColumnType.JSON and source.format is Format.JSONL:
         return array
     if isinstance(column.type, DecimalType) and source.decimals_of(column.name) == "precise":
-        return from_unscaled(array, column.type, empty_is_null=is_csv)
+        return from_unscaled(array, column.type, empty_is_null=empty_is_null)
     if unit is not None and pa.types.is_integer(array.type):
         return since_epoch(array, column.type, unit)
     if is_csv or (pa.types.is_string(array.type) and source.format is Format.JSONL):
-        return parsed(array, column.type, empty_is_null=is_csv)
+        return parsed(array, column.type, empty_is_null=empty_is_null)
     return fitted(array, column.type)
+
+
+def _is_number(source: Source, column: Column) -> bool:
+    """Whether the texts of a column are numbers."""
+    if isinstance(column.type, DecimalType):
+        return source.decimals_of(column.name) != "precise"
+    return column.type in (ColumnType.INT, ColumnType.FLOAT)
 
 
 def field_of(collection: Collection, column: Column, prefix: str = "") -> Field:
@@ -136,7 +153,7 @@ def place(content: Content, file_format: Format, row: int) -> str:
         case Format.CSV:
             return f"line {csvfile.line_of(content, row)}"
         case Format.JSONL:
-            return f"line {jsonlfile.line_of(content, row)}"
+            return jsonlfile.where(content, jsonlfile.line_of(content, row))
 
 
 def _never_null(collection: Collection, name: str) -> Iterator[str]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.arrow.decode.content import Content
+from tidemark.arrow.decode.packed import beginning
 from tidemark.arrow.decode.parquetfile import opened
 from tidemark.arrow.decode.source import BadFile, decode
 from tidemark.arrow.kernels.letters import dead_letters
 from tidemark.errors import TidemarkError
 from tidemark.model.collection import Collection, Format
+from tidemark.model.dialect import compression_of
 from tidemark.model.ledger import SourceFile
 from tidemark.plan.task_size import Density
 from tidemark.plan.tasks import DeadLetters, IngestTask, ReplayTask, RereadTask
@@ -25,6 +28,8 @@ SAMPLED_BYTES = 2**20
 for a second."""
 HEAD_BYTES = 64 * 2**10
 """Of a file of texts: hundreds of rows, decoded in milliseconds."""
+MOST_UNPACKED_BYTES = 2**20
+"""Of a compressed file, and of what these are unpacked to: a block of bz2 is nearly as large."""
 
 
 def density_of(store: ObjectStore, tasks: Sequence[Any]) -> Density | None:
@@ -59,11 +64,23 @@ def _sources(task: Any) -> Iterator[SourceFile | DeadLetters]:
 
 def _of_text(file: SourceFile, collection: Collection) -> Density | None:
     """By the rows of the first HEAD_BYTES, as far as these end in whole lines."""
+    compression = compression_of(file.path, collection.landed.source.compression)
     with open_source(file.path) as source:
-        head = source.read(HEAD_BYTES)
-    whole = head[: head.rfind(b"\n") + 1] if file.bytes > len(head) else head
+        head = source.read(HEAD_BYTES if compression == "none" else MOST_UNPACKED_BYTES)
+    content = Content(file, "", len(head), pa.py_buffer(head), source=collection.landed.source)
+    text, size, is_packed = head, len(head), content.compression != "none"
+    if is_packed:
+        text, size = beginning(content.open(), content.compression, MOST_UNPACKED_BYTES)
+        collection = _unpacked(collection)
+    whole = text[: text.rfind(b"\n") + 1] if is_packed or file.bytes > len(head) else text
     blocks = list(decode(Content(file, "", len(whole), pa.py_buffer(whole)), collection))
-    return _density(blocks, sum(block.num_rows for block in blocks), len(whole))
+    return _density(blocks, sum(block.num_rows for block in blocks), size * len(whole) // max(1, len(text)))
+
+
+def _unpacked(collection: Collection) -> Collection:
+    """A collection as if its files were not compressed."""
+    source = replace(collection.landed.source, compression="none")
+    return replace(collection, origin=replace(collection.landed, source=source))
 
 
 def _of_parquet(file: SourceFile, collection: Collection) -> Density | None:

@@ -54,7 +54,7 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
     """
     with Gathered("sorted") as room:
         parts = SortedParts(store, task, room)
-        contents = fetched(task.files, task.collection.landed.source.format)
+        contents = fetched(task.files, task.collection.landed.source)
         numbered = enumerate(task.files, task.first)
         entries = [_ingest_file(store, task, file, number, parts, contents=contents) for number, file in numbered]
         unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
@@ -92,7 +92,7 @@ def taken(
     Where files are fetched together, the next of `contents` is this one's. It is handed to `see` if it can be taken.
     One that cannot be taken gives a quarantined entry, and nothing of it is handed on. Raises as `ingest_files` does.
     """
-    contents = fetched([file], task.collection.landed.source.format) if contents is None else contents
+    contents = fetched([file], task.collection.landed.source) if contents is None else contents
     with Gathered("decoded") as room:
         entry = _taken(store, task, file, bounds, number, take, room, see=see, contents=contents)
     count_file(entry.rows)

@@ -15,6 +15,7 @@ from tidemark.arrow.rows.schema import TIMES
 from tidemark.errors import InvalidUsage
 from tidemark.model import decimals
 from tidemark.model.collection import Column, ColumnType, DecimalType, Format, Source
+from tidemark.model.dialect import PLAIN_CSV
 from tidemark.model.epoch import first_and_last
 
 SUFFIX = {Format.PARQUET: ".parquet", Format.JSONL: ".jsonl", Format.CSV: ".csv"}
@@ -57,6 +58,17 @@ def as_written(column: Column, values: pa.ChunkedArray | pa.Array, source: Sourc
     except pa.ArrowInvalid:
         said = f"column {column.name} holds a time that is no whole number of {unit} of 64 bits"
         raise InvalidUsage(f"{said}, its unit in {source.format}") from None
+
+
+def check_plain(name: str, source: Source) -> None:
+    """Raise InvalidUsage where files of a source are written in a way that `encode` does not write."""
+    words = (("csv", source.csv != PLAIN_CSV), ("compression", source.compression not in ("auto", "none")))
+    for word, is_declared in (*words, ("rows", bool(source.rows))):
+        if is_declared:
+            raise InvalidUsage(
+                f"source.{word} of {name} says how others write its files, and appended rows are written plainly; "
+                f"let a collection without {word} take them"
+            )
 
 
 def check_writable(name: str, column: Column, values: pa.Array, source: Source) -> None:
