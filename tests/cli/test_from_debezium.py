@@ -1,4 +1,4 @@
-"""The page about Debezium: the messages of each of its sections, taken by its collection file, are the rows that it shows."""
+"""The page about Debezium: messages of each of its sections, taken by its collection file, are its rows."""
 
 from __future__ import annotations
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.budget import budget
@@ -21,7 +25,7 @@ from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.seal import seal
-from tidemark.model.collection import Collection, Column, ColumnType, Envelope
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format
 from tidemark.model.interval import Interval
 
 pytestmark = pytest.mark.simulation
@@ -31,13 +35,13 @@ LIVES = budget(ci=15, deep=300)
 COMMITS = 14
 
 
-def people() -> Collection:
+def people(file_format: Format) -> Collection:
     values = (
         Column("city", ColumnType.STRING),
         Column("stock", ColumnType.INT),
         Column("story", ColumnType.STRING),
     )
-    declared = collection(Envelope.DEBEZIUM, key=(Column("id", ColumnType.INT),), value=values)
+    declared = collection(Envelope.DEBEZIUM, format=file_format, key=(Column("id", ColumnType.INT),), value=values)
     source = replace(declared.landed.source, order_by="connector")
     inputs = (Column("source.ts_ms", ColumnType.TIMESTAMP),)
     return relanded(declared, source=source, time=None, event_time="source.ts_ms", inputs=inputs)
@@ -47,7 +51,7 @@ def interval_of(number: int) -> Interval:
     return Interval(number * LENGTH * 1_000, (number + 1) * LENGTH * 1_000)
 
 
-def lived(connector: Connector, kinds: Kinds, dice: Random) -> tuple[Database, list[File]]:
+def lived(connector: Connector, kinds: Kinds, dice: Random) -> tuple[Database, Sequence[File]]:
     """A life, and the files with its messages."""
     database = Database(dice, kinds, may_collide=connector.may_collide)
     if Kind.SNAPSHOT in kinds:
@@ -61,16 +65,26 @@ def lived(connector: Connector, kinds: Kinds, dice: Random) -> tuple[Database, l
     return database, cut([connector.messages(entry) for entry in database.log], dice, kinds, LENGTH)
 
 
-def taken(folder: Path, files: list[File], dice: Random) -> World:
+def land(folder: Path, files: Sequence[File], interval: int, schema: pa.Schema | None) -> None:
+    """Write the files of an interval: as Parquet with a schema, else as JSON lines."""
+    folder.mkdir(parents=True)
+    for file in files:
+        if file.interval == interval and schema:
+            rows = pa.Table.from_pylist([row or {} for row in file.rows], schema)
+            pq.write_table(rows, folder / f"{file.name}.parquet")
+        elif file.interval == interval:
+            (folder / f"{file.name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in file.rows))
+
+
+def taken(folder: Path, files: Sequence[File], dice: Random) -> World:
     """A collection that takes the files, interval by interval; now and then it drains and compacts."""
-    world = World(folder, people())
+    schema = None
+    if dice.random() < 0.4:
+        schema = pa.Table.from_pylist([row or {} for file in files for row in file.rows]).schema
+    world = World(folder, people(Format.PARQUET if schema else Format.JSONL))
     last = max(file.interval for file in files)
     for number in range(last + 1):
-        landing = world.landing / str(interval_of(number).lower)
-        landing.mkdir(parents=True)
-        for file in files:
-            if file.interval == number:
-                (landing / f"{file.name}.jsonl").write_text("".join(f"{line}\n" for line in file.lines))
+        land(world.landing / str(interval_of(number).lower), files, number, schema)
         world.run(lambda job, number=number: ingest(job, interval_of(number), landing_root=str(world.landing)))
         for step in (seal, drain, compact) if number == last or dice.random() < 0.6 else ():
             world.run(lambda job, step=step, number=number: step(job, interval_of(number)))

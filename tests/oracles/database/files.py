@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from tests.oracles.database.connectors import Message
 from tests.oracles.database.kinds import Kind, Kinds
@@ -15,11 +15,11 @@ FORMS = ("bare", "payload", "key and value")
 
 @dataclass(frozen=True)
 class File:
-    """A file: in which interval it lands, its name, and its lines. Names say nothing of the order."""
+    """A file: in which interval it lands, its name, and its rows. Names say nothing of the order."""
 
     interval: int
     name: str
-    lines: tuple[str, ...]
+    rows: tuple[Any, ...]
 
 
 def cut(entries: Sequence[Sequence[Message]], dice: Random, kinds: Kinds, length: int) -> list[File]:
@@ -34,19 +34,19 @@ def cut(entries: Sequence[Sequence[Message]], dice: Random, kinds: Kinds, length
         sent = messages[begin:end]
         last = max(last, *(message["source"]["ts_ms"] // length for message in sent))
         late = dice.randrange(3) if Kind.LATE in kinds and dice.random() < 0.3 else 0
-        lines = tuple(line for message in sent for line in _lines(message, form))
-        files.append(File(last + late, f"{dice.randrange(10**6):06}-{len(files)}", lines))
+        rows = tuple(row for message in sent for row in _rows(message, form))
+        files.append(File(last + late, f"{dice.randrange(10**6):06}-{len(files)}", rows))
         again = Kind.AGAIN in kinds and dice.random() < 0.15
         begin = dice.choice([0, *(each for each in ends if each <= end)]) if again else end
     return files
 
 
-def _lines(message: Message, form: str) -> list[str]:
+def _rows(message: Message, form: str) -> list[Any]:
     """A message, and after a delete the tombstone."""
     key = {"id": (message["after"] or message["before"])["id"]}
     bodies = [message, *([None] if message["op"] == "d" else [])]
     if form == "payload":
-        return [json.dumps({"schema": None, "payload": body}) for body in bodies]
+        return [{"schema": None, "payload": body} for body in bodies]
     if form == "key and value":
-        return [json.dumps({"key": key, "value": body}) for body in bodies]
-    return [json.dumps(body) for body in bodies]
+        return [{"key": key, "value": body} for body in bodies]
+    return bodies
