@@ -73,6 +73,7 @@ TOUCHED: dict[str, Sequence[str]] = {
     "tests/launch/": ("launch", "e2e", "deep"),
     "tests/launch/support.py": ("launch", "e2e", "deep", "s3"),
     "tests/oracles/": ("conformance", "pure", "spark"),
+    "tests/oracles/database/": ("simulation",),
     "tests/pure/definition/test_dated.py": ("pure", "spark"),
     "tests/pure/test_how_to_read.py": ("pure", "spark"),
     "tests/pure/storage/test_log.py": ("pure", "s3"),

@@ -80,6 +80,20 @@ def test_positions_alone_are_no_order_of_a_new_collection(shell: Shell) -> None:
     assert "column source.pos is named twice" in shell.refused("init", shell.declared(by("[source.pos, source.pos]")))
 
 
+def test_log_positions_without_commits_are_noted(shell: Shell) -> None:
+    """`init` says it of the first file, and each ingest once of its files."""
+    said, note = messages("postgresql", NEW_YEAR), "source.lsn alone puts those of one time in order"
+    bare = [{**message, "source": {**message["source"], "sequence": None}} for message in said]
+    for day, file in (("01", said), ("02", bare), ("03", said[:1] + bare[:1])):
+        shell.land(f"tides/2024-01-{day}/a.jsonl", lines(file))
+    shell.land("tides/2024-01-02/b.jsonl", lines(bare))
+    assert note not in shell.ok("init", shell.declared(TIDES)).err
+    counts = [shell.ok("ingest", "tides", "--date", f"2024-01-{day}").err.count(note) for day in ("01", "02", "03")]
+    assert counts == [0, 1, 0], "rows of a snapshot need no commit"
+    shell.land("others/2024-01-01/a.jsonl", lines(bare[1:]))
+    assert note in shell.ok("init", shell.declared(TIDES.replace("tides", "others"))).err
+
+
 def test_dead_letters_keep_their_place(shell: Shell) -> None:
     """They are replayed without their messages."""
     said = messages("mysql", NEW_YEAR)

@@ -87,3 +87,9 @@ def test_every_setting_that_is_named_is_one() -> None:
     for page in PAGES:
         named = set(re.findall(r"\bTIDEMARK_[A-Z_]*[A-Z]\b", text(page)))
         assert named - known == set(), page
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    for page in PAGES:
+        for path, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)", text(page)):
+            assert re.search(rf"^def {name}\(", text(ROOT / path), re.MULTILINE), f"{path}::{name}"

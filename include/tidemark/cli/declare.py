@@ -62,7 +62,11 @@ def _ordered(collection: Collection, first: str | None) -> Collection:
         message = first_source(Content(SourceFile(first, 0, ""), "", 0, None, source=source), source.format)
     except BadFile as bad:
         raise InvalidUsage(str(bad)) from None
-    if message is None or message.get("connector") in RULES:
+    if message is None:
+        return collection
+    if rule := RULES.get(str(message.get("connector"))):
+        if rule.unplaced and all(message.get(name.removeprefix("source.")) is None for name in rule.fields[0]):
+            output.note(rule.unplaced)
         return collection
     output.note(
         "messages name no connector with an order, so those of one key and one time are in order of file and line; "

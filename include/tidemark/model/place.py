@@ -16,6 +16,10 @@ CONNECTOR = "connector"
 POSITION = "source.pos"
 """Where a change is within a binlog file: no order across files."""
 NO_ORDER = f"{POSITION} alone puts messages in a wrong order, as positions begin again in each binlog file"
+NO_COMMITS = (
+    "messages have neither source.sequence nor source.commit_lsn, so that source.lsn alone puts those of one time in "
+    "order, which is none across transactions; newer releases of Debezium write source.sequence"
+)
 OrderBy = str | tuple[str, ...] | None
 """A column; several, or none of them; CONNECTOR; None says nothing."""
 
@@ -50,6 +54,7 @@ class Rule:
         fields: The fields, most significant first. Of several in one place the first counts that is there.
         needed: The field that every change has.
         server: The field that says which server wrote the log, where there are several logs.
+        unplaced: What to say of messages that have none of the first fields, and are taken all the same.
         numbers: The fields that are numbers, though elsewhere they are texts.
     """
 
@@ -58,6 +63,7 @@ class Rule:
     needed: str
     server: str | None = None
     numbers: tuple[str, ...] = ()
+    unplaced: str = ""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -82,6 +88,7 @@ RULES = {
         (("source.commit_lsn", "source.sequence"), ("source.lsn",), ("transaction.total_order",)),
         needed="source.lsn",
         numbers=("source.commit_lsn",),
+        unplaced=NO_COMMITS,
     ),
     "sqlserver": Rule(
         "sqlserver",

@@ -58,6 +58,7 @@ class IngestAnswer:
     keys: int = 0
     servers: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -157,8 +157,11 @@ def test_a_file_of_another_server_than_those_before_it_is_refused(tmp_path: Path
 
 
 def test_an_image_that_is_a_text_is_refused_by_the_name_of_who_writes_it(tmp_path: Path) -> None:
+    said = [later("mongodb") | {"after": '{"_id": 1}'}]
     with pytest.raises(BadFile, match=r"line 1: after is a text, as the connector of MongoDB.*ExtractNewDocumentState"):
-        decoded(write(tmp_path / "f", [later("mongodb") | {"after": '{"_id": 1}'}]), collection())
+        decoded(write(tmp_path / "f", said), collection())
+    with pytest.raises(BadFile, match=r"/p: after is a text, as the connector of MongoDB.*ExtractNewDocumentState"):
+        decoded(write(tmp_path / "p", said, said), collection(file_format=Format.PARQUET))
 
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 1, -1, 255, 256, -256])

@@ -103,12 +103,14 @@ class Seen:
         tables: The tables whose messages it has, two at most.
         left_out: How many rows `only` leaves out.
         first_rows: The numbers of the first rows that `only` takes.
+        notes: What is to be said of its messages, which are taken all the same.
     """
 
     servers: set[str] = field(default_factory=set)
     tables: set[str] = field(default_factory=set)
     left_out: int = 0
     first_rows: list[int] = field(default_factory=list)
+    notes: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,8 @@ def decode(
             if rows.num_rows:
                 yield rows
     except BadFile as bad:
-        raise table.another() or bad from None
+        is_searched = source.format is Format.JSONL and not source.only
+        raise table.another() or (debezium_files.document(content) if is_searched else None) or bad from None
 
 
 def _check_types(content: Content, collection: Collection, first: int = 0) -> None:

@@ -55,10 +55,9 @@ _NO_OP = (
     "upsert envelope"
 )
 
-_TEXT_IMAGE = (
-    "after is a text, as the connector of MongoDB writes it; flatten messages (ExtractNewDocumentState) and use the "
-    "upsert envelope"
-)
+_DOCUMENTS = "flatten messages (ExtractNewDocumentState) and use the upsert envelope"
+_TEXT_IMAGE = f"{{}} is a text, as the connector of MongoDB writes it; {_DOCUMENTS}"
+_NO_DOCUMENT = f"an update without after, as the connector of MongoDB writes it; {_DOCUMENTS}"
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def first_source(content: Content, file_format: Format, only: Only | None = None
         at = next((int(rows[0]) for _, rows in blocks if len(rows)), None)
         if at is None:
             return None
-    sources = _sources(content, file_format, ("connector", "snapshot"))
+    sources = _sources(content, file_format, ("connector", "snapshot", "sequence", "commit_lsn"))
     return next((source for row, source in sources if at in (None, row)), None)
 
 
@@ -159,6 +158,25 @@ def tables(content: Content, file_format: Format) -> Iterator[tuple[int, str]]:
         texts = {f"source.{name}": value for name, value in source.items() if isinstance(value, str)}
         if table := table_of(texts):
             yield number, table
+
+
+def _no_rows(message: dict[str, Any]) -> str | None:
+    """Why a message has no rows as its images, if it is one of documents."""
+    if text := next((name for name in ("after", "before") if isinstance(message.get(name), str)), None):
+        return _TEXT_IMAGE.format(text)
+    is_update = message.get(OP) == "u" and message.get("after") is None
+    return _NO_DOCUMENT if is_update and _at(message, "source.connector") == "mongodb" else None
+
+
+def document(content: Content) -> BadFile | None:
+    """The error for the first message of MongoDB without rows, where a file of JSON lines is refused: it may be why."""
+    try:
+        for line, row in jsonlfile.parsed_lines(content):
+            if problem := next((problem for message in _messages_in(row) if (problem := _no_rows(message))), None):
+                return BadFile(content.path, f"line {line}: {problem}")
+    except BadFile:
+        return None
+    return None
 
 
 def names_at(content: Content, file_format: Format, number: int) -> list[str]:
@@ -354,8 +372,8 @@ def _jsonl_form(content: Content, fields: Sequence[Field], *, may_leave: bool = 
         for body in _BODIES:
             message = _at(row, body)
             if isinstance(message, dict) and OP in message:
-                if isinstance(message.get("after"), str):
-                    raise BadFile(content.path, f"line {line}: {_TEXT_IMAGE}")
+                if problem := _no_rows(message):
+                    raise BadFile(content.path, f"line {line}: {problem}")
                 key = _key_of(fields, lambda path, row=row: isinstance(_at(row, path), dict))
                 said = message.get("source")
                 fields_of: dict[str, Any] = (
@@ -383,6 +401,9 @@ def _parquet_form(
 ) -> _Form | None:
     for body in _BODIES:
         if _type_at(schema, _Form(body).path(OP)) is not None:
+            for image in ("after", "before"):
+                if (image_type := _type_at(schema, _Form(body).path(image))) and pa.types.is_string(image_type):
+                    raise BadFile(content.path, _TEXT_IMAGE.format(image))
             return _Form(body, _key_of(fields, lambda path: _type_at(schema, path) is not None))
     bodies = (_names_beside(schema, _Form(body).path(OP)) for body in reversed(_BODIES))
     kind = next((kind for names in bodies if (kind := kind_of(names))), None)

@@ -94,6 +94,10 @@ class Order:
             problem = f"is null, and puts messages of {self.connector} in order"
             raise self._refusal(self.rule.needed, problem, rows[int(lost.argmax())])
         self._check_server(columns, rows)
+        if self.rule.unplaced:
+            nulls = [np.asarray(values(columns[name].is_null()), np.bool_) for name in self.rule.fields[0]]
+            if np.logical_and.reduce([is_message, ~reads, *nulls]).any():
+                self.content.seen.notes.add(self.rule.unplaced)
         incremental = np.zeros(len(op), np.bool_)
         if self.has_snapshot and reads.any():
             same = pc.equal(columns[SNAPSHOT], scalar_of(_INCREMENTAL, pa.string()))

@@ -59,7 +59,8 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
         entries = [_ingest_file(store, task, file, number, parts, contents=contents) for number, file in numbered]
         unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
         senders = tuple(sorted(parts.servers)), tuple(sorted(parts.tables)[:2])
-        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, *senders)
+        notes = tuple(sorted(parts.notes))
+        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, *senders, notes)
 
 
 def _ingest_file(
@@ -184,11 +185,13 @@ class SortedParts:
         self.keys = 0
         self.servers: set[str] = set()
         self.tables: set[str] = set()
+        self.notes: set[str] = set()
 
     def see(self, content: Content) -> None:
         """Note the columns of a file that nothing declares, and whose messages it has."""
         self.servers |= content.seen.servers
         self.tables |= content.seen.tables
+        self.notes |= content.seen.notes
         self.unread.update(undeclared(content, self._task.collection)[:MOST_UNDECLARED])
 
     def add(self, judged: Judged) -> None:

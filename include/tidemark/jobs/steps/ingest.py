@@ -416,6 +416,8 @@ def _execute(
         job.note(f"order_by: {NO_ORDER}: a collection of another name with order_by: connector is right")
     job.note(f"reading {counted(len(readable), 'file')} in {counted(len(tasks), 'task')}")
     answers: list[IngestAnswer] = runner.run("ingest", tasks)
+    for note in sorted({note for answer in answers for note in answer.notes}):
+        job.note(note)
     written = sum(part.rows for answer in answers for part in answer.parts)
     expected = sum(entry.rows for answer in answers for entry in answer.entries if entry.status is Status.INGESTED)
     if written != expected:

@@ -1,0 +1,129 @@
+"""Lives of databases, as their connectors report them: the collection is the table, and so is its whole history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.budget import budget
+from support.relanded import relanded
+from support.world import World, collection
+from tests.oracles.database.connectors import CONNECTORS, Connector
+from tests.oracles.database.database import Database, Rows, at_last
+from tests.oracles.database.files import File, cut
+from tests.oracles.database.kinds import EXERCISED, Kind, Kinds
+from tests.support.reading import as_of
+from tidemark.errors import GateFailed
+from tidemark.jobs.steps.compact import compact
+from tidemark.jobs.steps.drain import drain
+from tidemark.jobs.steps.ingest import ingest
+from tidemark.jobs.steps.seal import seal
+from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format
+from tidemark.model.interval import Interval
+
+pytestmark = pytest.mark.simulation
+LENGTH = 30
+"""Milliseconds of an interval."""
+LIVES = budget(ci=15, deep=300)
+COMMITS = 14
+
+
+def people(file_format: Format) -> Collection:
+    values = (
+        Column("city", ColumnType.STRING),
+        Column("stock", ColumnType.INT),
+        Column("story", ColumnType.STRING),
+    )
+    declared = collection(Envelope.DEBEZIUM, format=file_format, key=(Column("id", ColumnType.INT),), value=values)
+    source = replace(declared.landed.source, order_by="connector")
+    inputs = (Column("source.ts_ms", ColumnType.TIMESTAMP),)
+    return relanded(declared, source=source, time=None, event_time="source.ts_ms", inputs=inputs)
+
+
+def interval_of(number: int) -> Interval:
+    return Interval(number * LENGTH * 1_000, (number + 1) * LENGTH * 1_000)
+
+
+def lived(connector: Connector, kinds: Kinds, dice: Random) -> tuple[Database, Sequence[File]]:
+    """A life, and the files with its messages."""
+    database = Database(dice, kinds, may_collide=connector.may_collide)
+    if Kind.SNAPSHOT in kinds:
+        database.live(4)
+        database.forget()
+        database.snapshot(incremental=False)
+    for _ in range(3):
+        database.live(COMMITS // 3)
+        if Kind.INCREMENTAL in kinds:
+            database.snapshot(incremental=True)
+    return database, cut([connector.messages(entry) for entry in database.log], dice, kinds, LENGTH)
+
+
+def land(folder: Path, files: Sequence[File], interval: int, schema: pa.Schema | None) -> None:
+    """Write the files of an interval: as Parquet with a schema, else as JSON lines."""
+    folder.mkdir(parents=True)
+    for file in files:
+        if file.interval == interval and schema:
+            rows = pa.Table.from_pylist([row or {} for row in file.rows], schema)
+            pq.write_table(rows, folder / f"{file.name}.parquet")
+        elif file.interval == interval:
+            (folder / f"{file.name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in file.rows))
+
+
+def taken(folder: Path, files: Sequence[File], dice: Random) -> World:
+    """A collection that takes the files, interval by interval; now and then it drains and compacts."""
+    schema = None
+    if dice.random() < 0.4:
+        schema = pa.Table.from_pylist([row or {} for file in files for row in file.rows]).schema
+    world = World(folder, people(Format.PARQUET if schema else Format.JSONL))
+    last = max(file.interval for file in files)
+    for number in range(last + 1):
+        land(world.landing / str(interval_of(number).lower), files, number, schema)
+        world.run(lambda job, number=number: ingest(job, interval_of(number), landing_root=str(world.landing)))
+        for step in (seal, drain, compact) if number == last or dice.random() < 0.6 else ():
+            world.run(lambda job, step=step, number=number: step(job, interval_of(number)))
+    return world
+
+
+def rows_at(world: World, at: int | None = None) -> list[tuple[object, ...]]:
+    """The rows as of an event time (ms), in order; by default all that is known."""
+    when = {} if at is None else {"event_time": at * 1_000 + 999}
+    rows = as_of(world.truth, world.state, time=world.state.seal - 1, **when).to_pylist()
+    assert all(row["_multiplicity"] == 1 for row in rows)
+    return sorted((row["id"], row["city"], row["stock"], row["story"]) for row in rows)
+
+
+def in_order(rows: Rows) -> list[tuple[object, ...]]:
+    return sorted((row.id, row.city, row.stock, row.story) for row in rows.values())
+
+
+def check_life(folder: Path, name: str, kinds: Kinds, seed: int) -> None:
+    dice = Random(f"{name} {seed}")
+    connector = CONNECTORS[name](dice, kinds)
+    database, files = lived(connector, kinds, dice)
+    if connector.refused:
+        with pytest.raises(GateFailed, match=connector.refused):
+            taken(folder, files, dice)
+        return
+    world = taken(folder, files, dice)
+    assert rows_at(world) == in_order(database.rows)
+    for at, rows in at_last(database.history).items():
+        assert rows_at(world, at) == in_order(rows), f"as of {at} ms"
+
+
+@pytest.mark.parametrize("seed", range(LIVES))
+def test_a_collection_is_the_table_and_its_history(tmp_path: Path, seed: int) -> None:
+    dice = Random(seed)
+    kinds = frozenset(kind for kind in Kind if kind in EXERCISED and dice.random() < 0.6)
+    check_life(tmp_path, list(CONNECTORS)[seed % len(CONNECTORS)], kinds, seed)
+
+
+@pytest.mark.parametrize("name", ["mysql", "mariadb"])
+def test_what_follows_a_failover_is_refused(tmp_path: Path, name: str) -> None:
+    check_life(tmp_path, name, frozenset({Kind.FAILOVER}), 0)
