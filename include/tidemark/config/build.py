@@ -58,6 +58,7 @@ class Builder:
             )
             collection = replace(collection, origin=landed)
             self._check_coordinates(collection)
+            readings.check_rows(collection)
             debezium.check_units(collection)
             debezium.check_decimals(collection)
         for name in {**declared.columns, **declared.units}:
@@ -138,6 +139,12 @@ class Builder:
             only=declared.only,
             column_decimals=readings.decimals_of(self._declared),
             beyond=readings.beyond_of(self._declared),
+            from_fields=tuple(self._declared.fields.items()),
+            from_paths=readings.said(self._declared, "from_path"),
+            optional=tuple(name for name, _ in readings.said(self._declared, "optional")),
+            timezones=readings.said(self._declared, "timezone"),
+            ambiguous=tuple(pair for pair in readings.said(self._declared, "ambiguous") if pair[1] != "refuse"),
+            formats=readings.said(self._declared, "format"),
         )
 
     def _columns(self, names: list[str]) -> tuple[Column, ...]:

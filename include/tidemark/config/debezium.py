@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.config.document import Loc
 from tidemark.errors import InvalidUsage
-from tidemark.model import only
+from tidemark.model import field_path, only, time_format
 from tidemark.model.collection import COLUMN_NAME, Collection, ColumnType, DecimalType, ValueType
 from tidemark.model.epoch import unit_of
 from tidemark.model.place import field_type
@@ -96,17 +96,27 @@ def check_decimals(collection: Collection) -> None:
 
 
 def inferred_types(declared: Declaration, types: Mapping[str, ValueType]) -> dict[str, ValueType]:
-    """Types found in a file, those with a declared unit as what they count."""
-    counted = {
-        name: ColumnType.DATE if unit == "days" else ColumnType.TIMESTAMP for name, unit in declared.units.items()
-    }
-    return {name: counted.get(name, of) for name, of in types.items()}
+    """Types found in a file, those of columns that are times by what is said of them."""
+    times = {name: unit != "days" for name, unit in declared.units.items()}
+    for name, column in declared.columns.items():
+        if column.format or column.timezone:
+            times[name] = bool(column.timezone) or time_format.has_clock(column.format or "")
+    said = {name: ColumnType.TIMESTAMP if has_clock else ColumnType.DATE for name, has_clock in times.items()}
+    return {name: said.get(name, of) for name, of in types.items()}
 
 
 def places(declared: Declaration, columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Where each column may be in a row of the source."""
-    if declared.source.envelope != DEBEZIUM:
-        return {name: (name,) for name in columns}
-    stored = {*declared.key, *declared.value}
-    within = {name: f"after.{name}" if name in stored else name for name in columns}
-    return {name: tuple(body + path for body in BODIES) for name, path in within.items()}
+    in_messages = declared.source.envelope == DEBEZIUM
+    images = {*declared.key, *declared.value} if in_messages else set()
+    paths = {name: _paths(declared, name) for name in columns}
+    within = {name: [f"after.{path}" if name in images else path for path in paths[name]] for name in paths}
+    bodies = BODIES if in_messages else ("",)
+    return {name: tuple(body + path for body in bodies for path in within[name]) for name in paths}
+
+
+def _paths(declared: Declaration, name: str) -> tuple[str, ...]:
+    names = declared.fields.get(name)
+    if declared.source.format == "csv":
+        return tuple(map(field_path.literal, names or (name,)))
+    return tuple(path for each in names for path in field_path.both(each)) if names else (name,)

@@ -23,6 +23,7 @@ from tidemark.errors import InvalidUsage, listed, out_of_memory
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Format, ValueType
 from tidemark.model.condition.evaluate import truth
 from tidemark.model.condition.tree import Condition
+from tidemark.model.field_path import steps
 from tidemark.storage.landing import open_source
 
 SAMPLE_BYTES = 16 * 2**20
@@ -145,7 +146,7 @@ def _schema_of(
 
 def _field(schema: pa.Schema, place: str) -> pa.Field | None:
     of, field = pa.struct(list(schema)), None
-    for step in place.split("."):
+    for step in steps(place):
         at = of.get_field_index(step) if pa.types.is_struct(of) else -1
         if at < 0:
             return None
@@ -220,7 +221,7 @@ def _first(row: object, places: Sequence[str]) -> Any:
 
 
 def _at(row: object, place: str) -> object:
-    for step in place.split("."):
+    for step in steps(place):
         row = row.get(step) if isinstance(row, dict) else None
     return row
 

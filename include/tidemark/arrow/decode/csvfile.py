@@ -8,7 +8,7 @@ differ about them. Arrow takes both, and a text never closed; so what it reads i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,20 +26,23 @@ _BOM = b"\xef\xbb\xbf"
 _FIELD = re.compile(rb'(?:"((?:[^"]+|"")*)"|([^",]*))(?:,|\Z)')
 
 
-def read_blocks(content: Content, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The columns as texts, block by block. Raises BadFile for what is not a CSV file with these columns."""
+def read_blocks(content: Content, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """The columns as texts, block by block; of each is given what to add to a refusal if the file does not have it.
+
+    Raises BadFile for what is not a CSV file with these columns.
+    """
     first = _header(content)
     header = _fields(first.text)
     for name in columns:
         if header.count(name) != 1:
-            what = "twice in the header" if name in header else "missing"
-            raise BadFile(content.path, f"column {name} is {what}; the file has {_shown(header)}")
+            what, advice = ("twice in the header", "") if name in header else ("missing", columns[name])
+            raise BadFile(content.path, f"column {name} is {what}; the file has {_shown(header)}{advice}")
     with memory_is_no_verdict(content.path), content.open() as source:
         body = _Body(source, first.end, blank_rows=len(header) == 1)
         try:
             if body.is_empty:
                 return
-            for block in _parsed(body.input(content), header, columns):
+            for block in _parsed(body.input(content), header, list(columns)):
                 _check(content, body.scanner)
                 yield block
         except pa.ArrowInvalid as error:
