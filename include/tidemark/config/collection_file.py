@@ -172,6 +172,7 @@ def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | N
     Raises:
         InvalidUsage: The file cannot be read.
     """
+    from tidemark.arrow.decode.messages import FLATTENED, flattened
     from tidemark.config.infer import lacking
 
     declared = file.declaration
@@ -186,6 +187,8 @@ def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | N
     if wrong is None:
         return None
     name, has = wrong
+    if declared.source.envelope == debezium.DEBEZIUM and (instead := flattened(has)):
+        return file.refusal(("source", "envelope"), f"{source_file} has no messages: {FLATTENED}{instead}")
     return file.refusal(locs[name], f"{source_file} has no column {name}{nearest(name, has)}")
 
 

@@ -188,7 +188,7 @@ def by_us(text: str, form: str, declared: ColumnType = ColumnType.TIMESTAMP) -> 
 def test_texts_of_a_format_are_what_python_reads(form: str) -> None:
     draw = random.Random(form)
     texts, taken = [], 0
-    for _ in range(150):
+    for _ in range(40):
         at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=draw.randrange(2**51))
         text = at.strftime(form)
         texts += [text, text.upper(), text.replace("0", "", 1)]
@@ -200,7 +200,7 @@ def test_texts_of_a_format_are_what_python_reads(form: str) -> None:
         is_stricter = "%a" in form.lower() or "%z" in form or "%Y%" in form
         assert result == by_python(text, form) or (result is None and is_stricter), text
         taken += result is not None
-    assert taken >= 150
+    assert taken >= 40
     many = formatted(pa.array([None, *(text for text in texts if by_us(text, form)), None]), ColumnType.TIMESTAMP, form)
     assert many.null_count == 2
 

@@ -23,7 +23,7 @@ from tidemark.arrow.decode import jsonlfile
 from tidemark.arrow.decode.columns_in_file import by_column, labelled, one_each, type_at
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.jsonlfile import Field
-from tidemark.arrow.decode.messages import kind_of
+from tidemark.arrow.decode.messages import FLATTENED, flattened, kind_of
 from tidemark.arrow.decode.only import Only
 from tidemark.arrow.decode.parquetfile import Opened, opened
 from tidemark.arrow.rows.arrays import bools_of, of_bools, scalar_of
@@ -52,10 +52,7 @@ _UNITS = {
     "io.debezium.time.NanoTimestamp": "ns",
 }
 """What the numbers of the logical types of times count since the epoch."""
-_NO_OP = (
-    "has no op, as a change message of Debezium has; for rows that were flattened (ExtractNewRecordState) use the "
-    "upsert envelope"
-)
+_NO_OP = f"has no op, as a change message of Debezium has; {FLATTENED}"
 
 _TEXT_IMAGE = (
     "after is a text, as the connector of MongoDB writes it; flatten messages (ExtractNewDocumentState) and use the "
@@ -391,7 +388,7 @@ def _jsonl_form(content: Content, fields: Sequence[Field], *, may_leave: bool = 
             kind = next((kind for message in _messages_in(row) if (kind := kind_of(message))), None)
             if may_leave and kind and not kind.advice:
                 continue
-            has = f": {listed(row)}" if isinstance(row, dict) else ""
+            has = f": {listed(row)}{flattened(row)}" if isinstance(row, dict) else ""
             raise BadFile(content.path, f"line {line}: {kind.refusal if kind else _NO_OP + has}")
     return None
 
@@ -411,7 +408,7 @@ def _parquet_form(
     kind = next((kind for names in bodies if (kind := kind_of(names))), None)
     if may_leave and kind and not kind.advice:
         return None
-    raise BadFile(content.path, kind.refusal if kind else f"{_NO_OP}: {listed(schema.names)}")
+    raise BadFile(content.path, kind.refusal if kind else f"{_NO_OP}: {listed(schema.names)}{flattened(schema.names)}")
 
 
 def _key_of(fields: Sequence[Field], exists: Any) -> str:
