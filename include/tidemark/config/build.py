@@ -58,7 +58,6 @@ class Builder:
             )
             collection = replace(collection, origin=landed)
             self._check_coordinates(collection)
-            readings.check_rows(collection)
             debezium.check_units(collection)
             debezium.check_decimals(collection)
         for name in {**declared.columns, **declared.units}:

@@ -84,16 +84,6 @@ def said(declared: Declaration, word: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, said) for name, said in words if said)
 
 
-def check_rows(collection: Collection) -> None:
-    """Raise InvalidUsage where what each row must have is optional."""
-    landed = collection.landed
-    needed = [("a key", key.name) for key in collection.key]
-    needed += [("a time", name) for name in (landed.time, landed.event_time) if name]
-    for role, name in needed:
-        if name in landed.source.optional:
-            raise InvalidUsage(f"column {name} is {role}, and never null; remove optional")
-
-
 def check(collection: Collection, name: str) -> None:
     """Raise InvalidUsage where what a column says of its values does not go with its type, or with what it is for."""
     landed, source = collection.landed, collection.landed.source
@@ -104,6 +94,9 @@ def check(collection: Collection, name: str) -> None:
         raise InvalidUsage(f"{is_of} its unit is {unit}: declare it {time_type}")
     if dict(source.column_decimals).get(name) and not isinstance(column_type, DecimalType):
         raise InvalidUsage(f"{is_of} decimals belong to a decimal(p, s); remove it")
+    role = "a key" if name in (key.name for key in collection.key) else "a time"
+    if name in source.optional and (role == "a key" or name in (landed.time, landed.event_time)):
+        raise InvalidUsage(f"column {name} is {role}, and never null; remove optional")
     _check_times(source, name, column_type)
     if beyond is None:
         return

@@ -175,7 +175,7 @@ def from_words(value: Any) -> Any:
     """What a column is called in files: any names."""
     names = value if isinstance(value, list) else [] if value is None else [value]
     if odd := [name for name in names if not isinstance(name, str)]:
-        raise InvalidUsage(f"a name is text, and {odd[0]!r} is none in YAML; quote it")
+        raise InvalidUsage(f"a name is text, and {_no_text(odd[0])} in YAML; quote it")
     if long := [name for name in names if len(name) > MAX_FIELD]:
         raise InvalidUsage(f"a name has at most {MAX_FIELD} characters, and there is one of {len(long[0])}")
     if twice := [name for at, name in enumerate(names) if name in names[:at]]:
@@ -185,10 +185,15 @@ def from_words(value: Any) -> Any:
     return value
 
 
+def _no_text(value: Any) -> str:
+    """What is no text. Of `yes`, `no`, `on` and `off` YAML 1.1 makes truths, which is said."""
+    return f"{'yes' if value else 'no'} is {str(value).lower()}" if isinstance(value, bool) else f"{value!r} is none"
+
+
 def path_word(value: Any) -> Any:
     """What of a path is meant: a folder's name, or a pattern."""
     if not isinstance(value, str):
-        raise InvalidUsage(f"a folder's name or a pattern is text, and {value!r} is none in YAML; quote it")
+        raise InvalidUsage(f"a folder's name or a pattern is text, and {_no_text(value)} in YAML; quote it")
     path_value.check(value)
     if path_value.is_pattern(value):
         from tidemark.quality.regexes import check_regex

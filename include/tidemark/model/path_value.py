@@ -1,5 +1,4 @@
-"""What the path of a file says: the value of a folder `name=value`, as Hive, Spark and DuckDB write it, or the group of
-a pattern."""
+"""What the path of a file says: the value of a folder `name=value`, as Hive writes it, or the group of a pattern."""
 
 from __future__ import annotations
 

@@ -104,10 +104,10 @@ def test_clocks_of_a_place_are_instants(tmp_path: Path, zone: str) -> None:
     assert len(changes(zone)) == (1 if zone == "Asia/Kathmandu" else 2)
     assert len(once) < len(every), "nothing is twice, or never"
     for form, how, write in WRITTEN:
-        for choice, shown in ((None, once), ("earlier", every), ("later", every)):
-            path = land(tmp_path / "file", form, [write(clock) for clock in shown])
+        for choice, listed in ((None, once), ("earlier", every), ("later", every)):
+            path = land(tmp_path / "file", form, [write(clock) for clock in listed])
             read = decoded(path, declared(tmp_path, form, {"v": column_of(zone, how, choice)}))
-            assert read["v"].to_pylist() == [expected(clock, zone, choice) for clock in shown], (form, how, choice)
+            assert read["v"].to_pylist() == [expected(clock, zone, choice) for clock in listed], (form, how, choice)
 
 
 @pytest.mark.parametrize("zone", ZONES)

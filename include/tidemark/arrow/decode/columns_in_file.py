@@ -57,16 +57,16 @@ def places_there(
     Raises:
         BadFile: It has none, and the column is not optional.
     """
-    there: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     source = collection.landed.source
     for column in columns:
         places = source.places_of(column.name)
-        there[column.name] = [place for place in places if is_there(place)]
-        if not there[column.name] and column.name not in source.optional:
+        by_name[column.name] = [place for place in places if is_there(place)]
+        if not by_name[column.name] and column.name not in source.optional:
             name = labelled(column.name, places)
             advice = if_missing(collection, column)
             raise BadFile(content.path, f"column {name} is missing; the file has {listed(has)}{advice}")
-    return there
+    return by_name
 
 
 def one_each(content: Content, paths: Iterable[str]) -> list[str]:
@@ -81,27 +81,27 @@ def one_each(content: Content, paths: Iterable[str]) -> list[str]:
 
 def type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
     """The type of a column within structs; None if there is none."""
-    of: Any = pa.struct(list(schema))
+    within: Any = pa.struct(list(schema))
     for step in steps(path):
-        at = of.get_field_index(step) if pa.types.is_struct(of) else -1
+        at = within.get_field_index(step) if pa.types.is_struct(within) else -1
         if at < 0:
             return None
-        of = of.field(at).type
-    return of
+        within = within.field(at).type
+    return within
 
 
 def by_column(
     content: Content,
-    there: Mapping[str, Sequence[str]],
+    places_of: Mapping[str, Sequence[str]],
     blocks: Iterator[pa.RecordBatch],
-    place_of: Callable[[int], str],
+    row_of: Callable[[int], str],
     missing: pa.DataType,
 ) -> Iterator[pa.RecordBatch]:
     """The columns of blocks whose own are named by their places.
 
     Args:
-        there: Of each column the places where the file has it.
-        place_of: Where a row is, for people.
+        places_of: Of each column the places where the file has it.
+        row_of: Where a row is, for people.
         missing: The type of a column that the file does not have.
 
     Raises:
@@ -110,15 +110,15 @@ def by_column(
     first = 0
     for block in blocks:
         arrays = []
-        for name, places in there.items():
+        for name, places in places_of.items():
             several = [block.column(shown(place)) for place in places]
             for place, array in zip(places[1:], several[1:], strict=True):
                 if (at := difference(several[0], array)) >= 0:
                     values = [repr(each[at].as_py()) for each in (several[0], array)]
                     problem = different(places[0], values[0], place, values[1])
-                    raise BadFile(content.path, f"{place_of(first + at)}: column {name} {problem}")
+                    raise BadFile(content.path, f"{row_of(first + at)}: column {name} {problem}")
             arrays.append(several[0] if several else pa.nulls(block.num_rows, missing))
-        yield pa.RecordBatch.from_arrays(arrays, list(there))
+        yield pa.RecordBatch.from_arrays(arrays, list(places_of))
         first += block.num_rows
 
 

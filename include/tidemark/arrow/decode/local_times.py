@@ -162,24 +162,27 @@ def _bools(array: pa.Array) -> Bools:
     return bools_of(pc.fill_null(array, scalar_of(False, pa.bool_())))
 
 
-def _days(of: dict[str, Ints]) -> tuple[Ints, Bools]:
+def _days(said: dict[str, Ints]) -> tuple[Ints, Bools]:
     """The days since 1970 that codes say, and which of them there are."""
-    years = of["Y"] if "Y" in of else of["y"] + np.where(of["y"] < _PIVOT, 2000, 1900)
-    if "j" in of:
+    years = said["Y"] if "Y" in said else said["y"] + np.where(said["y"] < _PIVOT, 2000, 1900)
+    if "j" in said:
         first = _month(years, np.ones_like(years))
-        days, there = first + of["j"] - 1, (of["j"] > 0) & (first + of["j"] <= _month(years + 1, np.ones_like(years)))
+        days, exist = (
+            first + said["j"] - 1,
+            (said["j"] > 0) & (first + said["j"] <= _month(years + 1, np.ones_like(years))),
+        )
     else:
-        named = next((of[code] + 1 for code in "bB" if code in of), None)
-        months = of["m"] if named is None else named
+        named = next((said[code] + 1 for code in "bB" if code in said), None)
+        months = said["m"] if named is None else named
         is_month = (months > 0) & (months <= 12)
         first = _month(years, np.where(is_month, months, 1))
-        days = first + of["d"] - 1
-        there = is_month & (of["d"] > 0) & (days < _month(years, np.where(is_month, months, 1) + 1))
-    there &= years > 0
+        days = first + said["d"] - 1
+        exist = is_month & (said["d"] > 0) & (days < _month(years, np.where(is_month, months, 1) + 1))
+    exist &= years > 0
     for code in "aA":
-        if code in of:
-            there &= of[code] == (days - _MONDAY) % 7
-    return days, there
+        if code in said:
+            exist &= said[code] == (days - _MONDAY) % 7
+    return days, exist
 
 
 def _month(years: Ints, months: Ints) -> Ints:
@@ -187,13 +190,13 @@ def _month(years: Ints, months: Ints) -> Ints:
     return ((years - 1970) * 12 + months - 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-def _clock(of: dict[str, Ints]) -> tuple[Any, Any]:
+def _clock(said: dict[str, Ints]) -> tuple[Any, Any]:
     """The microseconds of the day that codes say, and which of them there are."""
-    hours = of.get("H", np.int64(0))
-    there: Any = np.bool_(True)
-    if "I" in of:
-        hours = of["I"] % 12 + 12 * of["p"]
-        there = (of["I"] > 0) & (of["I"] <= 12)
-    minutes, seconds, nanos, ahead = (of.get(code, np.int64(0)) for code in "MSfz")
-    there = there & (hours < 24) & (minutes < 60) & (seconds < 60) & (nanos % 1000 == 0) & (ahead < 1440)
-    return ((hours * 60 + minutes - ahead) * 60 + seconds) * _SECOND + nanos // 1000, there
+    hours = said.get("H", np.int64(0))
+    exist: Any = np.bool_(True)
+    if "I" in said:
+        hours = said["I"] % 12 + 12 * said["p"]
+        exist = (said["I"] > 0) & (said["I"] <= 12)
+    minutes, seconds, nanos, ahead = (said.get(code, np.int64(0)) for code in "MSfz")
+    exist = exist & (hours < 24) & (minutes < 60) & (seconds < 60) & (nanos % 1000 == 0) & (ahead < 1440)
+    return ((hours * 60 + minutes - ahead) * 60 + seconds) * _SECOND + nanos // 1000, exist

@@ -159,9 +159,9 @@ def _all_blocks(content: Content, collection: Collection, columns: tuple[Column,
     if not collection.landed.source.names_columns:
         return csvfile.read_blocks(content, {column.name: if_missing(collection, column) for column in columns})
     header = csvfile.names(content)
-    there = places_there(content, collection, columns, header.__contains__, header)
-    blocks = csvfile.read_blocks(content, dict.fromkeys(chain.from_iterable(there.values()), ""))
-    return by_column(content, there, blocks, partial(place, content, Format.CSV), pa.string())
+    places = places_there(content, collection, columns, header.__contains__, header)
+    blocks = csvfile.read_blocks(content, dict.fromkeys(chain.from_iterable(places.values()), ""))
+    return by_column(content, places, blocks, partial(place, content, Format.CSV), pa.string())
 
 
 def _parquet_blocks(content: Content, collection: Collection, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
@@ -189,9 +189,9 @@ def _named_parquet_blocks(
 ) -> Iterator[pa.RecordBatch]:
     """The columns of a file that are called otherwise in it, or may be missing."""
     schema = file.schema
-    there = places_there(content, collection, columns, lambda path: type_at(schema, path) is not None, schema.names)
+    places = places_there(content, collection, columns, lambda path: type_at(schema, path) is not None, schema.names)
     for column in columns:
-        for each in there[column.name]:
+        for each in places[column.name]:
             typed(content, collection, column, pa.array([], type_at(schema, each)), np.arange(0))
-    blocks = file.blocks(one_each(content, chain.from_iterable(there.values())))
-    yield from by_column(content, there, blocks, partial(place, content, Format.PARQUET), pa.null())
+    blocks = file.blocks(one_each(content, chain.from_iterable(places.values())))
+    yield from by_column(content, places, blocks, partial(place, content, Format.PARQUET), pa.null())
