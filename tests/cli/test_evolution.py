@@ -133,12 +133,13 @@ def test_a_change_that_breaks_what_is_derived_is_refused(shell: Shell) -> None:
 SALES = """\
 name: sales
 key: [id]
-value: [at, until, price]
+value: [at, until, price, seen]
 columns:
   id: int
   at: {type: timestamp, unit: ms, beyond: clip}
   until: {type: timestamp, unit: us}
   price: {type: "decimal(12, 2)", decimals: precise}
+  seen: {type: timestamp, timezone: Europe/Oslo, ambiguous: later, optional: true}
 start: 2024-01-01
 time: arrival
 source: {path: "{{ landing }}/sales/{{ ds }}/*.jsonl", format: jsonl, envelope: upsert}
@@ -167,6 +168,15 @@ FAR = 9223372036825200000
             f"cannot change what becomes of far times: batch .* holds {FAR}, beyond ",
         ),
         (", unit: us", "", None),
+        (
+            "unit: us",
+            "unit: us, timezone: Europe/Lisbon",
+            "timezone of column until of collection sales cannot change ",
+        ),
+        (", unit: us", ", format: '%Y%j'", "format of column until of collection sales cannot change from ISO 8601 to"),
+        ("unit: us", "unit: us, optional: true, from: [until, U]", None),
+        (", ambiguous: later", ", ambiguous: earlier", "ambiguous of column seen of collection sales cannot change f"),
+        ("Europe/Oslo", "Europe/Paris", "timezone of column seen of collection sales cannot change from Europe/Oslo t"),
     ],
     ids=lambda word: str(word)[:20],
 )

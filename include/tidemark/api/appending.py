@@ -77,6 +77,12 @@ def _check_appended(collection: Collection) -> None:
     source = collection.landed.source
     if (why := _NOT_APPENDED.get(source.envelope)) is not None:
         raise InvalidUsage(f"nothing can be appended to {collection.name}: {why}")
+    said = (*source.from_fields, *source.from_paths, *source.timezones, *source.formats)
+    if written := [str(pair[0]) for pair in said]:
+        words = "from, from_path, timezone or format"
+        raise InvalidUsage(
+            f"nothing can be appended to {collection.name}: column {written[0]} has {words}; write files"
+        )
     fields = [column.name for column in collection.landed.inputs if "." in column.name]
     if fields and source.format is Format.JSONL:
         raise InvalidUsage(f"nothing can be appended to {collection.name}: column {fields[0]} is a field of an object")

@@ -142,6 +142,12 @@ class Builder:
             csv=declared.dialect,
             compression=declared.compression,
             rows=declared.rows or "",
+            from_fields=tuple(self._declared.fields.items()),
+            from_paths=readings.said(self._declared, "from_path"),
+            optional=tuple(name for name, _ in readings.said(self._declared, "optional")),
+            timezones=readings.said(self._declared, "timezone"),
+            ambiguous=tuple(pair for pair in readings.said(self._declared, "ambiguous") if pair[1] != "refuse"),
+            formats=readings.said(self._declared, "format"),
         )
 
     def _columns(self, names: list[str]) -> tuple[Column, ...]:

@@ -30,7 +30,7 @@ from tidemark.config.origin import is_derived, misplaced
 from tidemark.config.refusal import refused
 from tidemark.errors import InvalidUsage, shortened
 from tidemark.model import only
-from tidemark.model.collection import Collection, ValueType
+from tidemark.model.collection import Collection, ColumnType, ValueType
 from tidemark.model.condition import text, tree
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class CollectionFile(DeclaredFile[Declaration]):
             coordinates = set()
         if declared.source.envelope == debezium.DEBEZIUM:
             coordinates |= {*only.fields(declared.source.only)}  # of the type that it compares them with
-        implied = coordinates - stored
+        implied = (coordinates - stored) | {name for name, column in declared.columns.items() if column.from_path}
         return tuple(name for name in self.columns if name not in declared.types and name not in implied)
 
     @property
@@ -85,7 +85,8 @@ class CollectionFile(DeclaredFile[Declaration]):
 
     def _collection(self, types: Mapping[str, ValueType] | None) -> Collection:
         declared = self.declaration
-        known = {**(types or {}), **declared.types}
+        in_path = (name for name, column in declared.columns.items() if column.from_path)
+        known = {**dict.fromkeys(in_path, ColumnType.STRING), **(types or {}), **declared.types}
         if missing := [name for name in self.undeclared if name not in known]:
             raise self.refusal(
                 ("columns",) if declared.columns else ("key",),
@@ -180,6 +181,7 @@ def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | N
     Raises:
         InvalidUsage: The file cannot be read.
     """
+    from tidemark.arrow.decode.messages import FLATTENED, flattened
     from tidemark.config.infer import lacking
 
     declared = file.declaration
@@ -187,11 +189,15 @@ def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | N
     named += [(("source", "order_by"), name) for name in declared.source.order_columns]
     named += [(("source", "only"), name) for name in only.fields(declared.source.only)]
     named += [(("event_time", "column"), declared.event_time_column), (("time", "column"), declared.time_column)]
-    locs: dict[str, Loc] = {name: loc for loc, name in named if name}
+    columns = declared.columns
+    may_lack = {name for name, column in columns.items() if column.optional or column.from_path}
+    locs: dict[str, Loc] = {name: loc for loc, name in named if name and name not in may_lack}
     wrong = lacking(source_file, declared.source.as_written, debezium.places(declared, locs))
     if wrong is None:
         return None
     name, has = wrong
+    if declared.source.envelope == debezium.DEBEZIUM and (instead := flattened(has)):
+        return file.refusal(("source", "envelope"), f"{source_file} has no messages: {FLATTENED}{instead}")
     return file.refusal(locs[name], f"{source_file} has no column {name}{nearest(name, has)}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.config.document import Loc
 from tidemark.errors import InvalidUsage
-from tidemark.model import only
+from tidemark.model import field_path, only, time_format
 from tidemark.model.collection import COLUMN_NAME, Collection, ColumnType, DecimalType, ValueType
 from tidemark.model.epoch import unit_of
 from tidemark.model.place import field_type
@@ -98,18 +98,31 @@ def check_decimals(collection: Collection) -> None:
 
 
 def inferred_types(declared: Declaration, columns: Mapping[str, Inferred]) -> dict[str, Inferred]:
-    """Columns of a file, those with a declared unit as what they count."""
-    counted = dict(columns)
-    for name in columns.keys() & declared.units:
-        time_type = ColumnType.DATE if declared.units[name] == "days" else ColumnType.TIMESTAMP
-        counted[name] = replace(columns[name], type=time_type, why=f"its unit is {declared.units[name]}")
-    return counted
+    """Columns of a file, those that are times by what is said of them as that."""
+    times = {name: (unit != "days", f"its unit is {unit}") for name, unit in declared.units.items()}
+    for name, column in declared.columns.items():
+        if column.format or column.timezone:
+            has_clock = bool(column.timezone) or time_format.has_clock(column.format or "")
+            times[name] = has_clock, f"its format is {column.format}" if column.format else "it has a timezone"
+    said = dict(columns)
+    for name in columns.keys() & times:
+        has_clock, why = times[name]
+        said[name] = replace(columns[name], type=ColumnType.TIMESTAMP if has_clock else ColumnType.DATE, why=why)
+    return said
 
 
 def places(declared: Declaration, columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Where each column may be in a row of the source."""
-    if declared.source.envelope != DEBEZIUM:
-        return {name: (name,) for name in columns}
-    stored = {*declared.key, *declared.value}
-    within = {name: f"after.{name}" if name in stored else name for name in columns}
-    return {name: tuple(body + path for body in BODIES) for name, path in within.items()}
+    in_messages = declared.source.envelope == DEBEZIUM
+    images = {*declared.key, *declared.value} if in_messages else set()
+    paths = {name: _paths(declared, name) for name in columns}
+    within = {name: [f"after.{path}" if name in images else path for path in paths[name]] for name in paths}
+    bodies = BODIES if in_messages else ("",)
+    return {name: tuple(body + path for body in bodies for path in within[name]) for name in paths}
+
+
+def _paths(declared: Declaration, name: str) -> tuple[str, ...]:
+    names = declared.fields.get(name)
+    if declared.source.format == "csv":
+        return tuple(map(field_path.literal, names or (name,)))
+    return tuple(path for each in names for path in field_path.both(each)) if names else (name,)

@@ -37,14 +37,17 @@ from tidemark.config.values import (
     csv_text,
     format_word,
     from_section,
+    from_words,
     late_section,
     null_section,
     order_section,
+    path_word,
     python_definition,
     ready_section,
     text_of_select,
     time_section,
     version_text,
+    zone_word,
 )
 from tidemark.config.windows import SECTIONS as WINDOW_SECTIONS
 from tidemark.config.windows import AggregateSection, WindowsSection, aggregate_section
@@ -141,6 +144,25 @@ class ColumnSection(_Section):
     """What becomes of times before the year 1 and after 9999, `infinity` among them: `refuse` the file, `null`, or
     `clip` to the first or the last time of these years. Left out, numbers and times of Parquet that fit are taken as
     they are, and texts are refused."""
+    from_: Annotated[str | list[str] | None, checked(from_words), Field(alias="from")] = None
+    """What it is called in files, any name, or several: `from: [unit price, UnitPrice]`. The first that is there is it,
+    of each row of JSON lines, of a whole file of other formats; a null is there. Two that are there and differ are
+    refused. A dot belongs to the name, or leads to a field within another one (not in CSV). Of change messages it is a
+    name within the images for key and value, else a path in the message."""
+    from_path: Annotated[str | None, checked(path_word)] = None
+    """Where it is in the path of a file, below the landing: `region` for a folder `region=eu`, or a pattern of RE2 with
+    one group, `/store-([0-9]+)/`. A `string` if no type is declared."""
+    optional: bool = False
+    """Whether it may be missing, of each row of JSON lines, of a whole file of other formats: it is null then, as if
+    that was written. Not of keys, nor of the times of rows."""
+    timezone: Annotated[str | None, checked(zone_word)] = None
+    """By which clock times without an offset are, `America/New_York`; left out, UTC. Numbers with a `unit` count that
+    clock, too."""
+    ambiguous: Literal["refuse", "earlier", "later"] | None = None
+    """With a `timezone`, what a time is that clocks show twice, or never, as they change: `refuse` the file (if left
+    out), or the `earlier` or the `later` of two instants."""
+    format: Annotated[str, Field(min_length=1)] | None = None
+    """How texts write a `date` or a `timestamp`, by the codes of strftime: `%d/%m/%Y`; left out, ISO 8601."""
     decimals: Literal["precise", "string", "double"] | None = None
     """How its decimals are written, for this column and in any envelope: `precise` is base64 of a whole number of the
     last digit of its type, or `{scale, value}`; see `source.decimals`."""
@@ -312,6 +334,12 @@ class Common(_Section):
     def types(self) -> dict[str, ValueType]:
         """The types declared, by column."""
         return {name: column.type for name, column in self.columns.items() if column.type}
+
+    @cached_property
+    def fields(self) -> dict[str, tuple[str, ...]]:
+        """What columns are called in files, where that is said."""
+        said = ((name, column.from_) for name, column in self.columns.items() if column.from_ is not None)
+        return {name: (names,) if isinstance(names, str) else tuple(names) for name, names in said}
 
     @property
     def masked(self) -> tuple[str, ...]:

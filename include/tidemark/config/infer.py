@@ -26,6 +26,7 @@ from tidemark.arrow.decode.strict import may_hold, shorter
 from tidemark.arrow.rows.columns import nested as nested_schema
 from tidemark.config.infer_text import TextKind
 from tidemark.errors import InvalidUsage, TidemarkError, listed, out_of_memory
+from tidemark.model import field_path
 from tidemark.model.canonical_json import Literal
 from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Format, Source, ValueType
 from tidemark.model.condition.evaluate import truth
@@ -78,7 +79,8 @@ def inferred(
     if source.format is Format.CSV:
         with _readable(path):
             content.check_kind()
-            _check_has(path, columns, csvfile.names(content))
+            header = csvfile.names(content)
+            _check_has(path, [name for name, places in columns.items() if not _in_header(places, header)], header)
             return _of_csv(content, columns)
     schema = _schema_of(content, columns, taken)
     types = {}
@@ -112,14 +114,21 @@ def _content(path: str, source: Source) -> Content:
 
 
 def _of_csv(content: Content, columns: Mapping[str, Sequence[str]]) -> dict[str, Inferred]:
+    header = csvfile.names(content)
+    fields = {name: _in_header(places, header) or name for name, places in columns.items()}
     kinds = {name: TextKind(content.source.csv) for name in columns}
-    for block in csvfile.read_blocks(content, [*columns]):
+    for block in csvfile.read_blocks(content, dict.fromkeys(fields.values(), "")):
         for name, kind in kinds.items():
-            kind.see(block.column(name))
+            kind.see(block.column(fields[name]))
     for name, kind in kinds.items():
         if not kind.values:
             raise InvalidUsage(f"column {name} of {content.path} holds only nulls; declare its type under columns:")
     return {name: Inferred(kind.type, kind.why) for name, kind in kinds.items()}
+
+
+def _in_header(places: Sequence[str], header: Sequence[str]) -> str | None:
+    """The first place of a column that a file of CSV has."""
+    return next((name for name in map(field_path.shown, places) if name in header), None)
 
 
 def _check_numbers(content: Content, floats: Mapping[str, Sequence[str]], taken: Taken | None) -> None:
@@ -160,7 +169,8 @@ def lacking(path: str, source: Source, columns: Mapping[str, Sequence[str]]) -> 
         with _readable(path):
             content.check_kind()
             names = csvfile.names(content)
-        return next(((name, names) for name in columns if name not in names), None)
+        absent = (name for name, places in columns.items() if _in_header(places, names) is None)
+        return next(((name, names) for name in absent), None)
     schema = _schema_of(content, columns)
     for name, places in columns.items():
         if all(_field(schema, place) is None for place in places):
@@ -192,7 +202,7 @@ def _schema_of(content: Content, columns: Mapping[str, Sequence[str]], taken: Ta
 
 def _field(schema: pa.Schema, place: str) -> pa.Field | None:
     of, field = pa.struct(list(schema)), None
-    for step in place.split("."):
+    for step in field_path.steps(place):
         at = of.get_field_index(step) if pa.types.is_struct(of) else -1
         if at < 0:
             return None
@@ -263,7 +273,7 @@ def _first(row: object, places: Sequence[str]) -> Any:
 
 
 def _at(row: object, place: str) -> object:
-    for step in place.split("."):
+    for step in field_path.steps(place):
         row = row.get(step) if isinstance(row, dict) else None
     return row
 

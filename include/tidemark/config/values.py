@@ -12,8 +12,10 @@ from pydantic import BeforeValidator
 from tidemark.config import template
 from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
+from tidemark.model import path_value
 from tidemark.model.collection import COLUMN_NAME, FIELD_NAME, NAME, ColumnType, DecimalType, parse_type
 from tidemark.model.instant import from_datetime, parse_duration, parse_instant
+from tidemark.model.window.zone import zone_named
 
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
 _TYPES = (*ColumnType, "decimal(12, 2)")
@@ -204,6 +206,49 @@ def null_section(value: Any) -> Any:
 def beyond_word(value: Any) -> Any:
     """`beyond: null` is a word here, though it is nothing in YAML."""
     return "null" if value is None else value
+
+
+MAX_FIELD = 500
+"""Characters of a field's name in a file."""
+
+
+def from_words(value: Any) -> Any:
+    """What a column is called in files: any names."""
+    names = value if isinstance(value, list) else [] if value is None else [value]
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise InvalidUsage(f"a name is text, and {_no_text(odd[0])} in YAML; quote it")
+    if long := [name for name in names if len(name) > MAX_FIELD]:
+        raise InvalidUsage(f"a name has at most {MAX_FIELD} characters, and there is one of {len(long[0])}")
+    if twice := [name for at, name in enumerate(names) if name in names[:at]]:
+        raise InvalidUsage(f"{twice[0]!r} is named twice")
+    if value == []:
+        raise InvalidUsage("name one field or more")
+    return value
+
+
+def _no_text(value: Any) -> str:
+    """What is no text. Of `yes`, `no`, `on` and `off` YAML 1.1 makes truths, which is said."""
+    return f"{'yes' if value else 'no'} is {str(value).lower()}" if isinstance(value, bool) else f"{value!r} is none"
+
+
+def path_word(value: Any) -> Any:
+    """What of a path is meant: a folder's name, or a pattern."""
+    if not isinstance(value, str):
+        raise InvalidUsage(f"a folder's name or a pattern is text, and {_no_text(value)} in YAML; quote it")
+    path_value.check(value)
+    if path_value.is_pattern(value):
+        from tidemark.quality.regexes import check_regex
+
+        check_regex(path_value.named(value))
+    return value
+
+
+def zone_word(value: Any) -> Any:
+    """A zone of the tz database."""
+    if not isinstance(value, str):
+        raise InvalidUsage(f"a time zone is a name like Europe/Lisbon, and {value!r} is no text in YAML; quote it")
+    zone_named(value)
+    return value
 
 
 def column_section(value: Any) -> Any:

@@ -32,6 +32,7 @@ _TAKEN_AS = frozenset({(ColumnType.STRING, ColumnType.JSON), (ColumnType.INT, Co
 """What a definition may give where another type is declared."""
 INT_DIGITS = 19
 """Digits of the longest int."""
+_ISO = "ISO 8601"
 EXACT_IN_FLOAT = 2**53
 """Up to here, and down to its negative, a float holds every int."""
 DAY = 86_400_000_000
@@ -326,6 +327,11 @@ def _check_readings(current: Collection, new: Collection) -> None:
             far = before.beyond_of(name), source.beyond_of(new_name)
             if far[0] in ("null", "clip"):
                 words.append(("beyond", far[0], far[1] or "nothing"))
+            forms = before.format_of(name) or _ISO, source.format_of(new_name) or _ISO
+            zones = before.timezone_of(name) or "UTC", source.timezone_of(new_name) or "UTC"
+            words += [("format", *forms), ("timezone", *zones)]
+            if (choice := before.choice_of(name)) is not None:
+                words.append(("ambiguous", choice, source.choice_of(new_name) or "refuse"))
         if isinstance(column.type, DecimalType):
             words = [("decimals", before.decimals_of(name), source.decimals_of(new_name))]
         for what, old, new_word in words:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 from tidemark.errors import InvalidUsage
+from tidemark.model import field_path
 from tidemark.model.batching.cutting import Batching
 from tidemark.model.column import Column
 from tidemark.model.dialect import PLAIN_CSV, Csv, check_compression
@@ -72,6 +73,11 @@ class Source:
     `refuse`, `count`, or `skip` (None: declared before 0.7.0, counted).
     `csv` is the dialect of CSV files; `compression` how files of texts are compressed (`auto`: as their names end);
     `rows` the field of a file's one JSON object that has the array of rows (empty: there is no such object).
+
+    Of some columns: `from_fields` says what they are called in files, the first that is there; `from_paths` that they
+    are in a file's path, in a folder `name=value`, or as the group of a pattern; `optional` that they may be missing.
+    `timezones` says whose clock times without an offset are by, `ambiguous` which of two instants is meant (`earlier`,
+    `later`; else they are refused), `formats` how texts write times, by the codes of strftime.
     """
 
     path: str
@@ -94,6 +100,12 @@ class Source:
     csv: Csv = PLAIN_CSV
     compression: str = "auto"
     rows: str = ""
+    from_fields: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    from_paths: tuple[tuple[str, str], ...] = ()
+    optional: tuple[str, ...] = ()
+    timezones: tuple[tuple[str, str], ...] = ()
+    ambiguous: tuple[tuple[str, str], ...] = ()
+    formats: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         for decimals in (self.decimals or "string", *dict(self.column_decimals).values()):
@@ -146,6 +158,41 @@ class Source:
     def beyond_of(self, name: str) -> str | None:
         """What becomes of a column's times before the year 1 or after 9999; None: those that fit are taken."""
         return dict(self.beyond).get(name)
+
+    def fields_of(self, name: str) -> tuple[str, ...]:
+        """What a column is called in files, as a collection file says it; its own name where nothing is said."""
+        return dict(self.from_fields).get(name, (name,))
+
+    def places_of(self, name: str) -> tuple[str, ...]:
+        """Where a column may be in a row of a file, as paths; none of what only the file's path has."""
+        if name in dict(self.from_paths):
+            return ()
+        names = dict(self.from_fields).get(name)
+        if names is None or self.format is Format.CSV:
+            return names or (name,)
+        return tuple(place for each in names for place in field_path.both(each))
+
+    def first_names_of(self, name: str) -> set[str]:
+        """The names of which a file has one that has a column."""
+        places = self.places_of(name)
+        return set(places) if self.format is Format.CSV else {field_path.steps(place)[0] for place in places}
+
+    def format_of(self, name: str) -> str | None:
+        """How texts write the times of a column; None for ISO 8601."""
+        return dict(self.formats).get(name)
+
+    def timezone_of(self, name: str) -> str | None:
+        """By which clock times of a column without an offset are; None for UTC."""
+        return dict(self.timezones).get(name)
+
+    def choice_of(self, name: str) -> str | None:
+        """Which instant is meant by a time of a column that is twice, or never; None if it is refused."""
+        return dict(self.ambiguous).get(name)
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether columns may be missing, or are called otherwise in files."""
+        return bool(self.from_fields or self.optional)
 
     @property
     def by_connector(self) -> bool:

@@ -121,9 +121,11 @@ def rules_of(collection: Collection) -> str:
     """A fingerprint of all that decides whether a source file can be taken: another one, another verdict perhaps."""
     landed, source = collection.landed, collection.landed.source
     columns = [(column.name, str(column.type)) for column in (*collection.key, *collection.value, *landed.inputs)]
-    how = [source.format, source.envelope, source.order_by, source.diff, source.delete_when, source.units]
+    how: list[object] = [source.format, source.envelope, source.order_by, source.diff, source.delete_when, source.units]
     # Where nothing is declared the fingerprint is that of releases without it: their verdicts hold.
-    how += [said for said in (source.only, source.decimals, source.column_decimals, source.beyond) if said]
+    said: list[object] = [source.only, source.decimals, source.column_decimals, source.beyond, source.from_fields]
+    said += [source.from_paths, source.optional, source.timezones, source.ambiguous, source.formats]
+    how += [each for each in said if each]
     text = json.dumps([RULES, how, source.bad_files, landed.time, landed.event_time, columns])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

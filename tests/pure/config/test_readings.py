@@ -1,4 +1,4 @@
-"""How the values of a column are written, in a collection file: unit, beyond and decimals."""
+"""Where columns are in files, and how their values are written there, in a collection file."""
 
 from __future__ import annotations
 
@@ -83,6 +83,68 @@ WRONG = [
         "envelope: upsert, units: {at: ms}",
         "7: column at has the unit ms here and ms in source.unit",
     ),
+    ("id: int", "id: {type: int, from: [a, a]}", "6: columns.id.from: 'a' is named twice"),
+    ("id: int", "id: {type: int, from: []}", "6: columns.id.from: name one field or more"),
+    ("id: int", "id: {type: int, from: 16:00}", "6: 16:00 is a number to the base 60 in YAML 1.1; quote it"),
+    ("id: int", "id: {type: int, from: no}", "6: columns.id.from: a name is text, and no is false in YAML; quote it"),
+    ("id: int", "id: {type: int, from: [a, 1]}", "6: columns.id.from: a name is text, and 1 is none in YAML; quote it"),
+    ("id: int", "id: {type: int, optional: true}", "6: column id is a key, and never null; remove optional"),
+    ("id: int", "id: {type: int, optional: 'yes'}", "6: columns.id.optional: true or false is expected, found 'yes'"),
+    ("beyond: clip", "optional: true", "9: column seen is a time, and never null; remove optional"),
+    ("note: string", "note: {from: a, from_path: b}", "10: column note has from and from_path; write one of them"),
+    (
+        "note: string",
+        "note: {from_path: a=b}",
+        "10: columns.note.from_path: 'a=b' is neither the name in a folder NAME",
+    ),
+    (
+        "note: string",
+        "note: {from_path: '(a)(b)'}",
+        "10: columns.note.from_path: a pattern of at most 500 characters w",
+    ),
+    (
+        "note: string",
+        "note: {from_path: '(a'}",
+        "10: columns.note.from_path: '(?P<value>a' is not a regular expression",
+    ),
+    (
+        "note: string",
+        "note: {timezone: Lisbon}",
+        "10: columns.note.timezone: time zone 'Lisbon' is not known; write on",
+    ),
+    (
+        "note: string",
+        "note: {type: string, timezone: UTC}",
+        "10: column note is of type string, and timezone belongs to",
+    ),
+    (
+        "note: string",
+        "note: {type: string, format: '%Y'}",
+        "10: column note is of type string, and format belongs to a",
+    ),
+    ("note: string", "note: {type: date, format: '%d/%m'}", "10: format '%d/%m' does not say which day it is"),
+    (
+        "note: string",
+        "note: {type: date, format: '%Y-%m-%d %H'}",
+        "10: format '%Y-%m-%d %H' has %H, and the column is a",
+    ),
+    (
+        "note: string",
+        "note: {type: timestamp, format: '%D'}",
+        "10: format '%D' has %D, which is no code here; the codes",
+    ),
+    ("note: string", "note: {type: timestamp, format: '%Y%j%M'}", "10: format '%Y%j%M' has %M without %H or %I"),
+    (
+        "unit: ms",
+        "unit: ms, format: '%Y%j'",
+        "7: column at has format, of texts, and unit, of numbers; write one of them",
+    ),
+    ("unit: ms", "unit: ms, ambiguous: later", "7: column at has ambiguous without a timezone; write timezone, too"),
+    (
+        "note: string",
+        "note: {type: timestamp, timezone: UTC, format: '%Y%j %H%z'}",
+        "10: column note has a timezone, and %z in its format, which is an offset; write one of them",
+    ),
     ("envelope: upsert", "envelope: upsert, decimals: precise", "14: decimals belong to the debezium envelope, not to"),
 ]
 
@@ -95,13 +157,38 @@ def test_a_wrong_word_is_refused_in_one_line(path: Path, old: str, new: str, say
     assert str(caught.value).removeprefix(f"{path}:").startswith(says), caught.value
 
 
-@pytest.mark.parametrize("word", ["unit: ms", "beyond: clip", "decimals: precise"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("unit: ms", "beyond: clip", "decimals: precise", "from: a", "from_path: a", "optional: true"),
+        *("timezone: UTC", "format: '%Y%j'"),
+    ],
+)
 def test_a_computed_column_is_written_by_no_file(path: Path, word: str) -> None:
     path.write_text(f"name: days\nfrom: sales\nselect: SELECT id, at FROM sales\ncolumns:\n  at: {{{word}}}\n")
     with pytest.raises(
         InvalidUsage, match=rf"5: {word.partition(':')[0]} says how files write a column, and at is comp"
     ):
         load(path)
+
+
+def test_types_are_inferred_of_fields_by_other_names(path: Path, tmp_path: Path) -> None:
+    """And a column that says how its times are written is one of times; one of the path is a text."""
+    columns = (
+        "{id: {from: 'Id (new)'}, a: {from: address.city}, b: {format: '%d/%m/%Y'}, "
+        "c: {timezone: Europe/Lisbon}, region: {from_path: region}}"
+    )
+    (tmp_path / "a.csv").write_text("Id (new),address.city,b,c\n1,x,31/12/2024,2024-01-01 12:00\n")
+    row = {"Id (new)": 1, "address": {"city": "x"}, "b": "31/12/2024", "c": "2024-01-01 12:00"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
+    for form in ("csv", "jsonl"):
+        path.write_text(
+            f"name: sales\nkey: [id]\nvalue: [a, b, c, region]\ncolumns: {columns}\nstart: 2024-01-01\ntime: arrival\n"
+            f"source: {{path: '{{{{ landing }}}}/*', format: {form}, envelope: append}}\n"
+        )
+        types = infer_types(path, str(tmp_path / f"a.{form}"))
+        assert types == {"id": "int", "a": "string", "b": "date", "c": "timestamp"}
+        assert load(path, types=types).type_of("region") is ColumnType.STRING
 
 
 def test_an_inferred_number_with_a_unit_is_a_time(path: Path, tmp_path: Path) -> None:

@@ -276,8 +276,8 @@ REFUSED: list[tuple[str, list[Any], str]] = [
      "^line 2: column after.n is declared int and holds 'x'$"),
     ("written twice", ['{"op":"c","after":{"id":1,"id":2}}'], "^line 1: column after.id is written twice$"),
     ("not JSON", [OK, '{"op":'], "^line 2: not JSON: .*truncated"),
-    ("value in no message", [message("c", None, {"id": 1, "name": "a"})], "^column n is in no message$"),
-    ("order in no message", [OK | {"source": {"ts_ms": 1}}], "^column source.lsn is in no message$"),
+    ("value in no message", [message("c", None, {"id": 1, "name": "a"})], "^column n is in no message; if it may be"),
+    ("order in no message", [OK | {"source": {"ts_ms": 1}}], "^column source.lsn is in no message; if it "),
     ("not logged", [OK, message("u", None, row(1, "__debezium_unavailable_value"))],
      "^line 2: column name holds __debezium_unavailable_value: the after-image is not whole; set REPLICA IDENTITY"),
 ]  # fmt: skip
@@ -314,7 +314,7 @@ BAD_PARQUET: list[tuple[str, list[Any], str]] = [
     (
         "value missing",
         [message("c", None, {"id": 1, "name": "a"})],
-        "^column n is missing; the messages have id, name$",
+        "^column n is missing; the messages have id, name; if it ",
     ),
     ("time missing", [OK | {"source": {"lsn": 1}}], "^column source.ts_ms is missing; the messages have lsn$"),
     ("truncate", [OK, message("t")], "^row 2: op t truncates"),

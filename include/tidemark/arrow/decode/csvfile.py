@@ -7,7 +7,7 @@ differ about them. Arrow takes both, and a text never closed; so what it reads i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,19 +29,23 @@ _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ":
 """What often separates fields, as people call it."""
 
 
-def read_blocks(content: Content, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The columns as texts, block by block. Raises BadFile for what is not a CSV file with these columns."""
+def read_blocks(content: Content, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """The columns as texts, block by block; of each is given what to add to a refusal if the file does not have it.
+
+    Raises BadFile for what is not a CSV file with these columns.
+    """
     header, start = _layout(content)
     for name in columns:
         if header.count(name) != 1:
-            what = "twice in the header" if name in header else "missing"
-            raise BadFile(content.path, f"column {name} is {what}; the file has {_shown(header, content.source.csv)}")
+            what, advice = ("twice in the header", "") if name in header else ("missing", columns[name])
+            has = _shown(header, content.source.csv)
+            raise BadFile(content.path, f"column {name} is {what}; the file has {has}{advice}")
     with memory_is_no_verdict(content.path), _opened(content) as source:
         body = _Body(source, start, _scanner(content, source), blank_rows=len(header) == 1)
         try:
             if body.is_empty:
                 return
-            for block in _parsed(body.input(content), header, columns, content.source.csv):
+            for block in _parsed(body.input(content), header, list(columns), content.source.csv):
                 _check(content, body.scanner)
                 yield block
         except pa.ArrowInvalid as error:

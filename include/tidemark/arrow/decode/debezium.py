@@ -28,7 +28,7 @@ from tidemark.arrow.decode.only import Only
 from tidemark.arrow.decode.placed import Order, fields_of, placed
 from tidemark.arrow.decode.strict import counting, precise
 from tidemark.arrow.decode.tables import TableCheck
-from tidemark.arrow.decode.typed import check_values, epoch_unit, field_of, place, refusal, typed
+from tidemark.arrow.decode.typed import cells, check_values, epoch_unit, field_of, place, refusal, typed
 from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.schema import ORDER, ROW
@@ -129,7 +129,13 @@ class _Facts:
             ("key.", self._keys),
             ("", (*self._others, *self._placing)),
         )
-        read = [field_of(self._collection, column, prefix) for prefix, columns in groups for column in columns]
+        in_path = dict(self._collection.landed.source.from_paths)
+        read = [
+            field_of(self._collection, column, prefix)
+            for prefix, columns in groups
+            for column in columns
+            if column.name not in in_path
+        ]
         senders = [Field(name, ColumnType.STRING, "string") for name in self._senders]
         return [Field(OP, ColumnType.STRING, "string"), *read, *senders]
 
@@ -176,7 +182,13 @@ class _Facts:
 
     def _typed(self, block: pa.RecordBatch, prefix: str, columns: Sequence[Column], rows: Ints) -> dict[str, pa.Array]:
         return {
-            column.name: typed(self._content, self._collection, column, block.column(prefix + column.name), rows)
+            column.name: typed(
+                self._content,
+                self._collection,
+                column,
+                cells(self._content, self._collection, column, block, prefix),
+                rows,
+            )
             for column in columns
         }
 

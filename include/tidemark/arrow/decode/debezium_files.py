@@ -20,15 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.decode import jsonlfile
+from tidemark.arrow.decode.columns_in_file import by_column, labelled, one_each, type_at
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.jsonlfile import Field
-from tidemark.arrow.decode.messages import kind_of
+from tidemark.arrow.decode.messages import FLATTENED, flattened, kind_of
 from tidemark.arrow.decode.only import Only
 from tidemark.arrow.decode.parquetfile import Opened, opened
 from tidemark.arrow.rows.arrays import bools_of, of_bools, scalar_of
 from tidemark.arrow.rows.columns import Bools, Ints
 from tidemark.errors import listed
 from tidemark.model.collection import ColumnType, Format
+from tidemark.model.field_path import DOT, steps
 from tidemark.model.only import OP, TABLE_FIELDS, table_of
 
 TOMBSTONE = "tombstone"
@@ -50,10 +52,7 @@ _UNITS = {
     "io.debezium.time.NanoTimestamp": "ns",
 }
 """What the numbers of the logical types of times count since the epoch."""
-_NO_OP = (
-    "has no op, as a change message of Debezium has; for rows that were flattened (ExtractNewRecordState) use the "
-    "upsert envelope"
-)
+_NO_OP = f"has no op, as a change message of Debezium has; {FLATTENED}"
 
 _DOCUMENTS = "flatten messages (ExtractNewDocumentState) and use the upsert envelope"
 _TEXT_IMAGE = f"{{}} is a text, as the connector of MongoDB writes it; {_DOCUMENTS}"
@@ -73,6 +72,14 @@ class _Form:
         if field.startswith("key."):
             return f"{self.key}.{field.removeprefix('key.')}"
         return f"{self.body}.{field}" if self.body else field
+
+    def placed(self, field: Field) -> Field:
+        """A field of messages as one of rows."""
+        return replace(field, name=self.path(field.name), places=tuple(map(self.path, field.places)))
+
+    def places(self, field: Field) -> list[str]:
+        """Where a field of messages may be in a row."""
+        return [self.path(place) for place in field.at]
 
 
 @dataclass(frozen=True)
@@ -113,10 +120,10 @@ def read_blocks(
     Raises BadFile for a file of anything else, and for a field that no message has but for `before.` and `key.`, which
     a connector may leave out, for those that are `optional`, and for `after.` where there are only deletes.
     """
-    optional = {field.name for field in fields if field.name in optional or field.name.startswith(("before.", "key."))}
+    needless = {field.name for field in fields if field.optional or field.name.startswith(("before.", "key."))}
     if file_format is Format.PARQUET:
-        return _parquet_blocks(content, fields, optional, only)
-    return _jsonl_blocks(content, fields, optional, only)
+        return _parquet_blocks(content, fields, {*optional, *needless}, only)
+    return _jsonl_blocks(content, fields, optional, needless, only)
 
 
 def first_source(content: Content, file_format: Format, only: Only | None = None) -> dict[str, Any] | None:
@@ -143,7 +150,7 @@ def _sources(content: Content, file_format: Format, fields: Sequence[str]) -> It
     with opened(content) as file:
         form = _parquet_form(content, file.schema, (), may_leave=True)
         paths = {name: form.path(f"source.{name}") for name in fields} if form else {}
-        present = {name: path for name, path in paths.items() if _type_at(file.schema, path) is not None}
+        present = {name: path for name, path in paths.items() if type_at(file.schema, path) is not None}
         first = 0
         for block in file.blocks([form.path(OP), *present.values()]) if form else ():
             for at in bools_of(block.column(0).is_valid()).nonzero()[0]:
@@ -203,18 +210,18 @@ def _messages_in(row: Any) -> Iterator[dict[str, Any]]:
 
 
 def _jsonl_blocks(
-    content: Content, fields: Sequence[Field], optional: Names[str], only: Only | None
+    content: Content, fields: Sequence[Field], extra: Names[str], optional: Names[str], only: Only | None
 ) -> Iterator[tuple[pa.RecordBatch, Ints]]:
     form = _jsonl_form(content, fields, may_leave=only is not None)
     if form is None:
         if only is not None:
             only.leave(sum(not _is_nothing(row) for _, row in jsonlfile.parsed_lines(content)))
         return
-    fields = [field for field in fields if field.name not in form.odd & set(optional)]
+    fields = [field for field in fields if field.name not in form.odd & set(extra)]
     names = [field.name for field in fields]
-    columns = [replace(field, name=form.path(field.name)) for field in fields]
+    columns = [form.placed(field) for field in fields]
     nulls = _NullRows(content, form)
-    unseen = {name for name in names if name not in optional}
+    unseen = {name for name in names if name not in optional and name not in extra}
     taken: list[Bools] = []
     for block, rows in jsonlfile.read_blocks(
         content,
@@ -232,12 +239,12 @@ def _jsonl_blocks(
         yield read, rows
     if only is not None:
         _check_only(content, form, only)
-    _check_present(content, form, unseen, taken)
+    _check_present(content, form, [field for field in fields if field.name in unseen], taken)
 
 
 def _sieve(form: _Form, only: Only, nulls: _NullRows, taken: list[Bools], unseen: Names[str]) -> jsonlfile.Sieve:
     """Which lines are read whole; as long as fields are `unseen`, the rows of all blocks are noted in `taken`."""
-    columns = list(dict.fromkeys([Field(OP, ColumnType.STRING, "string"), *only.raw]))
+    columns = [*{field.name: field for field in (Field(OP, ColumnType.STRING, "string"), *only.raw)}.values()]
 
     def keep(block: pa.RecordBatch, rows: Ints) -> Bools:
         read = block.rename_columns([column.name for column in columns])
@@ -249,7 +256,7 @@ def _sieve(form: _Form, only: Only, nulls: _NullRows, taken: list[Bools], unseen
             taken.append(answers)
         return answers
 
-    return jsonlfile.Sieve([replace(column, name=form.path(column.name)) for column in columns], keep)
+    return jsonlfile.Sieve([form.placed(column) for column in columns], keep)
 
 
 def _is_message(op: pa.Array) -> Bools:
@@ -283,20 +290,24 @@ def _parquet_blocks(
                 only.leave(file.footer.metadata.num_rows)
             return
         looked_at = only.raw if only else []
-        has = {name: _type_at(file.schema, form.path(name)) for name in {field.name for field in (*fields, *looked_at)}}
-        if only and (absent := [field.name for field in looked_at if has[field.name] is None]):
+        there = {
+            field.name: [path for path in form.places(field) if type_at(file.schema, path) is not None]
+            for field in (*fields, *looked_at)
+        }
+        if only and (absent := [field.name for field in looked_at if not there[field.name] and not field.optional]):
             raise only.refuse(
                 absent[0], f"the messages have {listed(_names_beside(file.schema, form.path(absent[0])))}"
             )
-        if missing := [field.name for field in fields if has[field.name] is None and field.name not in optional]:
-            beside = listed(_names_beside(file.schema, form.path(missing[0])))
-            name = missing[0].removeprefix("after.")
-            raise BadFile(content.path, f"column {name} is missing; the messages have {beside}")
+        if missing := [field for field in fields if not there[field.name] and field.name not in optional]:
+            beside = listed(_names_beside(file.schema, form.path(missing[0].name)))
+            problem = f"column {_label(missing[0])} is missing; the messages have {beside}{missing[0].if_missing}"
+            raise BadFile(content.path, problem)
         every = list(dict.fromkeys([*(field.name for field in (*fields, *looked_at)), *_markers(file, form)]))
-        has |= {name: _type_at(file.schema, form.path(name)) for name in _MARKERS}
-        names = [name for name in every if has[name] is not None]
+        there |= {name: [form.path(name)] for name in every if name not in there}
+        names = [name for name in every if there[name]]
+        blocks = file.blocks(one_each(content, chain.from_iterable(there[name] for name in names)))
         first = 0
-        for block in file.blocks([form.path(name) for name in names]):
+        for block in by_column(content, {name: there[name] for name in names}, blocks, _row, pa.null()):
             rows, nothing = np.arange(first, first + block.num_rows), pa.nulls(block.num_rows)
             first += block.num_rows
             columns = dict(zip(names, block.columns, strict=True))
@@ -305,6 +316,15 @@ def _parquet_blocks(
                 taken = only.keep(read, rows, _is_message(read.column(OP)))
                 read, rows = read.filter(of_bools(taken)), rows[taken]
             yield read, rows
+
+
+def _row(number: int) -> str:
+    return f"row {number + 1}"
+
+
+def _label(field: Field) -> str:
+    """A field of messages for people: as its column is called."""
+    return labelled(field.name.removeprefix("after."), [place.removeprefix("after.") for place in field.places])
 
 
 def _markers(file: Opened, form: _Form) -> list[str]:
@@ -316,7 +336,7 @@ def _markers(file: Opened, form: _Form) -> list[str]:
     groups = (metadata.row_group(number).column(at).statistics for number in range(metadata.num_row_groups))
     if all(group is not None and group.has_null_count and not group.null_count for group in groups):
         return []
-    return [name for name in _MARKERS if _type_at(file.schema, form.path(name)) is not None]
+    return [name for name in _MARKERS if type_at(file.schema, form.path(name)) is not None]
 
 
 def images(content: Content, file_format: Format, most: int, numbers: Sequence[int] | None = None) -> list[str]:
@@ -386,7 +406,7 @@ def _jsonl_form(content: Content, fields: Sequence[Field], *, may_leave: bool = 
             kind = next((kind for message in _messages_in(row) if (kind := kind_of(message))), None)
             if may_leave and kind and not kind.advice:
                 continue
-            has = f": {listed(row)}" if isinstance(row, dict) else ""
+            has = f": {listed(row)}{flattened(row)}" if isinstance(row, dict) else ""
             raise BadFile(content.path, f"line {line}: {kind.refusal if kind else _NO_OP + has}")
     return None
 
@@ -400,16 +420,16 @@ def _parquet_form(
     content: Content, schema: pa.Schema, fields: Sequence[Field], *, may_leave: bool = False
 ) -> _Form | None:
     for body in _BODIES:
-        if _type_at(schema, _Form(body).path(OP)) is not None:
+        if type_at(schema, _Form(body).path(OP)) is not None:
             for image in ("after", "before"):
-                if (image_type := _type_at(schema, _Form(body).path(image))) and pa.types.is_string(image_type):
+                if (image_type := type_at(schema, _Form(body).path(image))) and pa.types.is_string(image_type):
                     raise BadFile(content.path, _TEXT_IMAGE.format(image))
-            return _Form(body, _key_of(fields, lambda path: _type_at(schema, path) is not None))
+            return _Form(body, _key_of(fields, lambda path: type_at(schema, path) is not None))
     bodies = (_names_beside(schema, _Form(body).path(OP)) for body in reversed(_BODIES))
     kind = next((kind for names in bodies if (kind := kind_of(names))), None)
     if may_leave and kind and not kind.advice:
         return None
-    raise BadFile(content.path, kind.refusal if kind else f"{_NO_OP}: {listed(schema.names)}")
+    raise BadFile(content.path, kind.refusal if kind else f"{_NO_OP}: {listed(schema.names)}{flattened(schema.names)}")
 
 
 def _key_of(fields: Sequence[Field], exists: Any) -> str:
@@ -418,7 +438,7 @@ def _key_of(fields: Sequence[Field], exists: Any) -> str:
 
 
 def _at(row: Any, path: str) -> Any:
-    for step in path.split(".") if path else ():
+    for step in steps(path) if path else ():
         row = row.get(step) if isinstance(row, dict) else None
     return row
 
@@ -426,7 +446,7 @@ def _at(row: Any, path: str) -> Any:
 def _is_null(row: Any, body: str) -> bool:
     """Whether a message's place is there, and null."""
     above, _, name = body.rpartition(".")
-    parent = _at(row, above)
+    parent, name = _at(row, above), name.replace(DOT, ".")
     return isinstance(parent, dict) and name in parent and parent[name] is None
 
 
@@ -449,13 +469,15 @@ def _null_message(form: _Form) -> bytes:
 
 def _check_only(content: Content, form: _Form, only: Only) -> None:
     """Raise BadFile if a field that `only` looks at is in no message; one within what is null may be."""
-    absent, messages = set(only.unseen), False
+    absent, messages = {field.name: form.places(field) for field in only.raw if field.name in only.unseen}, False
     for _, row in jsonlfile.parsed_lines(content) if absent else ():
         if _at(row, form.path(OP)) is None:
             continue
         messages = True
-        absent -= {
-            name for name in absent if _leads_to_null(row, form.path(name)) or _at(row, form.path(name)) is not None
+        absent = {
+            name: paths
+            for name, paths in absent.items()
+            if not any(_leads_to_null(row, path) or _at(row, path) is not None for path in paths)
         }
     if messages and absent:
         raise only.refuse(sorted(absent)[0], "look at the fields that messages have")
@@ -466,35 +488,29 @@ def _leads_to_null(row: Any, path: str) -> bool:
     return any(_is_null(row, ".".join(steps[: at + 1])) for at in range(len(steps)))
 
 
-def _check_present(content: Content, form: _Form, names: Iterable[str], taken: Sequence[Bools] = ()) -> None:
+def _check_present(content: Content, form: _Form, fields: Iterable[Field], taken: Sequence[Bools] = ()) -> None:
     """Raise BadFile if no message has one of the fields, not even as null; `after.` only if there is an after-image.
 
     Messages are all, or those `taken`, where that is said of each row.
     """
-    absent, images = set(names), False
+    absent, images = list(fields), False
     lines = jsonlfile.parsed_lines(content) if absent else iter(())
     for _, row in compress(lines, chain.from_iterable(taken)) if taken else lines:
         if isinstance(_at(row, form.path("after")), dict):
             images = True
-        absent -= {name for name in absent if _is_null(row, form.path(name)) or _at(row, form.path(name)) is not None}
+        absent = [
+            field
+            for field in absent
+            if not any(_is_null(row, path) or _at(row, path) is not None for path in form.places(field))
+        ]
         if not absent:
             return
     if images and absent:
-        raise BadFile(content.path, f"column {sorted(absent)[0].removeprefix('after.')} is in no message")
-
-
-def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
-    """The type of a column within structs; None if there is none."""
-    of: Any = pa.struct(list(schema))
-    for step in path.split("."):
-        at = of.get_field_index(step) if pa.types.is_struct(of) else -1
-        if at < 0:
-            return None
-        of = of.field(at).type
-    return of
+        first = min(absent, key=lambda field: field.name)
+        raise BadFile(content.path, f"column {_label(first)} is in no message{first.if_missing}")
 
 
 def _names_beside(schema: pa.Schema, path: str) -> list[str]:
     above = path.rpartition(".")[0]
-    of = _type_at(schema, above) if above else pa.struct(list(schema))
+    of = type_at(schema, above) if above else pa.struct(list(schema))
     return [field.name for field in of] if of is not None and pa.types.is_struct(of) else list(schema.names)

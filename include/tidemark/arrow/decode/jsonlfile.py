@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, compress, islice
 from typing import Any
@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from tidemark.arrow.decode.columns_in_file import different, labelled
 from tidemark.arrow.decode.content import MAX_ROW_BYTES, BadFile, Content, memory_is_no_verdict
 from tidemark.arrow.decode.jsonarray import Rows
 from tidemark.arrow.decode.jsontexts import or_null
@@ -34,6 +35,7 @@ from tidemark.errors import listed
 from tidemark.model import canonical_json, decimals, encoded_bytes
 from tidemark.model.canonical_json import Literal, NotJson, Pairs
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
+from tidemark.model.field_path import steps
 
 BLOCK_BYTES = 8 * 2**20
 MAX_LINE_BYTES = MAX_ROW_BYTES
@@ -71,6 +73,9 @@ class Field:
         declared: The type that a file declares, for messages.
         decimal: The type of a decimal that is read as the base64 of a whole number of its last digit.
         advice: What to add to a refusal of a whole number.
+        places: The paths where it may be in a row, if its name is none: it is at the first that is there.
+        optional: Whether it may be missing.
+        if_missing: What to add to a refusal of a file that does not have it.
     """
 
     name: str
@@ -78,6 +83,14 @@ class Field:
     declared: str
     decimal: DecimalType | None = None
     advice: str = ""
+    places: tuple[str, ...] = ()
+    optional: bool = False
+    if_missing: str = ""
+
+    @property
+    def at(self) -> tuple[str, ...]:
+        """The paths where it may be in a row."""
+        return self.places or (self.name,)
 
 
 @dataclass(frozen=True)
@@ -104,7 +117,7 @@ def read_blocks(
     Raises BadFile for what is not JSON lines, for a value of another type, and, unless columns are `optional`, for one
     in no line of the file. A line that is `null` is read as if it was `null_line`, where one is given.
     """
-    unseen = set() if optional else {column.name for column in columns}
+    unseen = set() if optional else {column.name for column in columns if not column.optional}
     line, first, taken = 1, 0, list[Bools]()
     for block in blocks(content, most_lines=max(1, MAX_CELLS // max(1, len(columns)))):
         with memory_is_no_verdict(content.path):
@@ -123,17 +136,61 @@ def read_blocks(
         first += batch.num_rows if keeps is None else len(keeps)
         yield batch, rows
     has_rows = any(keeps.any() for keeps in taken) if sieve else first > 0
-    if has_rows and (missing := sorted(unseen - present(content, unseen, taken))):
-        has = listed(next(_name_lists(content), []))
-        raise BadFile(content.path, f"column {missing[0]} is missing from every line; the first line has {has}")
+    absent = {column.name: column for column in columns if column.name in unseen}
+    if has_rows and (missing := sorted(unseen - present(content, {name: absent[name].at for name in absent}, taken))):
+        column = absent[missing[0]]
+        name, has = labelled(column.name, column.at), listed(next(_name_lists(content), []))
+        problem = f"column {name} is missing from every line; the first line has {has}{column.if_missing}"
+        raise BadFile(content.path, problem)
 
 
 def _parsed(content: Content, block: bytes, line: int, columns: Sequence[Field], json_in_texts: bool) -> pa.RecordBatch:
     """The columns of some lines, the first of which is `line`. Raises BadFile."""
     schema = pa.schema([(column.name, raw_type(column.type)) for column in columns])
-    of_json = any(column.type is ColumnType.JSON for column in columns)
-    batch = None if of_json else _fast(block, _with_scales(block, columns, schema))
+    batch = None
+    if not any(column.type is ColumnType.JSON for column in columns):
+        read = of_files(columns) if any(column.places for column in columns) else columns
+        batch = _fast(block, _with_scales(block, read, pa.schema([(each.name, raw_type(each.type)) for each in read])))
+        if batch is not None and read is not columns:
+            batch = chosen(batch, columns, block)
     return _exact(content, block, line, columns, schema, json_in_texts) if batch is None else batch
+
+
+def of_files(columns: Sequence[Field]) -> list[Field]:
+    """What is read of rows for columns that may be at several places: a field for each place, once.
+
+    Nothing is within a field that is a text or a number where it is there.
+    """
+    read = [replace(column, name=place, places=()) for column in columns for place in column.at]
+    flat = {(*steps(each.name),) for each in read}
+
+    def is_within(path: str) -> bool:
+        names = (*steps(path),)
+        return any(names[:count] in flat for count in range(1, len(names)))
+
+    return [*{each.name: each for each in read if not is_within(each.name)}.values()]
+
+
+def chosen(read: pa.RecordBatch, columns: Sequence[Field], block: bytes) -> pa.RecordBatch | None:
+    """Of each column the value at the first place where one is; None where Python has to look."""
+    arrays = []
+    for column in columns:
+        several = [read.column(place) for place in column.at if place in read.schema.names]
+        raw = raw_type(column.type)
+        if any(array.type != (several[0].type if column.decimal else raw) for array in several):
+            return None  # two columns are read from one field as different types
+        for array in several[1:]:
+            both = pc.and_(array.is_valid(), several[0].is_valid())
+            if pc.any(both).as_py() or _may_have_nulls(block, column.at):
+                return None
+        arrays.append(pc.coalesce(*several) if several[1:] else several[0] if several else pa.nulls(len(read), raw))
+    return pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
+
+
+def _may_have_nulls(block: bytes, places: Iterable[str]) -> bool:
+    """Whether a field may be there and null, and not only missing."""
+    lasts = b"|".join(re.escape(json.dumps(steps(place)[-1], ensure_ascii=False).encode()) for place in places)
+    return b"\\" in block or bool(re.search(rb"(?:%s)\s*:\s*null" % lasts, block))
 
 
 def _only_lines(block: bytes, keeps: Bools) -> bytes:
@@ -321,18 +378,41 @@ def _exact(
         if not isinstance(pairs, _Pairs):
             raise BadFile(content.path, f"{where(content, line)}: not a JSON object: {_as_json(pairs)}; {_ONE_A_LINE}")
         for cells, column in zip(values, columns, strict=True):
-            value, twice = pairs.at(column.name)
-            problem = twice or _problem(value, column)
-            if not problem:
-                try:
-                    cells.append(_cell(value, column, json_in_texts))
-                    continue
-                except ValueError as error:
-                    problem = _complaint(value, column, error)
-            advice = column.advice if type(value) is int and not twice else ""
-            raise BadFile(content.path, f"{where(content, line)}: column {column.name} {problem}{advice}")
+            cell, problem = _cell_of(pairs, column, json_in_texts)
+            if problem:
+                raise BadFile(content.path, f"{where(content, line)}: column {column.name} {problem}")
+            cells.append(cell)
     arrays = [pa.array(cells, field.type) for cells, field in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cell_of(pairs: _Pairs, column: Field, json_in_texts: bool) -> tuple[Any, str]:
+    """A column of a row as Arrow takes it, and what is wrong with it."""
+    if len(column.at) == 1:
+        return _cell_at(pairs, column.at[0], column, json_in_texts)
+    places = [place for place in column.at if pairs.has(place)]
+    cells: list[Any] = []
+    for place in places:
+        cell, problem = _cell_at(pairs, place, column, json_in_texts)
+        if problem:
+            return None, problem
+        cells.append(cell)
+    for place, cell in zip(places, cells, strict=True):
+        if cell != cells[0]:
+            values = [_as_written(pairs.at(each)[0]) for each in (places[0], place)]
+            return None, different(places[0], values[0], place, values[1])
+    return cells[0] if cells else None, ""
+
+
+def _cell_at(pairs: _Pairs, place: str, column: Field, json_in_texts: bool) -> tuple[Any, str]:
+    value, twice = pairs.at(place)
+    problem = twice or _problem(value, column)
+    if not problem:
+        try:
+            return _cell(value, column, json_in_texts), ""
+        except ValueError as error:
+            problem = _complaint(value, column, error)
+    return None, problem + (column.advice if type(value) is int and not twice else "")
 
 
 def _integer(text: str) -> int | Literal:
@@ -445,16 +525,18 @@ def _broken(text: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def present(content: Content, names: set[str], taken: Iterable[Bools] = ()) -> set[str]:
-    """Those of the names that are a field of at least one row, or of one that is `taken` where that is said of each."""
+def present(content: Content, places: Mapping[str, Sequence[str]], taken: Iterable[Bools] = ()) -> set[str]:
+    """Of some columns, each with the paths where it may be, those that at least one row has, or one that is `taken`."""
     seen: set[str] = set()
-    quoted = {name: f'"{name}"'.encode() for name in names}
-    lines = _lines(content) if names else iter(())
+    lasts = {name: [json.dumps(steps(path)[-1]).encode() for path in paths] for name, paths in places.items()}
+    lines = _lines(content) if places else iter(())
     for line, text in compress(lines, chain.from_iterable(taken)) if taken else lines:
-        waiting = [name for name in names - seen if quoted[name] in text]
+        escaped = not text.isascii() or b"\\" in text
+        waiting = [name for name in places if name not in seen and (escaped or any(x in text for x in lasts[name]))]
         if waiting:
-            seen |= {name for name, _ in _loaded(content, line, text, object_pairs_hook=_Pairs)} & names
-        if seen == names:
+            row = _loaded(content, line, text, object_pairs_hook=_Pairs)
+            seen |= {name for name in waiting if any(row.has(path) for path in places[name])}
+        if len(seen) == len(places):
             break
     return seen
 
@@ -467,10 +549,19 @@ class _Pairs(Pairs):
         """The last value of each name."""
         return dict(self)
 
+    def has(self, path: str) -> bool:
+        """Whether something is at a path, if only a null."""
+        value: Any = self
+        for step in steps(path):
+            if not isinstance(value, _Pairs) or step not in value.last:
+                return False
+            value = value.last[step]
+        return True
+
     def at(self, path: str) -> tuple[Any, str | None]:
         """What is at a path (None if nothing is), and what is wrong on the way there."""
         value: Any = self
-        for step in path.split("."):
+        for step in steps(path):
             if value is None:
                 break
             if not isinstance(value, _Pairs):

@@ -37,6 +37,7 @@ def _rows_of(tool: str, deleted: str) -> str:
     )
 
 
+FLATTENED = "for rows that were flattened (ExtractNewRecordState) use the upsert envelope"
 _SCHEMA_CHANGE = "a schema change of Debezium"
 _KINDS = (
     Kind(
@@ -51,6 +52,26 @@ _KINDS = (
     Kind(_SCHEMA_CHANGE, frozenset({"source", "tableChanges"})),
     Kind("a heartbeat of Debezium", frozenset({"ts_ms"}), alone=True),
 )
+
+
+def flattened(names: Names[str]) -> str:
+    """What to write for rows that were flattened (ExtractNewRecordState), by the fields that it adds."""
+    added = {name.removeprefix("__"): name for name in names if name.startswith("__")}
+    columns, words = [], []
+    if says := next((name for name in ("deleted", "op") if name in added), None):
+        columns.append(f"{says}: {{type: string, from: {added[says]}}}")
+        words.append(f"""delete_when: "{says} = '{"true" if says == "deleted" else "d"}'\"""")
+    if at := next((added[name] for name in ("source_ts_ms", "ts_ms") if name in added), None):
+        columns.append(f"happened: {{type: timestamp, from: {at}, unit: ms}}")
+    if lsn := next((added[name] for name in ("source_lsn", "lsn") if name in added), None):
+        columns.append(f"lsn: {{type: int, from: {lsn}}}")
+        words.append("order_by: lsn")
+    if not columns:
+        return ""
+    lines = [f"columns: {{{', '.join(columns)}}}", f"source: {{{', '.join(['envelope: upsert', *words])}}}"]
+    lines += ["event_time: {column: happened}"] if at else []
+    keys = "; deletes need delete.tombstone.handling.mode: rewrite at the connector" if not says else ""
+    return f"; write {' and '.join(f'`{line}`' for line in lines)}{keys}"
 
 
 def kind_of(names: Names[str]) -> Kind | None:

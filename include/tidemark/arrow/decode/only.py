@@ -33,9 +33,10 @@ class Only:
     def __init__(self, content: Content, collection: Collection) -> None:
         self._content, self._collection = content, collection
         self._condition = condition_of(collection)
-        columns = [Column(name, collection.type_of(name)) for name in fields(collection.landed.source.only)]
+        source = collection.landed.source
+        columns = [Column(name, collection.type_of(name)) for name in fields(source.only)]
         self.columns = tuple(columns)
-        self.unseen = {column.name for column in columns}
+        self.unseen = {column.name for column in columns} - {*source.optional}
         self.rows = 0
 
     @classmethod

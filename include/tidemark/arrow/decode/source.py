@@ -13,18 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from itertools import islice
+from functools import lru_cache, partial
+from itertools import chain, islice
 
 import numpy as np
 import pyarrow as pa
 
 from tidemark.arrow.decode import csvfile, debezium, debezium_files, jsonlfile
+from tidemark.arrow.decode.columns_in_file import by_column, if_missing, one_each, places_there, type_at
 from tidemark.arrow.decode.content import BadFile, Content, fetch
 from tidemark.arrow.decode.only import Only
-from tidemark.arrow.decode.parquetfile import opened
+from tidemark.arrow.decode.parquetfile import Opened, opened
 from tidemark.arrow.decode.placed import fields_of, placed
-from tidemark.arrow.decode.typed import check_values, field_of, typed
+from tidemark.arrow.decode.typed import cells, check_values, field_of, place, typed
 from tidemark.arrow.rows.allowance import count_decoded
 from tidemark.arrow.rows.arrays import of_bools, of_numbers
 from tidemark.arrow.rows.columns import Ints
@@ -84,7 +85,8 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
 def undeclared(content: Content, collection: Collection) -> list[str]:
     """The columns of a file that can be decoded which the declaration does not name, as far as its first lines show."""
     source = collection.landed.source
-    read = {*(column.name for column in source_columns(collection)), *fields(source.only)}
+    columns = [*(column.name for column in source_columns(collection)), *fields(source.only)]
+    read = {name for column in columns for name in source.first_names_of(column)}
     names = names_of(content, source, content.seen.first_rows if source.only else None)
     return [plain_line(name, NAME_SHOWN) for name in names if name not in read]
 
@@ -115,7 +117,9 @@ def _decoded(content: Content, collection: Collection) -> Iterator[pa.RecordBatc
         return
     schema = decoded_schema(collection)
     for block, numbers in _blocks(content, collection, columns):
-        arrays = [typed(content, collection, column, block.column(column.name), numbers) for column in columns]
+        arrays = [
+            typed(content, collection, column, cells(content, collection, column, block), numbers) for column in columns
+        ]
         rows = of_numbers(numbers)
         for column, array in zip(columns, arrays, strict=True):
             check_values(content, collection, column, array, rows)
@@ -131,11 +135,14 @@ def _blocks(
     content: Content, collection: Collection, columns: tuple[Column, ...]
 ) -> Iterator[tuple[pa.RecordBatch, Ints]]:
     """The columns of the rows that are taken, with the numbers of these."""
-    only = Only.of(content, collection)
-    if collection.landed.source.format is Format.JSONL:
+    only, source = Only.of(content, collection), collection.landed.source
+    in_path = dict(source.from_paths)
+    columns = tuple(column for column in columns if column.name not in in_path)
+    if source.format is Format.JSONL:
         read = [field_of(collection, column) for column in columns]
         yield from jsonlfile.read_blocks(content, read, sieve=jsonlfile.Sieve(only.raw, only.keep) if only else None)
-        if only and only.rows and (missing := sorted(only.unseen - jsonlfile.present(content, only.unseen))):
+        places = {name: source.places_of(name) for name in only.unseen} if only else {}
+        if only and only.rows and (missing := sorted(only.unseen - jsonlfile.present(content, places))):
             raise only.refuse(missing[0], "look at the fields that rows have")
         return
     names = {column.name: column for column in (*(only.columns if only else ()), *columns)}
@@ -150,21 +157,44 @@ def _blocks(
 
 
 def _all_blocks(content: Content, collection: Collection, columns: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
-    if collection.landed.source.format is Format.CSV:
-        return csvfile.read_blocks(content, [column.name for column in columns])
-    return _parquet_blocks(content, collection, columns)
+    if collection.landed.source.format is not Format.CSV:
+        return _parquet_blocks(content, collection, columns)
+    if not collection.landed.source.names_columns:
+        return csvfile.read_blocks(content, {column.name: if_missing(collection, column) for column in columns})
+    header = csvfile.names(content)
+    places = places_there(content, collection, columns, header.__contains__, header)
+    blocks = csvfile.read_blocks(content, dict.fromkeys(chain.from_iterable(places.values()), ""))
+    return by_column(content, places, blocks, partial(place, content, Format.CSV), pa.string())
 
 
 def _parquet_blocks(content: Content, collection: Collection, columns: Sequence[Column]) -> Iterator[pa.RecordBatch]:
     with opened(content) as file:
         schema = file.schema
         has = schema.names
+        if collection.landed.source.names_columns:
+            yield from _named_parquet_blocks(content, collection, columns, file)
+            return
         for column in columns:
             if has.count(column.name) != 1:
-                what = "in the file twice" if column.name in has else "missing"
-                raise BadFile(content.path, f"column {column.name} is {what}; the file has {listed(has)}")
+                what, advice = (
+                    ("in the file twice", "") if column.name in has else ("missing", if_missing(collection, column))
+                )
+                raise BadFile(content.path, f"column {column.name} is {what}; the file has {listed(has)}{advice}")
         for column in columns:
             # A type that cannot be the declared one is refused before any value of it is expanded.
             type_ = schema.field(column.name).type
             typed(content, collection, column, pa.array([], type_), np.arange(0))
         yield from file.blocks([column.name for column in columns])
+
+
+def _named_parquet_blocks(
+    content: Content, collection: Collection, columns: Sequence[Column], file: Opened
+) -> Iterator[pa.RecordBatch]:
+    """The columns of a file that are called otherwise in it, or may be missing."""
+    schema = file.schema
+    places = places_there(content, collection, columns, lambda path: type_at(schema, path) is not None, schema.names)
+    for column in columns:
+        for each in places[column.name]:
+            typed(content, collection, column, pa.array([], type_at(schema, each)), np.arange(0))
+    blocks = file.blocks(one_each(content, chain.from_iterable(places.values())))
+    yield from by_column(content, places, blocks, partial(place, content, Format.PARQUET), pa.null())

@@ -51,8 +51,8 @@ _MOST_SCALE = 20_000
 _PLUS = re.compile(r"\+[0-9.]")
 _ISO = {ColumnType.DATE: "2013-01-02", ColumnType.TIMESTAMP: "2013-01-02T03:04:05.123456Z"}
 SCALED = "; if that is {scale, value}, write decimals: precise at the column"
-_FAR = "; say what becomes of such times: beyond: null, or clip, of the column"
-_ZONED = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
+FAR = "; say what becomes of such times: beyond: null, or clip, of the column"
+ZONED = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
 
 
 class Misfit(Exception):
@@ -135,12 +135,16 @@ def parsed(array: pa.Array, declared: ValueType, *, empty_is_null: bool) -> pa.A
     if declared is ColumnType.STRING:
         return fitted(array, declared)
     if empty_is_null:
-        empty = pc.invert(pc.binary_length(array).cast(pa.bool_()))
-        if pc.any(empty).as_py():
-            array = pc.if_else(empty, pa.nulls(1, pa.string())[0], array)
+        array = empty_as_null(array)
     if isinstance(declared, DecimalType):
         return _divided(lambda some: _decimals(some, declared), array, declared)
     return canonical(_divided(_PARSERS[declared], array, declared))
+
+
+def empty_as_null(texts: pa.Array) -> pa.Array:
+    """Texts, but null where they are empty."""
+    empty = pc.invert(pc.binary_length(texts).cast(pa.bool_()))
+    return pc.if_else(empty, pa.nulls(1, pa.string())[0], texts) if pc.any(empty).as_py() else texts
 
 
 def canonical(array: pa.Array) -> pa.Array:
@@ -208,11 +212,11 @@ def _complaint(one: pa.Array, declared: ValueType, error: Exception) -> str:
         value = one.cast(pa.timestamp(one.type.unit)).cast(pa.int64())[0].as_py()
         what, advice = "nanoseconds that would be lost", ""
         if one.type.unit != "ns":
-            what, advice = "a time out of range", _FAR
+            what, advice = "a time out of range", FAR
         return f"is declared timestamp and holds {what}: {value} {one.type.unit} since the epoch{advice}"
     if pa.types.is_date64(one.type):
         value = one.cast(pa.int64())[0].as_py()
-        return f"is declared {declared} and holds a day out of range: {value} ms since the epoch{_FAR}"
+        return f"is declared {declared} and holds a day out of range: {value} ms since the epoch{FAR}"
     try:
         value = one[0].as_py()
     except UnicodeDecodeError:
@@ -235,7 +239,7 @@ def _complaint(one: pa.Array, declared: ValueType, error: Exception) -> str:
     if isinstance(declared, ColumnType) and declared in _ISO:
         advice = f"; write ISO 8601, as {_ISO[declared]}"
         if isinstance(value, str) and side(value, _PARSERS[declared]):
-            advice = _FAR
+            advice = FAR
     return f"is declared {declared} and holds {shown(value)}{advice}"
 
 
@@ -387,7 +391,7 @@ def _timestamps(array: pa.Array) -> pa.Array:
                 return array.cast(pa.timestamp(unit, zone)).cast(_UTC)
             except pa.ArrowInvalid:
                 continue
-    zoned = pc.match_substring_regex(array, _ZONED)
+    zoned = pc.match_substring_regex(array, ZONED)
     if len(array) == 1 or not pc.any(zoned).as_py() or pc.all(zoned).as_py():
         raise pa.ArrowInvalid("not all of them times")
     nothing = pa.scalar(None, pa.string())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow.decode import csvfile, jsonlfile
+from tidemark.arrow.decode import csvfile, jsonlfile, local_times
+from tidemark.arrow.decode.columns_in_file import from_path, if_missing
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.csvnumbers import plain_numbers
 from tidemark.arrow.decode.far_times import within_years
@@ -17,8 +19,10 @@ from tidemark.arrow.decode.strict import (
     Misfit,
     counting,
     described,
+    empty_as_null,
     fitted,
     from_unscaled,
+    is_text,
     parsed,
     precise,
     shown,
@@ -50,7 +54,8 @@ def typed(content: Content, collection: Collection, column: Column, array: pa.Ar
         convert = partial(_converted, source, column, unit)
         return within_years(values, column.type, unit, beyond, convert)
     except Misfit as misfit:
-        at = None if misfit.index is None else int(rows[misfit.index])
+        in_path = column.name in dict(source.from_paths)
+        at = None if misfit.index is None or in_path else int(rows[misfit.index])
         counts = column.type in TIMES and pa.types.is_integer(array.type) and unit is None
         advice = count_advice(column.name) if counts else ""
         reason = misfit.reason
@@ -62,22 +67,51 @@ def typed(content: Content, collection: Collection, column: Column, array: pa.Ar
         raise refusal(content, source.format, column.name, f"{reason}{advice}", at) from None
 
 
+def cells(content: Content, collection: Collection, column: Column, read: pa.RecordBatch, prefix: str = "") -> pa.Array:
+    """A column of a block before it is typed, from the rows or from the file's path."""
+    from_file = from_path(content, collection, column, read.num_rows)
+    return read.column(prefix + column.name) if from_file is None else from_file
+
+
+def _is_written(source: Source, column: Column) -> bool:
+    """Whether a column comes as texts that may be values of any type, as those of CSV and of paths are."""
+    return source.format is Format.CSV or _is_in_path(source, column)
+
+
+def _is_in_path(source: Source, column: Column) -> bool:
+    return column.name in dict(source.from_paths)
+
+
 def _counts(source: Source, column: Column, unit: str | None, array: pa.Array) -> pa.Array:
     """The integers that texts of CSV are in a column with a unit; any other column as it is."""
-    if unit is None or source.format is not Format.CSV:
+    if unit is None or not _is_written(source, column):
         return array
     with described(ColumnType.INT, counting(column.type, unit)):
-        return parsed(array, ColumnType.INT, empty_is_null=source.csv.null is None)
+        return parsed(array, ColumnType.INT, empty_is_null=source.csv.null is None or _is_in_path(source, column))
 
 
 def _converted(source: Source, column: Column, unit: str | None, array: pa.Array) -> pa.Array:
     """A column as its declared type, whatever its times are. Raises Misfit."""
-    is_csv = source.format is Format.CSV
-    empty_is_null = is_csv and source.csv.null is None
+    zone = source.timezone_of(column.name)
+    times = _instants(source, column, unit, array)
+    if zone is None:
+        return times
+    is_instant = local_times.with_offset(array)
+    if source.format_of(column.name):
+        is_instant &= False
+    return local_times.instants(times, is_instant, column.type, zone, source.choice_of(column.name))
+
+
+def _instants(source: Source, column: Column, unit: str | None, array: pa.Array) -> pa.Array:
+    """A column as its declared type, a time without an offset as one of UTC. Raises Misfit."""
+    is_csv = _is_written(source, column)
+    empty_is_null = is_csv and (source.csv.null is None or _is_in_path(source, column))
     if column.type is ColumnType.JSON and source.format is Format.JSONL:
         return array
     if isinstance(column.type, DecimalType) and source.decimals_of(column.name) == "precise":
         return from_unscaled(array, column.type, empty_is_null=empty_is_null)
+    if (form := source.format_of(column.name)) and is_text(array.type):
+        return local_times.formatted(empty_as_null(array) if empty_is_null else array, column.type, form)
     if unit is not None and pa.types.is_integer(array.type):
         return since_epoch(array, column.type, unit)
     if is_csv or (pa.types.is_string(array.type) and source.format is Format.JSONL):
@@ -95,10 +129,20 @@ def _is_number(source: Source, column: Column) -> bool:
 def field_of(collection: Collection, column: Column, prefix: str = "") -> Field:
     """How JSON lines have a column, at its place in a row."""
     source, name = collection.landed.source, prefix + column.name
+    is_named = column.name in dict(source.from_fields)
+    places = tuple(prefix + place for place in source.places_of(column.name)) if is_named else ()
+    optional, advice = column.name in source.optional, if_missing(collection, column)
+    return replace(_field_of(collection, column, name), places=places, optional=optional, if_missing=advice)
+
+
+def _field_of(collection: Collection, column: Column, name: str) -> Field:
+    source = collection.landed.source
     if unit := epoch_unit(collection, column):
         return Field(name, ColumnType.INT, counting(column.type, unit))
     if isinstance(column.type, DecimalType) and source.decimals_of(column.name) == "precise":
         return Field(name, ColumnType.BYTES, precise(column.type), decimal=column.type)
+    if form := source.format_of(column.name):
+        return Field(name, column.type, local_times.written_as(column.type, form))
     return Field(name, column.type, str(column.type), advice=count_advice(column.name) if column.type in TIMES else "")
 
 

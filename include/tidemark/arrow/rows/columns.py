@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.rows.arrays import bools_of, of_numbers, scalar_of
+from tidemark.model import field_path
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -32,7 +33,7 @@ def nested(schema: pa.Schema) -> pa.Schema:
     """The schema whose leaves are the fields given, where a name is a path: `source.ts_ms`."""
     tree: dict[str, Any] = {}
     for field in schema:
-        *above, name = field.name.split(".")
+        *above, name = field_path.steps(field.name)
         at = tree
         for step in above:
             at = at.setdefault(step, {})
@@ -46,16 +47,36 @@ def nested(schema: pa.Schema) -> pa.Schema:
 
 def leaves(rows: pa.Table | pa.RecordBatch, paths: Sequence[str]) -> pa.RecordBatch:
     """Columns by their paths, null where anything above them is."""
-    columns = {name: contiguous(rows.column(name)) for name in {path.partition(".")[0] for path in paths}}
+    columns: dict[tuple[str, ...], pa.Array] = {}
+    row = pa.struct(list(rows.schema))
 
-    def at(path: str) -> pa.Array:
-        if path not in columns:
-            above, _, name = path.rpartition(".")
-            struct = at(above)
-            columns[path] = struct.flatten()[struct.type.get_field_index(name)]
-        return columns[path]
+    def at(names: tuple[str, ...]) -> pa.Array:
+        if names not in columns and len(names) == 1:
+            columns[names] = contiguous(rows.column(names[0]))
+        elif names not in columns:
+            struct = at(names[:-1])
+            columns[names] = struct.flatten()[struct.type.get_field_index(names[-1])]
+        return columns[names]
 
-    return pa.RecordBatch.from_arrays([at(path) for path in paths], list(paths))
+    return pa.RecordBatch.from_arrays([at(names_within(row, path) or (path,)) for path in paths], list(paths))
+
+
+def names_within(row: pa.DataType, path: str) -> tuple[str, ...] | None:
+    """The names that lead to a path in rows of a type; None if there is no such field.
+
+    A dot may belong to a name in Parquet, whose paths do not say so: a field within others goes before that.
+    """
+    names = field_path.steps(path)
+    for count in range(1, len(names) + 1):
+        name = ".".join(names[:count])
+        at = row.get_field_index(name) if pa.types.is_struct(row) else -1
+        if at < 0:
+            continue
+        if count == len(names):
+            return (name,)
+        if (below := names_within(row.field(at).type, field_path.of_steps(names[count:]))) is not None:
+            return (name, *below)
+    return None
 
 
 def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:

@@ -63,6 +63,7 @@ def in_files(
         TidemarkError: The landing cannot be looked at.
     """
     since: dict[str, int | None] = dict.fromkeys(columns)
+    source = state.collection.landed.source
     waiting, gone, opened, newest = set(columns), 0, 0, 0
     missed = dict.fromkeys(columns, 0)
     for interval in _newest_first(state):
@@ -70,7 +71,8 @@ def in_files(
         files = _files(state.collection, interval, landing_root)
         gone += not files
         for file in files:
-            waiting &= set(_names(state.collection, file))
+            names = {*_names(state.collection, file)}
+            waiting = {name for name in waiting if not names.isdisjoint(source.first_names_of(name))}
         opened += len(files)
         seen(opened)
         if files:
