@@ -67,8 +67,9 @@ class Source:
     is not true are left out. `table` is that whose messages were taken, as such a condition (empty: not known yet;
     None: declared before 0.7.0, when messages of several tables were not refused, and are not). A full snapshot that
     has fewer than `min_share` of the rows of the one before asks a person (None: DEFAULT_MIN_SHARE, 0: none does).
-    `transactions` says whether messages of one transaction are one change, so that facts have theirs, and what they lack
-    (False: declared before 0.7.0, or nothing puts messages in order).
+    `transactions` says whether messages of one transaction are one change, so that facts have theirs, and what they
+    lack (False: declared before 0.7.0, or nothing puts messages in order). What a message lacks of columns that are
+    `optional` is null where no row before it has it.
     """
 
     path: str
@@ -88,6 +89,7 @@ class Source:
     column_decimals: tuple[tuple[str, str], ...] = ()
     beyond: tuple[tuple[str, str], ...] = ()
     transactions: bool = False
+    optional: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for decimals in (self.decimals or "string", *dict(self.column_decimals).values()):

@@ -30,8 +30,8 @@ def newly_ordered(declared: Collection, current: Collection | None) -> Collectio
 
 
 def as_ordered(current: Collection, declared: Collection) -> Collection:
-    """A declaration with the order of `current` where it says none, unless that names a column; its senders, and whether
-    it has transactions."""
+    """A declaration with the order of `current` where it says none, unless that names a column; and with its senders
+    and transactions."""
     if current.is_derived or declared.is_derived:
         return declared
     before, source = current.landed.source, declared.landed.source

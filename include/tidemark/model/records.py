@@ -85,7 +85,8 @@ class Hold:
 
 @dataclass(frozen=True)
 class Totals:
-    """Counters over the life of the collection; bytes and rows are those of data files written."""
+    """Counters over the life of the collection; bytes and rows are those of data files written. `images_unmatched` are
+    before-images of messages that were not what was stored."""
 
     rows_ingested: int = 0
     rows_late_applied: int = 0
@@ -99,3 +100,4 @@ class Totals:
     rows_drained: int = 0
     rows_compacted: int = 0
     rows_left_out: int = 0
+    images_unmatched: int = 0

@@ -42,6 +42,10 @@ Cells = tuple[Any, ...]
 Place = tuple[int, tuple[Any, ...]]
 
 
+UNAVAILABLE = "__debezium_unavailable_value"
+"""What Debezium writes for a large value that the database did not log, as it did not change."""
+
+
 class Missing(Enum):
     """What stands for a value that the database did not log."""
 
@@ -140,7 +144,8 @@ def _present(rows: dict[int, Cells], removed_at: dict[int, int], at: int) -> lis
 def _equal(rows: dict[int, Cells], removed_at: dict[int, int], image: Cells, at: int) -> list[int]:
     """Those of them that are equal to an image, as far as both have values."""
     present = _present(rows, removed_at, at)
-    return [number for number in present if all(HOLE in pair or pair[0] == pair[1] for pair in zip(image, rows[number]))]
+    pairs = {number: zip(image, rows[number], strict=True) for number in present}
+    return [number for number in present if all(HOLE in pair or pair[0] == pair[1] for pair in pairs[number])]
 
 
 def _filled(rows: dict[int, Cells], removed_at: dict[int, int]) -> dict[int, Cells]:

@@ -21,9 +21,9 @@ class UnsealedRequest:
 
     `batches` hold them; none means that there are none. Where rows are facts, `remembered` are the batches whose facts
     the new ones are placed among (they include `batches`), `horizon` is not above any of those facts, strictly below
-    all new ones where that is needed (`below_all`), and `trace` says what was stored before. Where they are full snapshots, `snapshots` is what is learned of those in the interval, a full
-    snapshot without rows has no batch, `announced` are the times of those in the trace, and `trace` is there where they
-    are compared with it.
+    all new ones where that is needed (`below_all`), and `trace` says what was stored before. Where they are full
+    snapshots, `snapshots` is what is learned of those in the interval, a full snapshot without rows has no batch,
+    `announced` are the times of those in the trace, and `trace` is there where they are compared with it.
     """
 
     lower: int

@@ -117,7 +117,9 @@ def lives(draw: st.DrawFn) -> Database:
                 made.rows[number] = key, row
                 moved.add(key)
             if kind == "update":
-                holes = [HOLE if draw(st.booleans()) and new == cell else new for new, cell in zip(row, image)]
+                holes = [
+                    HOLE if draw(st.booleans()) and new == cell else new for new, cell in zip(row, image, strict=True)
+                ]
                 if made.is_full:
                     made.say(old, image, TAKE, transaction, len(made.log))
                     made.say(old, row, PUT, transaction, len(made.log) - 1)
@@ -133,7 +135,9 @@ def lives(draw: st.DrawFn) -> Database:
 
 def _comparable(row: Cells | None) -> Cells | None:
     """A row as the law compares it; what is never filled is seen in the end."""
-    return row and tuple("zz" if cell is HOLE and at == 0 else 99 if cell is HOLE else cell for at, cell in enumerate(row))
+    return row and tuple(
+        "zz" if cell is HOLE and at == 0 else 99 if cell is HOLE else cell for at, cell in enumerate(row)
+    )
 
 
 @laws
@@ -154,7 +158,7 @@ def test_the_history_is_the_databases_however_its_messages_come(made: Database, 
         own = [message for message in everything if message.key == (key,)]
         facts, changes, _ = plain(None, [], own)
         updates = resolve(None, facts, [replace(fact, value=_comparable(fact.value)) for fact in changes])
-        for event_time, rows in made.states:
+        for event_time, _ in made.states:
             later = [state for at, state in made.states if at == event_time]
             sums: dict[Cells, int] = {}
             for update in updates:

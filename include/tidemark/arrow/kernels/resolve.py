@@ -23,7 +23,8 @@ below all that is retracted, and there the sum holds nothing of it (kernels/retr
 
 Costs: every new fact is read once. Of known facts and of the trace only the row groups that can hold one of the block's
 keys are read (parts/lookup.py, docs/decisions/0034), and of known facts those up to the one that follows on the key's
-new ones (following.py), or all where what follows may depend on them (transactions.py). In memory are one block, BLOCK_BYTES, and what is looked up for it.
+new ones (following.py), or all where what follows may depend on them (transactions.py). In memory are one block,
+BLOCK_BYTES, and what is looked up for it.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ from tidemark.arrow.rows.schema import (
     TIME,
     facts_schema,
     keys_of,
+    said_columns,
     some_of,
     sort_columns,
-    transaction_fields,
     updates_schema,
     value_columns,
 )
@@ -331,7 +332,7 @@ def _numbers(
     diff = place = same = None
     if DIFF in facts.schema.names:
         order = sort_columns(task.collection, facts=True)
-        said = [*value_names, *(field.name for field in transaction_fields(task.collection))]
+        said = said_columns(task.collection)
         facts, kept, place, same = current_facts(facts, new, order, key_columns, said)
         key, new, diff = key[kept], new[kept], integers(facts, DIFF)
     deleted = np.asarray(values(contiguous(facts.column(DELETED))), bool)

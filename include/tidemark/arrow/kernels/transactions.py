@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.arrow.kernels.history import NOTHING, Facts
-from tidemark.arrow.rows.arrays import no_rows, of_bools, of_numbers
-from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
+from tidemark.arrow.rows.arrays import no_rows, of_numbers, of_values
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, values
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import (
     DELETED,
@@ -109,8 +109,8 @@ def depends(facts: pa.RecordBatch, key: Ints) -> Bools:
 
 
 def whole_deletes(facts: pa.RecordBatch, numbered: Facts, base: Ints) -> Deletes:
-    """The deletes of facts in order, `base` being what was before the keys' first ones; none of files that were corrected,
-    of which it is not known what was there before."""
+    """The deletes of facts in order, `base` being what was before the keys' first ones; none beside facts that are
+    retracted, of which it is not known what was there before."""
     chosen = numbered.new & (numbered.value == NOTHING) & (numbered.diff is None)
     if chosen.any():
         chosen &= ~depends(facts, numbered.key)[numbered.key]
@@ -154,6 +154,8 @@ class _Keyed:
     ) -> None:
         self._facts, self._numbered, self._base, self._collection = facts, numbered, base, collection
         self._names = value_columns(collection)
+        dropped = names_at_rest(collection, (column.id for column in collection.dropped))
+        self._optional = {*collection.landed.source.optional, *dropped}
         self._before = rows_before.select(self._names)
         self._bounds = np.searchsorted(numbered.key, np.arange(len(base) + 1))
         rows = np.flatnonzero(slow[numbered.key])
@@ -220,7 +222,10 @@ class _Keyed:
         """The row that has the values of a fact: one there is, or one that is filled."""
         cells: Cells = fact.value or ()
         if HOLE in cells:
-            raise self._refusal(fact, self._names[cells.index(HOLE)])
+            lacks = [name for name, cell in zip(self._names, cells, strict=True) if cell is HOLE]
+            if needed := [name for name in lacks if name not in self._optional]:
+                raise self._refusal(fact, needed[0])
+            cells = tuple(None if cell is HOLE else cell for cell in cells)
         if (key, cells) not in self._rows:
             self._rows[key, cells] = self._facts.num_rows + self._before.num_rows + len(self._filled)
             self._filled.append((key, cells))
@@ -242,8 +247,8 @@ class _Keyed:
         columns = []
         for at, name in enumerate(self._names):
             holder = {cells[at]: number for number, cells in enumerate(self._cells) if cells[at] is not HOLE}
-            rows = np.array([holder[cells[at]] for _, cells in self._filled], np.int64)
-            columns.append(self._images.column(name).take(of_numbers(rows)))
+            rows = of_values([holder.get(cells[at]) for _, cells in self._filled], pa.int64())
+            columns.append(self._images.column(name).take(rows))
         return pa.RecordBatch.from_arrays(columns, schema=self._images.schema)
 
     def keys(self) -> Ints:

@@ -8,8 +8,8 @@ Where a collection has a layout by time, `_bucket` is before its key: rows are i
 Updates: key, value, `_time`, `_event_time`, `_diff`; sorted by key, value, `_time`, `_event_time`. Where files may be
 corrected, those that an ingest writes have the number of their file among the batch's, `_source`, before `_diff`.
 Facts (unsealed batches of keyed collections): key, value (all null in a tombstone), `_deleted`, `_time`,
-`_event_time`, `_order`, `_file`, `_row`; sorted by key, `_event_time`, `_order`, `_file`, `_row`. Where transactions are
-one change, `_transaction` and `_lacks` follow, and a tombstone may have the values of its before-image.
+`_event_time`, `_order`, `_file`, `_row`; sorted by key, `_event_time`, `_order`, `_file`, `_row`. Where transactions
+are one change, `_transaction` and `_lacks` follow, and a tombstone may have the values of its before-image.
 Only value columns, `_order`, these two, and the keys of derived collections may hold nulls.
 """
 
@@ -91,6 +91,11 @@ def facts_schema(collection: Collection) -> pa.Schema:
 def transaction_fields(collection: Collection) -> list[pa.Field]:
     """The columns of facts that say what transaction they are of, and what their images lack; none without these."""
     return [pa.field(name, pa.string()) for name in (TRANSACTION, LACKS)] if collection.has_transactions else []
+
+
+def said_columns(collection: Collection) -> list[str]:
+    """The columns of facts that say what a key became, beside where and when."""
+    return [DELETED, *value_columns(collection), *(field.name for field in transaction_fields(collection))]
 
 
 def unsealed_schema(collection: Collection) -> pa.Schema:
