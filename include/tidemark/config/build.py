@@ -138,6 +138,7 @@ class Builder:
             only=declared.only,
             column_decimals=readings.decimals_of(self._declared),
             beyond=readings.beyond_of(self._declared),
+            optional=readings.optional_of(self._declared),
         )
 
     def _columns(self, names: list[str]) -> tuple[Column, ...]:

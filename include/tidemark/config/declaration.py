@@ -131,6 +131,9 @@ class ColumnSection(_Section):
     decimals: Literal["precise", "string", "double"] | None = None
     """How its decimals are written, for this column and in any envelope: `precise` is base64 of a whole number of the
     last digit of its type, or `{scale, value}`; see `source.decimals`."""
+    optional: bool = False
+    """Whether a change message may lack it: what the database did not log of a row (`__debezium_unavailable_value`) is
+    that of the row before it, and null where none is known. Left out, it is refused then."""
     masked: bool = False
     """Whether its values are left out where rows are shown to people: on the pages in Airflow, in gates' results and in
     the logs of tasks. Who reads the collection itself gets them."""

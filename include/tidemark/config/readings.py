@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from tidemark.config.document import Loc
 from tidemark.errors import InvalidUsage
-from tidemark.model.collection import Collection, ColumnType, DecimalType
+from tidemark.model.collection import Collection, ColumnType, DecimalType, Envelope
 
 if TYPE_CHECKING:
     from tidemark.config.declaration import Declaration, DerivedDeclaration
 
 _TIMES = (ColumnType.TIMESTAMP, ColumnType.DATE)
-WORDS = ("unit", "beyond", "decimals")
+WORDS = ("unit", "beyond", "decimals", "optional")
 
 
 def problem(declared: Declaration) -> tuple[Loc, str] | None:
@@ -49,6 +49,11 @@ def beyond_of(declared: Declaration) -> tuple[tuple[str, str], ...]:
     return tuple((name, column.beyond) for name, column in declared.columns.items() if column.beyond)
 
 
+def optional_of(declared: Declaration) -> tuple[str, ...]:
+    """The columns that a message may lack."""
+    return tuple(name for name, column in declared.columns.items() if column.optional)
+
+
 def check(collection: Collection, name: str) -> None:
     """Raise InvalidUsage where what a column says of its values does not go with its type, or with what it is for."""
     landed, source = collection.landed, collection.landed.source
@@ -59,6 +64,10 @@ def check(collection: Collection, name: str) -> None:
         raise InvalidUsage(f"{is_of} its unit is {unit}: declare it {time_type}")
     if dict(source.column_decimals).get(name) and not isinstance(column_type, DecimalType):
         raise InvalidUsage(f"{is_of} decimals belong to a decimal(p, s); remove it")
+    if name in source.optional and source.envelope is not Envelope.DEBEZIUM:
+        raise InvalidUsage(f"column {name} is optional, and only change messages may lack a column; remove it")
+    if name in source.optional and name not in (column.name for column in collection.value):
+        raise InvalidUsage(f"column {name} is not of the value, and only such may be optional; remove it")
     if beyond is None:
         return
     if column_type not in _TIMES:
