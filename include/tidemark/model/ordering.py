@@ -30,8 +30,10 @@ def newly_ordered(declared: Collection, current: Collection | None) -> Collectio
 
 
 def as_ordered(current: Collection, declared: Collection) -> Collection:
-    """A declaration with the order of `current` where it says none, unless that names a column; and with its senders
-    and transactions."""
+    """A declaration with what `current` has, and its file need not say.
+
+    That is the order, unless it names a column; the senders; and whether there are transactions.
+    """
     if current.is_derived or declared.is_derived:
         return declared
     before, source = current.landed.source, declared.landed.source

@@ -85,8 +85,11 @@ class Hold:
 
 @dataclass(frozen=True)
 class Totals:
-    """Counters over the life of the collection; bytes and rows are those of data files written. `images_unmatched` are
-    before-images of messages that were not what was stored."""
+    """Counters over the life of the collection; bytes and rows are those of data files written.
+
+    Attributes:
+        images_unmatched: Before-images of messages that were not what was stored.
+    """
 
     rows_ingested: int = 0
     rows_late_applied: int = 0

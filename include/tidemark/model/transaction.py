@@ -58,8 +58,11 @@ _BEFORE = -1
 
 
 class Effect(Enum):
-    """What a message does to its key: it puts a row there; puts one in the place of the row that is there; takes away
-    the row with these values; or the row that is there, whose values are not known, or only guessed."""
+    """What a message does to its key.
+
+    It puts a row there; puts one in the place of the row that is there; takes away the row with these values; or the
+    row that is there, whose values are not known, or only guessed.
+    """
 
     PUT = "put"
     REPLACE = "replace"
@@ -189,11 +192,15 @@ def _delivered_once(group: Sequence[Message]) -> list[Message]:
     return list(places.values())
 
 
-def plain(base: Cells | None, known: Iterable[Message], new: Iterable[Message]) -> tuple[list[Fact], list[Fact], int]:
-    """The facts by which what was known of a key is as said, those by which new messages change that, at each time that
-    some are learned, and how many images of points with new messages are unmatched in the end."""
+def plain(base: Cells | None, older: Iterable[Message], new: Iterable[Message]) -> tuple[list[Fact], list[Fact], int]:
+    """What new messages change, as plain facts.
+
+    Returns:
+        The facts that say what was so before; those by which new messages change it, at each time that some are
+        learned; and how many images of points with new messages are unmatched in the end.
+    """
     said: dict[tuple[object, ...], list[Message]] = {}
-    _add(said, known)
+    _add(said, older)
     points = history(base, _said(said))
     before = {(point.place, point.row): point for point in points}
     facts = [_fact(point, point.last.time, 1) for point in points]

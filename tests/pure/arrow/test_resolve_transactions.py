@@ -13,7 +13,7 @@ from tests.pure.arrow.samples import as_updates, batch, collection, of_updates, 
 from tests.support.budget import laws
 from tidemark.arrow.kernels.merge import Tally
 from tidemark.arrow.kernels.resolve import updates_from
-from tidemark.arrow.kernels.transactions import BEFORE, ONLY_KEY, lacking
+from tidemark.arrow.rows.lacks import BEFORE, ONLY_KEY, lacking
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import facts_schema, sort_columns
 from tidemark.errors import InvalidUsage
@@ -61,13 +61,13 @@ def said(draw: st.DrawFn) -> list[Message]:
 bases = st.dictionaries(st.integers(1, 2), st.tuples(st.sampled_from("ab"), st.just(0.5)), min_size=2)
 
 
-def in_model(base: dict[int, Row], known: list[Message], new: list[Message]) -> list[Update] | None:
+def in_model(base: dict[int, Row], older: list[Message], new: list[Message]) -> list[Update] | None:
     """What the law says of all keys; None where a row is not whole."""
     updates: list[Update] = []
     for key in (1, 2):
-        some = [[message for message in messages if message.key == (key,)] for messages in (known, new)]
-        facts, changes, _ = plain(base.get(key), *some)
-        if some[1] and any(HOLE in (fact.value or ()) for fact in (*facts, *changes)):
+        own = [[message for message in messages if message.key == (key,)] for messages in (older, new)]
+        facts, changes, _ = plain(base.get(key), *own)
+        if own[1] and any(HOLE in (fact.value or ()) for fact in (*facts, *changes)):
             return None
         updates += resolve(base.get(key), facts, changes)
     return sorted(consolidate(updates), key=sort_key)
@@ -103,16 +103,16 @@ def test_messages_resolve_as_the_law_has_it(
         parts = write(store, MESSAGES, of_updates(MESSAGES, trace))
         task = ResolveTask(MESSAGES, facts, parts, KeyRange(), since, upper, HORIZON, "out")
         tally = Tally()
-        known = [m for m in messages if m.time < since]
-        expected = in_model(base, known, [m for m in messages if since <= m.time < upper])
+        older = [m for m in messages if m.time < since]
+        expected = in_model(base, older, [m for m in messages if since <= m.time < upper])
         updates = updates_from(store, task, tally, buffered_rows=buffered)
         if expected is None:
             with pytest.raises(InvalidUsage, match="lacks column word"):
                 list(updates)
             return
-        found = as_updates(MESSAGES, updates)
-        assert sorted(found, key=sort_key) == expected
-        trace += found
+        resolved = as_updates(MESSAGES, updates)
+        assert sorted(resolved, key=sort_key) == expected
+        trace += resolved
 
 
 def test_what_lacks_a_column_that_no_row_before_it_has_is_refused() -> None:

@@ -46,11 +46,11 @@ def row(id: int, city: str | None = None, n: int | None = None, doc: Any = None)
     return {"id": id, "city": city, "n": n, "doc": doc}
 
 
-def facts(tmp_path: Path, messages: list[Any], of: Collection | None = None) -> list[Fact]:
+def facts(tmp_path: Path, messages: list[Any]) -> list[Fact]:
     """Of each fact its key, city, n, whether it takes a row away, what it lacks, and the number of its message."""
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in messages))
-    rows = decoded(listed(path), of or collection()).to_pylist()
+    rows = decoded(listed(path), collection()).to_pylist()
     rows.sort(key=lambda fact: (fact["_row"] if fact["_row"] >= 0 else -1.5 - fact["_row"], not fact["_deleted"]))
     names = ("id", "city", "n", "_deleted", "_lacks", "_row")
     return [tuple(fact[name] for name in names) for fact in rows]
@@ -128,7 +128,7 @@ def test_the_transaction_is_named_as_the_connector_has_it(tmp_path: Path, connec
 
 
 MOVE = [message("d", row(1), None), None, message("c", None, row(2, "a", 1))]
-"""A row of key 1 that comes to key 2, by messages that have only the key."""
+"""A row whose key changes from 1 to 2, by messages that have only the key."""
 LONE = [
     [*MOVE, message("d", row(2), None, 2)],
     [message("u", row(1), row(2, "a", 1)), message("u", None, row(2, "b", 1), 2), message("d", row(2), None, 3)],
@@ -144,8 +144,8 @@ def test_a_delete_that_could_mean_either_of_two_rows_is_refused(
     line = len(messages)
     with pytest.raises(BadFile, match=rf"line {line}: op d of key \(2,\) has only the key.*REPLICA IDENTITY FULL"):
         facts(tmp_path, messages)
-    apart = [*messages[:-1], message("d", row(2), None, 9, 8)]
-    assert facts(tmp_path, apart)[-1][:1] == (2,)
+    separate = [*messages[:-1], message("d", row(2), None, 9, 8)]
+    assert facts(tmp_path, separate)[-1][:1] == (2,)
     onward = [*messages, message("c", None, row(3, "a", 1), messages[-1]["source"]["lsn"])]
     assert facts(tmp_path, onward)[-1][0] == 3
 

@@ -85,8 +85,10 @@ class Database:
 
 @st.composite
 def lives(draw: st.DrawFn) -> Database:
-    """Few keys and values, so that all that can happen to a key does: each change is drawn, and undone if its
-    transaction ends with two rows of one key."""
+    """Few keys and values, so that all that can happen to a key does.
+
+    Each change is drawn, and undone if its transaction ends with two rows of one key.
+    """
     keys, cells = st.integers(1, 3), st.tuples(st.sampled_from("ab"), st.integers(1, 2))
     made, rowid = Database(draw(st.booleans())), 0
     for transaction in range(draw(st.integers(1, 5))):
@@ -164,8 +166,8 @@ def test_the_history_is_the_databases_however_its_messages_come(made: Database, 
             for update in updates:
                 if update.event_time <= event_time:
                     sums[update.value] = sums.get(update.value, 0) + update.diff
-            held = [row for row, count in sums.items() if count]
-            assert held == ([later[-1][key]] if key in later[-1] else [])
+            rows_left = [row for row, count in sums.items() if count]
+            assert rows_left == ([later[-1][key]] if key in later[-1] else [])
 
 
 @laws
@@ -176,7 +178,7 @@ def test_any_cut_between_known_and_new_gives_the_same_updates(made: Database, da
     log = [message for message in log if HOLE not in message.row]
     cut = data.draw(st.integers(0, 5))
     at_once = resolve(None, [], plain(None, [], log)[1])
-    known = [message for message in log if message.time < cut]
-    facts, changes, _ = plain(None, known, [message for message in log if message.time >= cut])
-    first = resolve(None, [], plain(None, [], known)[1])
+    older = [message for message in log if message.time < cut]
+    facts, changes, _ = plain(None, older, [message for message in log if message.time >= cut])
+    first = resolve(None, [], plain(None, [], older)[1])
     assert sorted(first + resolve(None, facts, changes), key=repr) == sorted(at_once, key=repr)

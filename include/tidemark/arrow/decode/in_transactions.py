@@ -26,9 +26,9 @@ from tidemark.arrow.decode import debezium_files
 from tidemark.arrow.decode.content import BadFile, Content, Seen
 from tidemark.arrow.decode.only import Only
 from tidemark.arrow.decode.typed import place
-from tidemark.arrow.kernels.transactions import BEFORE, ONLY_KEY, lacking
 from tidemark.arrow.rows.arrays import bools_of, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, one_batch, values
+from tidemark.arrow.rows.lacks import BEFORE, ONLY_KEY, lacking
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import LACKS, ORDER, ROW, TRANSACTION
 from tidemark.model.collection import Collection, Column, ColumnType
@@ -44,8 +44,14 @@ _Columns = Mapping[str, pa.Array]
 
 @dataclass(frozen=True)
 class Images:
-    """The messages of a block: the key that each is about, its images by column (`values` of before-images None where
-    they cannot be read), whether it has a before-image with a key, and its other fields."""
+    """The messages of a block, by column.
+
+    Attributes:
+        keys: The key that each is about.
+        values: The values of before-images; None where they cannot be read.
+        has_before: Whether it has a before-image with a key.
+        others: Its fields outside the images.
+    """
 
     op: pa.Array
     keys: _Columns
@@ -58,8 +64,13 @@ class Images:
 
 @dataclass(frozen=True)
 class Said:
-    """Facts: of which messages of the block they are, their columns, which take a row away, and whether they are
-    before-images beside the facts of their messages."""
+    """Facts of one kind.
+
+    Attributes:
+        messages: Of which messages of the block they are.
+        deleted: Which take a row away.
+        is_before: Whether they are before-images beside the facts of their messages.
+    """
 
     messages: Ints
     columns: _Columns
@@ -245,8 +256,10 @@ class _Messages:
         return cls(puts, removes, updates, transaction, updates & has_before & differs, whole, followed)
 
     def repeated(self, images: Images, keys: Sequence[str]) -> Bools:
-        """Updates of keys with other messages in their transaction, or of the first transaction, which may have begun
-        before; only those whose before-images have values."""
+        """Updates whose before-images are facts of their own, as they have values.
+
+        Those of keys with other messages in their transaction, or of the first one, which may have begun before.
+        """
         chosen = self.updates & ~self.moved & self.whole & (self.transaction >= 0)
         if not chosen.any():
             return chosen
@@ -376,12 +389,12 @@ def unavailable_forms(column: Column) -> list[Any] | None:
             return None
 
 
-def _chosen(where: Bools, some: _Columns, others: _Columns) -> dict[str, pa.Array]:
-    """The columns of `others`, where not chosen of `some`."""
-    names = [name for name in some if name in others]
+def _chosen(where: Bools, columns: _Columns, others: _Columns) -> dict[str, pa.Array]:
+    """The columns that both have, where chosen those of the first."""
+    names = [name for name in columns if name in others]
     if not where.any():
         return {name: others[name] for name in names}
-    return {name: pc.if_else(of_bools(where), some[name], others[name]) for name in names}
+    return {name: pc.if_else(of_bools(where), columns[name], others[name]) for name in names}
 
 
 def _guessed(after: _Columns, followed: Ints) -> dict[str, pa.Array]:

@@ -80,8 +80,11 @@ Piece = tuple[pa.RecordBatch, bool]
 
 @dataclass
 class Tally:
-    """What was read: rows within key range and time bounds, their digest once forwarded, bytes fetched; and how many
-    before-images were not what is stored."""
+    """What was read: rows within key range and time bounds, their digest once forwarded, bytes fetched.
+
+    Attributes:
+        unmatched: How many before-images were not what is stored.
+    """
 
     rows: int = 0
     digest: int = 0

@@ -281,7 +281,7 @@ class _Past:
         if self._signed is not None:
             asked[(np.cumsum(begins) - 1)[integers(facts, DIFF) < 0]] = True
         if self._task.collection.has_transactions:
-            asked |= depends(facts, np.cumsum(begins) - 1)
+            np.logical_or(asked, depends(facts, np.cumsum(begins) - 1), out=asked)
         if not asked.any():
             return self._nothing
         return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(of_bools(asked)), BLOCK_BYTES)])

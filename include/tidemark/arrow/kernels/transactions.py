@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.kernels.history import NOTHING, Facts
 from tidemark.arrow.rows.arrays import no_rows, of_numbers, of_values
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, values
+from tidemark.arrow.rows.lacks import BEFORE, ONLY_KEY
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import (
     DELETED,
@@ -37,21 +39,16 @@ from tidemark.model.fact import Fact
 from tidemark.model.instant import format_instant
 from tidemark.model.transaction import HOLE, Cells, Effect, Message, plain
 
-ONLY_KEY = "*"
-"""In `_lacks`: of a before-image no more is known than its key; values that it has are guessed."""
-BEFORE = "-"
-"""In `_lacks`: the before-image of an update. What it replaced is whatever was there."""
-
-
-def lacking(ids: Sequence[int], *, before: bool = False) -> str:
-    """What `_lacks` has of an image without the columns of some ids, and of an update perhaps its before-image."""
-    return ",".join([*([BEFORE] if before else []), *map(str, ids)])
-
 
 @dataclass(frozen=True)
 class Lowered:
-    """Plain facts. Their values are numbers of rows: of the facts', of those before, and of `cells` behind these, which
-    are values of the `keys`. Of new points some before-images were `unmatched`."""
+    """Plain facts, whose values are numbers of rows: of the facts', of those before, and of more.
+
+    Attributes:
+        cells: These rows, behind the others.
+        keys: Of which keys these are values.
+        unmatched: How many before-images of new points are of no row.
+    """
 
     facts: Facts
     cells: pa.RecordBatch
@@ -81,8 +78,10 @@ def _codes(facts: pa.RecordBatch, name: str) -> tuple[Ints, list[str]]:
 
 
 def _groups(facts: pa.RecordBatch, key: Ints) -> tuple[Ints, Bools]:
-    """For each fact the number of its key's transaction, of one without a number of its own; and whether that has
-    several facts."""
+    """For each fact a number of its point, and whether that has several facts.
+
+    A point is what a transaction says of a key, or a fact without one.
+    """
     transaction, names = _codes(facts, TRANSACTION)
     alone = transaction < 0
     pairs = np.where(alone, -1 - np.arange(len(key)), key * max(1, len(names)) + transaction)
@@ -109,8 +108,10 @@ def depends(facts: pa.RecordBatch, key: Ints) -> Bools:
 
 
 def whole_deletes(facts: pa.RecordBatch, numbered: Facts, base: Ints) -> Deletes:
-    """The deletes of facts in order, `base` being what was before the keys' first ones; none beside facts that are
-    retracted, of which it is not known what was there before."""
+    """The deletes of facts in order, `base` being what was before the keys' first ones.
+
+    None beside facts that are retracted, of which it is not known what was there before.
+    """
     chosen = numbered.new & (numbered.value == NOTHING) & (numbered.diff is None)
     if chosen.any():
         chosen &= ~depends(facts, numbered.key)[numbered.key]
@@ -135,7 +136,7 @@ def plain_facts(
     if not slow.any():
         return Lowered(numbered, nothing, np.zeros(0, np.int64), 0)
     placed = _placed(numbered)
-    keyed = _Keyed(facts, rows_before, placed, base, collection, slow)
+    keyed = _Keyed(facts, rows_before, placed, base, collection, slow=slow)
     lowered = _as_facts([fact for key in np.flatnonzero(slow).tolist() for fact in keyed.lowered(key)])
     return Lowered(_merged(_without(placed, slow), lowered), keyed.cells(), keyed.keys(), keyed.unmatched)
 
@@ -150,6 +151,7 @@ class _Keyed:
         numbered: _Placed,
         base: Ints,
         collection: Collection,
+        *,
         slow: Bools,
     ) -> None:
         self._facts, self._numbered, self._base, self._collection = facts, numbered, base, collection
@@ -184,12 +186,12 @@ class _Keyed:
     def lowered(self, key: int) -> Iterator[tuple[Fact, bool]]:
         """The plain facts of a key, each with whether it is new; values are tuples of one number of a row."""
         start, end = int(self._bounds[key]), int(self._bounds[key + 1])
-        is_new = self._numbered.new[start:end].tolist()
+        is_new = self._numbered.new[start:end]
         messages = [self._message(key, row) for row in range(start, end)]
         row = int(self._base[key])
         base = None if row == NOTHING else self._known_row(key, row)
-        known = [message for message, new in zip(messages, is_new, strict=True) if not new]
-        before, changes, unmatched = plain(base, known, [m for m, new in zip(messages, is_new, strict=True) if new])
+        older, newer = (list(compress(messages, chosen)) for chosen in (~is_new, is_new))
+        before, changes, unmatched = plain(base, older, newer)
         self.unmatched += unmatched
         for facts, new in ((before, False), (changes, True)):
             for fact in facts:
@@ -258,9 +260,9 @@ class _Keyed:
 
 def _effects(facts: pa.RecordBatch, rows: Ints) -> list[Effect]:
     """What some facts do to their keys."""
-    some = facts.select([DELETED, LACKS]).take(of_numbers(rows))
+    said = facts.select([DELETED, LACKS]).take(of_numbers(rows))
     effects = []
-    for deleted, lacks in zip(some.column(DELETED).to_pylist(), some.column(LACKS).to_pylist(), strict=True):
+    for deleted, lacks in zip(said.column(DELETED).to_pylist(), said.column(LACKS).to_pylist(), strict=True):
         if deleted:
             effects.append(Effect.TAKE_ANY if lacks == ONLY_KEY else Effect.TAKE)
         else:
