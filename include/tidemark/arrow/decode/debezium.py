@@ -243,7 +243,7 @@ class _Facts:
             if (forms := unavailable_forms(column)) is None:
                 continue
             array = after[column.name].filter(upserts)
-            if (at := first_true(pc.is_in(array, value_set=of_values(forms, array.type)))) >= 0:
+            if (at := pc.index(array, scalar_of(forms[0], array.type)).as_py()) >= 0:
                 problem = f"holds {UNAVAILABLE}: the after-image is not whole; set REPLICA IDENTITY FULL at the source"
                 row = int(at_rows[at])
                 raise refusal(self._content, self._collection.landed.source.format, column.name, problem, row)
