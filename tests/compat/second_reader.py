@@ -256,6 +256,8 @@ def horizon(state: State) -> int:
     complete, upper = state["complete_below"], trace_upper(state)
     floor = max(min(state["since"], complete), complete - reach - corrects)
     first_times = [batch["first_event_time"] for batch in state["unsealed"] if batch["last_time"] >= upper]
+    if not corrects and _landed(state)["source"].get("transactions"):
+        return max(settled(state), min([floor, *first_times]) - 1)
     if not corrects:
         return max(state["forgotten_below"], min([floor, *first_times]))
     kept = max(state["corrected_from"], complete - corrects)

@@ -11,6 +11,7 @@ import typer
 from tidemark.cli import output
 from tidemark.cli.command import Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.errors import TidemarkError
+from tidemark.model.change import UNMATCHED
 from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
@@ -244,6 +245,8 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
     landed += (
         [("left out", f"{output.counted(seen.left_out, 'row')} that `only` did not take")] if seen.left_out else []
     )
+    if seen.images_unmatched:
+        landed.append(("before-images", f"{seen.images_unmatched:,} {UNMATCHED}"))
     waiting = [("waiting for", str(seen.waiting_for) if seen.waiting_for else "nothing")]
     return [
         *_frontier_lines(seen),

@@ -154,7 +154,8 @@ class ColumnSection(_Section):
     one group, `/store-([0-9]+)/`. A `string` if no type is declared."""
     optional: bool = False
     """Whether it may be missing, of each row of JSON lines, of a whole file of other formats: it is null then, as if
-    that was written. Not of keys, nor of the times of rows."""
+    that was written. What the database did not log of a row (`__debezium_unavailable_value`) is that of the row before
+    it, and null where none is known. Not of keys, nor of the times of rows."""
     timezone: Annotated[str | None, checked(zone_word)] = None
     """By which clock times without an offset are, `America/New_York`; left out, UTC. Numbers with a `unit` count that
     clock, too."""

@@ -304,18 +304,25 @@ class Arrangement:
         Rows ingested later happened at or above complete_below - reach and since, or, moved, at the seal (or are
         discarded); rows ingested already and not yet drained have recorded bounds. Ticks of the seal do not raise it:
         on-time rows may come for what is between. Non-decreasing: where more lateness is allowed than before, what
-        was forgotten at an earlier horizon stays so. Where facts may be retracted, of files that are corrected, it is
-        strictly below these, as recorded, and -1 where one may have happened at 0.
+        was forgotten at an earlier horizon stays so. Where facts may be retracted, of files that are corrected, or
+        depend on the row before them, as those of transactions, it is strictly below these, as recorded, and -1 where
+        one may have happened at 0.
         """
         complete = self.complete_below
         reach = max(self.collection.lateness, self.collection.corrected_reach)
         floor = max(min(self.since, complete), complete - reach)
         if not self.retracts_facts:
-            return max(self.forgotten_below, min([floor, *(batch.first_event_time for batch in self.pending)]))
+            earliest = min([floor, *(batch.first_event_time for batch in self.pending)])
+            return max(self.settled, earliest - 1) if self.has_transactions else max(self.forgotten_below, earliest)
         kept, trace_upper = self.correctable_from, self.trace_upper
         batches = (*self.unsealed, *self.remembered)
         first_times = [b.first_event_time for b in batches if b.last_time >= trace_upper or b.interval.upper > kept]
         return max(self.settled, min([floor, *first_times]) - 1)
+
+    @property
+    def has_transactions(self) -> bool:
+        """Whether facts may depend on the row before them (model/transaction.py)."""
+        return self.collection.has_transactions
 
     @property
     def retracts_facts(self) -> bool:

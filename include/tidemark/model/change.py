@@ -37,6 +37,8 @@ NOTHING_CHANGED = "nothing changed"
 """What is said of an interval that was run again where that is so."""
 LEFT_OUT = "left out by `only`"
 """The label of the count of such rows."""
+UNMATCHED = "of messages that were not what was stored"
+"""The label of the count of such before-images."""
 REPLAY = "replay"
 """The step of an ingest that reads dead letters, not an interval."""
 CUT = "cut"
@@ -328,7 +330,7 @@ class Drained:
     """`[batch.lower, batch.upper)` moved into the trace. The parts of a batch `taken_over` were written by ingests.
 
     Of the batches `opened`, by id, unsealed ones or such that were ahead, `ahead` is what is still to come, under the
-    same ids; of those without any nothing is.
+    same ids; of those without any nothing is. `unmatched` before-images of messages were not what was stored.
     """
 
     fence: Fence
@@ -336,11 +338,14 @@ class Drained:
     taken_over: bool = False
     opened: tuple[str, ...] = ()
     ahead: tuple[UnsealedBatch, ...] = ()
+    unmatched: int = 0
     kind: Literal["drained"] = "drained"
 
     @property
     def words(self) -> str:
-        return f"drained {_interval(self.batch)}: {counted(self.batch.rows, 'row')} as {self.batch.id[:SHORT_ID]}"
+        more = f", {counted(self.unmatched, 'before-image')} {UNMATCHED}" if self.unmatched else ""
+        rows = counted(self.batch.rows, "row")
+        return f"drained {_interval(self.batch)}: {rows} as {self.batch.id[:SHORT_ID]}{more}"
 
 
 @dataclass(frozen=True)

@@ -361,6 +361,11 @@ class Collection:
         return not isinstance(self.origin, Derived) and self.origin.source.has_places
 
     @property
+    def has_transactions(self) -> bool:
+        """Whether facts of one transaction are one change of their key (model/transaction.py)."""
+        return not isinstance(self.origin, Derived) and self.origin.source.transactions
+
+    @property
     def start(self) -> int:
         """Where its intervals are counted from; of a derived one, the beginning of time."""
         return 0 if isinstance(self.origin, Derived) else self.origin.start

@@ -73,9 +73,12 @@ class Source:
     `refuse`, `count`, or `skip` (None: declared before 0.7.0, counted).
     `csv` is the dialect of CSV files; `compression` how files of texts are compressed (`auto`: as their names end);
     `rows` the field of a file's one JSON object that has the array of rows (empty: there is no such object).
+    `transactions` says whether messages of one transaction are one change, so that facts have theirs, and what they
+    lack (False: declared before 0.7.0, or nothing puts messages in order).
 
     Of some columns: `from_fields` says what they are called in files, the first that is there; `from_paths` that they
-    are in a file's path, in a folder `name=value`, or as the group of a pattern; `optional` that they may be missing.
+    are in a file's path, in a folder `name=value`, or as the group of a pattern; `optional` that they may be missing,
+    and null where no row before has what a message lacks.
     `timezones` says whose clock times without an offset are by, `ambiguous` which of two instants is meant (`earlier`,
     `later`; else they are refused), `formats` how texts write times, by the codes of strftime.
     """
@@ -106,6 +109,7 @@ class Source:
     timezones: tuple[tuple[str, str], ...] = ()
     ambiguous: tuple[tuple[str, str], ...] = ()
     formats: tuple[tuple[str, str], ...] = ()
+    transactions: bool = False
 
     def __post_init__(self) -> None:
         for decimals in (self.decimals or "string", *dict(self.column_decimals).values()):

@@ -14,7 +14,7 @@ def newly_ordered(declared: Collection, current: Collection | None) -> Collectio
     """A declaration for a new collection, or for `current` without rows, with the defaults of today.
 
     A file with the bytes of another is refused. Messages are in the order of their connector, and of one table, which
-    is not known yet.
+    is not known yet; those of one transaction are one change, unless nothing but file and line puts them in order.
 
     Raises:
         InvalidUsage: What is declared is no order, and `current` does not have it.
@@ -29,12 +29,16 @@ def newly_ordered(declared: Collection, current: Collection | None) -> Collectio
     if declared.order_by == POSITION and (current is None or current.order_by != POSITION):
         raise InvalidUsage(f"order_by: {NO_ORDER}; write `order_by: connector`, or leave order_by out")
     source = replace(declared.landed.source, table="")
-    declared = replace(declared, origin=replace(declared.landed, source=source))
-    return with_order(declared, CONNECTOR) if source.order_by is None else declared
+    order_by = CONNECTOR if source.order_by is None else source.order_by
+    source = replace(source, order_by=order_by, transactions=bool(order_by))
+    return replace(declared, origin=replace(declared.landed, source=source))
 
 
 def as_ordered(current: Collection, declared: Collection) -> Collection:
-    """A declaration with the order of `current` where it says none, unless that names a column; and its senders."""
+    """A declaration with what `current` has, and its file need not say.
+
+    That is the order, unless it names a column; the senders; and whether there are transactions.
+    """
     if current.is_derived or declared.is_derived:
         return declared
     before, source = current.landed.source, declared.landed.source
@@ -43,6 +47,7 @@ def as_ordered(current: Collection, declared: Collection) -> Collection:
     server = before.server if source.by_connector else ""
     repeated = source.duplicate_files or (before.duplicate_files if source.adds_up else None)
     source = replace(source, server=server, table=before.table, duplicate_files=repeated)
+    source = replace(source, transactions=before.transactions)
     return replace(declared, origin=replace(declared.landed, source=source))
 
 

@@ -100,7 +100,11 @@ class Hold:
 
 @dataclass(frozen=True)
 class Totals:
-    """Counters over the life of the collection; bytes and rows are those of data files written."""
+    """Counters over the life of the collection; bytes and rows are those of data files written.
+
+    Attributes:
+        images_unmatched: Before-images of messages that were not what was stored.
+    """
 
     rows_ingested: int = 0
     rows_late_applied: int = 0
@@ -114,3 +118,4 @@ class Totals:
     rows_drained: int = 0
     rows_compacted: int = 0
     rows_left_out: int = 0
+    images_unmatched: int = 0

@@ -140,7 +140,8 @@ class _KeyedPlan(KindPlan):
         horizon = state.horizon
         batches = (*state.unsealed, *state.remembered)
         near = (batch for batch in batches if batch in request.batches or batch.last_event_time >= horizon)
-        return UnsealedRequest(lower, upper, request.batches, tuple(near), _with_rows(state), horizon)
+        below_all = state.has_transactions
+        return UnsealedRequest(lower, upper, request.batches, tuple(near), _with_rows(state), horizon, below_all)
 
     def task(
         self, collection: Collection, request: UnsealedRequest, parts: PartsOf, keys: KeyRange, prefix: str = ""

@@ -368,7 +368,8 @@ class WriteAnswer:
     be what the written parts add up to in the same way.
     For a DifferenceTask `digest_checked` is that of what was stored and what was written together as known and as of
     `checked`, every row hashed at those two times: it must be that of the full snapshot announced then. Parts
-    `taken_over` were there before: nothing was read, nothing written.
+    `taken_over` were there before: nothing was read, nothing written. `unmatched` before-images of messages were not
+    what is stored (model/transaction.py).
     """
 
     parts: tuple[Part, ...]
@@ -377,6 +378,7 @@ class WriteAnswer:
     bytes_read: int
     digest_checked: int = 0
     taken_over: bool = False
+    unmatched: int = 0
 
 
 @dataclass(frozen=True)

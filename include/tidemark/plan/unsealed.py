@@ -20,10 +20,10 @@ class UnsealedRequest:
     """The unsealed rows with times in `[lower, upper)`.
 
     `batches` hold them; none means that there are none. Where rows are facts, `remembered` are the batches whose facts
-    the new ones are placed among (they include `batches`), `horizon` is below all of those facts, and `trace` says what
-    was stored before. Where they are full snapshots, `snapshots` is what is learned of those in the interval, a full
-    snapshot without rows has no batch, `announced` are the times of those in the trace, and `trace` is there where they
-    are compared with it.
+    the new ones are placed among (they include `batches`), `horizon` is not above any of those facts, strictly below
+    all new ones where that is needed (`below_all`), and `trace` says what was stored before. Where they are full
+    snapshots, `snapshots` is what is learned of those in the interval, a full snapshot without rows has no batch,
+    `announced` are the times of those in the trace, and `trace` is there where they are compared with it.
     """
 
     lower: int
@@ -32,6 +32,7 @@ class UnsealedRequest:
     remembered: tuple[UnsealedBatch, ...] = ()
     trace: tuple[TraceBatch, ...] = ()
     horizon: int = 0
+    below_all: bool = False
     snapshots: tuple[FullSnapshot, ...] = ()
     announced: Times = field(default_factory=Times)
 
@@ -60,7 +61,7 @@ class UnsealedRequest:
         be above it, as what they hid may have been moved up to it (0041). Of the horizons at which the same batches are
         opened the lowest is the best: the less of the trace is below it.
         """
-        earliest = (part.first_event_time - (part.retractions > 0) for part in self.new(parts))
+        earliest = (part.first_event_time - (self.below_all or part.retractions > 0) for part in self.new(parts))
         needed = max(self.horizon, min(earliest, default=self.horizon))
         near = [batch for batch in self.remembered if batch in self.batches or batch.last_event_time >= needed]
         older = (batch.last_event_time + 1 for batch in self.remembered if batch not in near)

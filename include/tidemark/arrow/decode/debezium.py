@@ -5,9 +5,10 @@
     d          the key of the before-image is deleted; without one, that of the message's key
     tombstone  says nothing that the delete before it did not say: skipped
 
-Anything else is refused, with its place. A truncate does not say which keys are gone; an after-image that lacks what
-the database did not log is no value. Before-images are used for their keys only, so it does not matter whether a
-connector sends them, as long as keys do not change and deletes carry theirs.
+Anything else is refused, with its place. A truncate does not say which keys are gone. Where transactions are one change
+(in_transactions.py) rows also have their transaction and before-image, and what their after-image lacks as the database
+did not log it. Elsewhere before-images are used for their keys only, so it does not matter whether a connector sends
+them, as long as keys do not change and deletes carry theirs; and an after-image that is not whole is no value.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.decode import debezium_files
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.debezium_files import TOMBSTONE, LogicalType
+from tidemark.arrow.decode.in_transactions import Images, Transactions, unavailable_forms
 from tidemark.arrow.decode.jsonlfile import Field
 from tidemark.arrow.decode.messages import kind_of
 from tidemark.arrow.decode.only import Only
@@ -31,12 +33,11 @@ from tidemark.arrow.decode.tables import TableCheck
 from tidemark.arrow.decode.typed import cells, check_values, epoch_unit, field_of, place, refusal, typed
 from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Ints, one_batch
-from tidemark.arrow.rows.schema import ORDER, ROW
+from tidemark.arrow.rows.schema import ORDER, ROW, transaction_fields
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Format
 from tidemark.model.only import OP, leave_out
+from tidemark.model.transaction import UNAVAILABLE
 
-UNAVAILABLE = "__debezium_unavailable_value"
-"""What Debezium writes for a large value that the database did not log, as it did not change."""
 _REFUSED = {
     "t": "op t truncates the table and does not say which keys it had; put deletes (op d) of them in its place, or "
     "start the table again from full snapshots (envelope snapshot)",
@@ -62,9 +63,8 @@ def decode(
             if is_unchecked and len(numbers):
                 _check_types(content, collection, int(numbers[0]))
                 is_unchecked = False
-            rows = facts.of(block, numbers)
-            if rows.num_rows:
-                yield rows
+            yield from facts.of(block, numbers)
+        yield from facts.end()
     except BadFile as bad:
         is_searched = source.format is Format.JSONL and not source.only
         raise table.another() or (debezium_files.document(content) if is_searched else None) or bad from None
@@ -119,15 +119,18 @@ class _Facts:
         self._table = table
         self._senders = [name for name in table.fields if name not in others]
         self._placing = [column for column in self._order.columns if column.name not in others] if self._order else []
+        self._transactions = Transactions(content, collection) if collection.has_transactions else None
+        placing = {*others, *(column.name for column in self._placing)}
+        self._naming = [c for c in self._transactions.columns if c.name not in placing] if self._transactions else []
 
     @property
     def fields(self) -> list[Field]:
         """What is read of a message."""
         groups = (
             ("after.", (*self._keys, *self._values)),
-            ("before.", self._keys),
+            ("before.", (*self._keys, *self._values) if self._transactions else self._keys),
             ("key.", self._keys),
-            ("", (*self._others, *self._placing)),
+            ("", (*self._others, *self._placing, *self._naming)),
         )
         in_path = dict(self._collection.landed.source.from_paths)
         read = [
@@ -142,10 +145,19 @@ class _Facts:
     @property
     def optional(self) -> list[str]:
         """What no message need have."""
-        return [*(column.name for column in self._placing), *self._senders]
+        return [*(column.name for column in (*self._placing, *self._naming)), *self._senders]
 
-    def of(self, block: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
-        """What the messages of a block say, whose numbers are `rows`."""
+    def of(self, block: pa.RecordBatch, rows: Ints) -> Iterator[pa.RecordBatch]:
+        """What the messages of a block say, whose numbers are `rows`; of transactions that may go on once they end."""
+        facts = self._facts(block, rows)
+        settled = self._transactions.with_event_times(facts) if self._transactions else iter([facts])
+        return (said for said in settled if said.num_rows)
+
+    def end(self) -> Iterator[pa.RecordBatch]:
+        """What is left once all blocks were read. Raises BadFile."""
+        return iter(()) if self._transactions is None else self._transactions.end()
+
+    def _facts(self, block: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
         self._table.see(block, rows)
         op = self._typed(block, "", [Column(OP, ColumnType.STRING)], rows)[OP]
         self._check_ops(op, rows)
@@ -154,14 +166,20 @@ class _Facts:
         after = self._typed(block, "after.", (*self._keys, *self._values), rows)
         before = self._typed(block, "before.", self._keys, rows)
         own = self._typed(block, "key.", self._keys, rows)
-        others = self._typed(block, "", self._others, rows)
+        others = self._typed(block, "", (*self._others, *self._placing, *self._naming), rows)
         if self._collection.has_places:
-            others = {**others, ORDER: self._places(block, others, op, rows)}
-        self._check_images(after, upserts, rows)
+            others = {**others, ORDER: self._places(others, op, rows)}
+        elif self._collection.order_by:
+            others = {**others, ORDER: others[self._collection.order_by]}
+        self._check_keys(after, upserts, rows)
         has_before = _complete(before)
         self._check_deletes(pc.and_(removed, pc.invert(pc.or_(has_before, _complete(own)))), rows)
 
         keys = {name: pc.if_else(removed, pc.if_else(has_before, before[name], own[name]), after[name]) for name in own}
+        if self._transactions is not None:
+            images = Images(op, keys, before, after, self._images(block, rows), has_before, others)
+            return self._in_transactions(self._transactions, images, rows)
+        self._check_whole(after, upserts, rows)
         values = {c.name: pc.if_else(removed, pa.nulls(1, after[c.name].type)[0], after[c.name]) for c in self._values}
         facts = self._batch({**keys, **values, **others}, removed, rows).filter(pc.or_(upserts, removed))
         self._check_values(facts)
@@ -173,12 +191,27 @@ class _Facts:
         left = self._batch({**before, **nulls, **others}, always, rows).filter(moved)
         return one_batch(pa.Table.from_batches([left, facts]))
 
-    def _places(self, block: pa.RecordBatch, others: _Columns, op: pa.Array, rows: Ints) -> pa.Array:
+    def _images(self, block: pa.RecordBatch, rows: Ints) -> dict[str, pa.Array] | None:
+        """The values of before-images; None where some are none of their columns."""
+        try:
+            return self._typed(block, "before.", self._values, rows)
+        except BadFile:
+            return None
+
+    def _in_transactions(self, transactions: Transactions, images: Images, rows: Ints) -> pa.RecordBatch:
+        batches = []
+        for said in transactions.facts(images, rows):
+            numbers = rows[said.messages]
+            self._check_values(self._batch(said.columns, said.deleted, numbers))
+            batches.append(self._batch(said.columns, said.deleted, -1 - numbers if said.is_before else numbers))
+        return one_batch(pa.Table.from_batches(batches))
+
+    def _places(self, others: _Columns, op: pa.Array, rows: Ints) -> pa.Array:
         if self._order is None and self._collection.landed.source.by_connector:
             return pa.nulls(len(op), pa.binary())
         if self._order is None:
             return placed(self._content, self._collection, fields_of(self._collection, others), rows)
-        return self._order.places({**others, **self._typed(block, "", self._placing, rows)}, op, rows)
+        return self._order.places(others, op, rows)
 
     def _typed(self, block: pa.RecordBatch, prefix: str, columns: Sequence[Column], rows: Ints) -> dict[str, pa.Array]:
         return {
@@ -193,8 +226,9 @@ class _Facts:
         }
 
     def _batch(self, columns: _Columns, deleted: pa.Array, rows: Ints) -> pa.RecordBatch:
-        order = [columns[ORDER]] if self._collection.has_places else []
-        arrays = [*(columns[column.name] for column in self._columns), deleted, *order, of_numbers(rows)]
+        more = [columns[ORDER]] if self._collection.has_places else []
+        more += [columns[field.name] for field in transaction_fields(self._collection)]
+        arrays = [*(columns[column.name] for column in self._columns), deleted, *more, of_numbers(rows)]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _check_ops(self, op: pa.Array, rows: Ints) -> None:
@@ -208,17 +242,21 @@ class _Facts:
                 problem = kind.refusal if kind else problem
             raise self._refusal(problem, rows[at])
 
-    def _check_images(self, after: _Columns, upserts: pa.Array, rows: Ints) -> None:
-        """Raise BadFile for a message that must have an after-image and has none, or half a one."""
+    def _check_keys(self, after: _Columns, upserts: pa.Array, rows: Ints) -> None:
+        """Raise BadFile for a message that must have an after-image and has none."""
         at_rows = rows[bools_of(upserts)]
         nothing = reduce(pc.and_, (after[key.name].filter(upserts).is_null() for key in self._keys))
         if (at := first_true(nothing)) >= 0:
             raise self._refusal(f"an insert or update has an after-image with the key ({self._names})", at_rows[at])
+
+    def _check_whole(self, after: _Columns, upserts: pa.Array, rows: Ints) -> None:
+        """Raise BadFile for an after-image that lacks what the database did not log."""
+        at_rows = rows[bools_of(upserts)]
         for column in self._values:
-            if column.type not in (ColumnType.STRING, ColumnType.BYTES):
+            if (forms := unavailable_forms(column)) is None:
                 continue
-            unavailable = scalar_of(UNAVAILABLE.encode(), pa.binary()).cast(after[column.name].type)
-            if (at := pc.index(after[column.name].filter(upserts), unavailable).as_py()) >= 0:
+            array = after[column.name].filter(upserts)
+            if (at := pc.index(array, scalar_of(forms[0], array.type)).as_py()) >= 0:
                 problem = f"holds {UNAVAILABLE}: the after-image is not whole; set REPLICA IDENTITY FULL at the source"
                 row = int(at_rows[at])
                 raise refusal(self._content, self._collection.landed.source.format, column.name, problem, row)

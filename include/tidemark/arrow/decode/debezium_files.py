@@ -134,7 +134,7 @@ def first_source(content: Content, file_format: Format, only: Only | None = None
         at = next((int(rows[0]) for _, rows in blocks if len(rows)), None)
         if at is None:
             return None
-    sources = _sources(content, file_format, ("connector", "snapshot", "sequence", "commit_lsn"))
+    sources = _sources(content, file_format, ("connector", "snapshot", "sequence", "txId", "commit_lsn"))
     return next((source for row, source in sources if at in (None, row)), None)
 
 

@@ -36,6 +36,7 @@ from tidemark.model import canonical_json, decimals, encoded_bytes
 from tidemark.model.canonical_json import Literal, NotJson, Pairs
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.field_path import steps
+from tidemark.model.transaction import UNAVAILABLE
 
 BLOCK_BYTES = 8 * 2**20
 MAX_LINE_BYTES = MAX_ROW_BYTES
@@ -455,7 +456,7 @@ def _cell(value: Any, column: Field, json_in_texts: bool) -> Any:
         return encoded_bytes.encoded(decimals.unscaled(units))
     if column.type is not ColumnType.JSON:
         return value
-    if json_in_texts and isinstance(value, str):
+    if json_in_texts and isinstance(value, str) and value != UNAVAILABLE:
         return or_null(canonical_json.canonical(value))
     return or_null(canonical_json.written(value))
 

@@ -29,7 +29,7 @@ from tidemark.arrow.decode.typed import cells, check_values, field_of, place, ty
 from tidemark.arrow.rows.allowance import count_decoded
 from tidemark.arrow.rows.arrays import of_bools, of_numbers
 from tidemark.arrow.rows.columns import Ints
-from tidemark.arrow.rows.schema import DELETED, ORDER, ROW, source_schema
+from tidemark.arrow.rows.schema import DELETED, ORDER, ROW, source_schema, transaction_fields
 from tidemark.errors import listed, plain_line
 from tidemark.model.collection import Collection, Column, Envelope, Format, Source
 from tidemark.model.condition import text, tree
@@ -65,6 +65,8 @@ def decoded_schema(collection: Collection) -> pa.Schema:
         schema = schema.insert(schema.get_field_index(ROW), pa.field(DELETED, pa.bool_()))
     if source.has_places:
         schema = schema.insert(schema.get_field_index(ROW), pa.field(ORDER, pa.binary()))
+    for field in transaction_fields(collection):
+        schema = schema.insert(schema.get_field_index(ROW), field)
     return schema
 
 

@@ -15,7 +15,6 @@ from tidemark.arrow.kernels.retracted import retracts, signed, signed_schema
 from tidemark.arrow.rows.columns import integers
 from tidemark.arrow.rows.consolidate import learned_at
 from tidemark.arrow.rows.schema import (
-    DELETED,
     DIFF,
     FILE,
     TIME,
@@ -23,10 +22,10 @@ from tidemark.arrow.rows.schema import (
     key_at_rest,
     keys_of,
     names_at_rest,
+    said_columns,
     some_of,
     sort_columns,
     updates_schema,
-    value_columns,
 )
 from tidemark.model.batch import Part
 from tidemark.model.collection import Envelope
@@ -76,7 +75,7 @@ def _net_retracted(store: ObjectStore, task: RetractedShareTask) -> int:
     order, schema = sort_columns(task.collection, facts=facts), updates_schema(task.collection)
     if facts:  # the number of its row says nothing of a fact
         order, schema = order[:-1], signed_schema(task.collection)
-    columns = [*order, *([DELETED, *value_columns(task.collection), TIME] if facts else [])]
+    columns = [*order, *([*said_columns(task.collection), TIME] if facts else [])]
     columns = [name for name in columns if name not in without]
     schema = some_of(schema, {*columns, DIFF})
     at_rest = some_of(schema, set(schema.names) - ({DIFF} if facts else set()))
@@ -105,7 +104,7 @@ def _facts(store: ObjectStore, task: NotContributedTask) -> Iterator[pa.RecordBa
     """The facts that the files contributed, in order, each with its multiplicity from the seal on."""
     schema, with_sign = facts_schema(task.collection), signed_schema(task.collection)
     order = sort_columns(task.collection, facts=True)
-    columns = [*order, DELETED, *value_columns(task.collection), TIME]
+    columns = [*order, *said_columns(task.collection), TIME]
     files = {
         part.file.key: pa.array([task.paths[now] for _, now in some.numbers], pa.string())
         for some in task.contributed

@@ -28,6 +28,7 @@ from tidemark.arrow.rows.schema import (
     ROW,
     SOURCE,
     TIME,
+    transaction_fields,
     unsealed_schema,
 )
 from tidemark.model.collection import Collection, Envelope, Late
@@ -207,6 +208,7 @@ def _fact_columns(rows: pa.RecordBatch, collection: Collection, path: str) -> di
                 columns[column.name] = pc.if_else(deleted, pa.nulls(1, array.type)[0], array)
     order_by = ORDER if source.has_places else collection.order_by
     order = rows.column(order_by) if order_by else pa.nulls(length, pa.int64())
+    columns |= {field.name: rows.column(field.name) for field in transaction_fields(collection)}
     return columns | {DELETED: deleted, ORDER: order, FILE: _constant(path, length, pa.string()), ROW: rows.column(ROW)}
 
 

@@ -80,11 +80,16 @@ Piece = tuple[pa.RecordBatch, bool]
 
 @dataclass
 class Tally:
-    """What was read: rows within key range and time bounds, their digest once forwarded, bytes fetched."""
+    """What was read: rows within key range and time bounds, their digest once forwarded, bytes fetched.
+
+    Attributes:
+        unmatched: How many before-images were not what is stored.
+    """
 
     rows: int = 0
     digest: int = 0
     fetched: Fetched = field(default_factory=Fetched)
+    unmatched: int = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Count rows that were read and belong to the task."""
@@ -146,7 +151,8 @@ def write_updates(
     with PartWriter(store, task.prefix, schema, key_width=len(key_at_rest(task.collection)), facts=False) as writer:
         for batch in updates:
             writer.write(batch)
-        return WriteAnswer(writer.close(), tally.rows, tally.digest, tally.fetched.bytes)
+        read = tally.rows, tally.digest, tally.fetched.bytes
+        return WriteAnswer(writer.close(), *read, unmatched=tally.unmatched)
 
 
 def merged(

@@ -15,7 +15,7 @@ from tidemark.arrow.rows.consolidate import consolidated
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.digest import digest
 from tidemark.arrow.rows.order import sort, starts
-from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, TIME, facts_schema, sort_columns, value_columns
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, facts_schema, said_columns, sort_columns
 from tidemark.model.batch import DIGEST_MODULUS, Part
 from tidemark.plan.tasks import RememberTask, WriteAnswer
 from tidemark.storage.stores.store import ObjectStore
@@ -50,7 +50,7 @@ def remaining_facts(
 ) -> Iterator[pa.RecordBatch]:
     """The facts that stay, in order, each with a `_diff` of 1 or -1."""
     order = sort_columns(task.collection, facts=True)
-    said = [*order, DELETED, *value_columns(task.collection)]
+    said = [*order, *said_columns(task.collection)]
     chains = chained(task.parts)
     capacity = buffered_rows // max(1, len(chains))
     runs = [Run(_pieces(store, chain, task, tally, capacity), order, capacity) for chain in chains]

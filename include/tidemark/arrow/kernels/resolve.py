@@ -23,7 +23,8 @@ below all that is retracted, and there the sum holds nothing of it (kernels/retr
 
 Costs: every new fact is read once. Of known facts and of the trace only the row groups that can hold one of the block's
 keys are read (parts/lookup.py, docs/decisions/0034), and of known facts those up to the one that follows on the key's
-new ones (following.py). In memory are one block, BLOCK_BYTES, and what is looked up for it.
+new ones (following.py), or all where what follows may depend on them (transactions.py). In memory are one block,
+BLOCK_BYTES, and what is looked up for it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from tidemark.arrow.kernels.following import Following
 from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, write_updates
 from tidemark.arrow.kernels.retracted import any_retracted, current_facts, retracts, signed, signed_schema
+from tidemark.arrow.kernels.transactions import depends, plain_facts, whole_deletes
 from tidemark.arrow.parts.lookup import Lookup, TooWide, Wanted
 from tidemark.arrow.rows.arrays import no_rows, of_bools, of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
@@ -52,6 +54,7 @@ from tidemark.arrow.rows.schema import (
     TIME,
     facts_schema,
     keys_of,
+    said_columns,
     some_of,
     sort_columns,
     updates_schema,
@@ -92,7 +95,7 @@ def updates_from(
         for batches in rounds(runs, lambda kept: kept):
             for facts in sorted_pieces(batches, order, together=key_columns, resort=False, most=BLOCK_BYTES):
                 for block in past.blocks(facts):
-                    yield from _updates(block, task)
+                    yield from _updates(block, task, tally)
 
 
 def _facts_of(
@@ -252,15 +255,17 @@ class _Past:
 
     def _known_of(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The remembered facts of keys in the parts that hold no new ones, as far as they can matter to `facts`."""
-        following = Following(keys)
+        following = None if self._task.collection.has_transactions else Following(keys)
         changes = integers(facts, TIME) >= self._task.lower
         if self._signed is not None:
             changes |= integers(facts, DIFF) < 0
         numbers = np.cumsum(starts(facts, self._key_columns)) - 1
-        following.changes(numbers[changes], integers(facts, EVENT_TIME)[changes])
+        if following:
+            following.changes(numbers[changes], integers(facts, EVENT_TIME)[changes])
         taken = self._known[-1].rows_of(keys, BLOCK_BYTES) if -1 in self._known else []
-        for rows in taken:
-            following.changes_of(rows)
+        if following:
+            for rows in taken:
+                following.changes_of(rows)
         said = self._known[+1].rows_of(keys, BLOCK_BYTES, following) if +1 in self._known else []
         if self._signed is None:
             return said
@@ -275,24 +280,38 @@ class _Past:
         asked = new[begins]
         if self._signed is not None:
             asked[(np.cumsum(begins) - 1)[integers(facts, DIFF) < 0]] = True
+        if self._task.collection.has_transactions:
+            np.logical_or(asked, depends(facts, np.cumsum(begins) - 1), out=asked)
         if not asked.any():
             return self._nothing
         return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(of_bools(asked)), BLOCK_BYTES)])
 
 
-def _updates(block: _Block, task: ResolveTask) -> Iterator[pa.RecordBatch]:
+def _updates(block: _Block, task: ResolveTask, tally: Tally) -> Iterator[pa.RecordBatch]:
     """The law over a block: keys as numbers, values as the rows that hold them; and as columns again."""
     key_columns = [column.name for column in task.collection.key]
     value_names = value_columns(task.collection)
     row_of_key, keys_before, rows_before = _values_before(block, key_columns, value_names)
     facts, numbered = _numbers(block, task, key_columns, value_names)
     base = np.where(row_of_key == NOTHING, NOTHING, row_of_key + facts.num_rows)
-    changed = changes_of(numbered, base)
-    if not len(changed.key):
-        return
     cells = [facts.select(value_names), rows_before.select(value_names)]
     keys = [numbered.key, keys_before]
+    deletes = None
+    if task.collection.has_transactions:
+        deletes = whole_deletes(facts, numbered, base)
+        lowered = plain_facts(facts, rows_before, numbered, base, task.collection)
+        numbered = lowered.facts
+        tally.unmatched += lowered.unmatched
+        cells.append(lowered.cells)
+        keys.append(lowered.keys)
+    changed = changes_of(numbered, base)
+    if not len(changed.key) and not (deletes and len(deletes.images)):
+        return
     numbers = _numbered(cells, keys)
+    if deletes:
+        tally.unmatched += int(np.count_nonzero(deletes.differ(numbers)))
+    if not len(changed.key):
+        return
     net = _net(changed, numbers)
     schema, start = updates_schema(task.collection), 0
     for piece in gathered_pieces(cells, net.value, PIECE_BYTES) if value_names else [None]:
@@ -313,7 +332,8 @@ def _numbers(
     diff = place = same = None
     if DIFF in facts.schema.names:
         order = sort_columns(task.collection, facts=True)
-        facts, kept, place, same = current_facts(facts, new, order, key_columns, value_names)
+        said = said_columns(task.collection)
+        facts, kept, place, same = current_facts(facts, new, order, key_columns, said)
         key, new, diff = key[kept], new[kept], integers(facts, DIFF)
     deleted = np.asarray(values(contiguous(facts.column(DELETED))), bool)
     holds = np.arange(facts.num_rows) if same is None else same

@@ -19,8 +19,7 @@ from tidemark.arrow.rows.columns import Bools, integers, replaced
 from tidemark.arrow.rows.consolidate import consolidated, learned_at
 from tidemark.arrow.rows.cuts import PIECE_BYTES, sorted_pieces
 from tidemark.arrow.rows.order import sort, starts
-from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, FILE, TIME, facts_schema, keys_of, sort_columns
-from tidemark.arrow.rows.schema import value_columns as values_of
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, FILE, TIME, facts_schema, keys_of, said_columns, sort_columns
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
 from tidemark.plan.tasks import ALL_KEYS, RereadTask
@@ -88,7 +87,7 @@ def _contributed_once(rows: pa.RecordBatch, task: RereadTask) -> pa.RecordBatch:
     before = rows if (diffs != NOW).all() else rows.filter(pa.array(diffs != NOW))
     if (diffs >= 0).all() and starts(before, order).all():
         return rows
-    columns = [*order, DELETED, *values_of(task.collection), TIME]
+    columns = [*order, *said_columns(task.collection), TIME]
     sums = consolidated(sort(before, columns), columns)
     if (wrong := integers(sums, DIFF) != 1).any():
         row = int(np.argmax(wrong))
@@ -110,7 +109,7 @@ def _differing(rows: pa.RecordBatch, task: RereadTask) -> pa.RecordBatch:
     differs = counts[0] != counts[1]
     pairs = [np.flatnonzero(side & ~differs[group]) for side in (~now, now)]
     if len(pairs[0]):
-        names = [DELETED, *values_of(task.collection), TIME]
+        names = [*said_columns(task.collection), TIME]
         both = rows.select(names).take(pa.array(np.stack(pairs, axis=1).reshape(-1)))
         differs[group[pairs[0][starts(both, names)[1::2]]]] = True
     return _with_signs(rows, now, differs[group])

@@ -17,7 +17,7 @@ from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, integers
 from tidemark.arrow.rows.cuts import PIECE_BYTES, ranks_of
 from tidemark.arrow.rows.order import starts
-from tidemark.arrow.rows.schema import DELETED, DIFF, EVENT_TIME, TIME, facts_schema, keys_of
+from tidemark.arrow.rows.schema import DIFF, EVENT_TIME, TIME, facts_schema, keys_of
 from tidemark.errors import Corruption
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
@@ -69,14 +69,14 @@ def write_signed(
 
 
 def current_facts(
-    facts: pa.RecordBatch, new: Bools, order: Sequence[str], key_columns: Sequence[str], value_names: Sequence[str]
+    facts: pa.RecordBatch, new: Bools, order: Sequence[str], key_columns: Sequence[str], said: Sequence[str]
 ) -> tuple[pa.RecordBatch, Ints, Ints, Ints]:
     """Signed facts in `order` without what was said and retracted before, or at one time.
 
     With them, for each, which of the rows it was, the number of its place, and the first row that says the same at its
     place. Known facts that are left are said. Raises Corruption if a fact is retracted when it was not said.
     """
-    same = _same(facts, order, value_names)
+    same = _same(facts, order, said)
     when = np.where(new, integers(facts, TIME), SAID_BEFORE)
     by = np.lexsort((when, same))
     begins = np.ones(len(by), bool)
@@ -95,11 +95,11 @@ def current_facts(
             f"a fact of key {keys_of(facts, [row], len(key_columns))[0]} that happened at "
             f"{int(integers(facts, EVENT_TIME)[row])} is retracted, but was never said"
         )
-    said = sums > 0
-    changed = said ^ np.where(leads, False, np.append(False, said[:-1]))
+    is_said = sums > 0
+    changed = is_said ^ np.where(leads, False, np.append(False, is_said[:-1]))
     kept = np.sort(rows[changed])
     signs = np.zeros(facts.num_rows, np.int64)
-    signs[rows[changed]] = np.where(said[changed], 1, -1)
+    signs[rows[changed]] = np.where(is_said[changed], 1, -1)
     left = facts.take(of_numbers(kept))
     left = left.set_column(left.schema.get_field_index(DIFF), left.schema.field(DIFF), of_numbers(signs[kept]))
     place = np.cumsum(starts(left, order)) - 1
@@ -107,13 +107,13 @@ def current_facts(
     return left, kept, place, first[number]
 
 
-def _same(facts: pa.RecordBatch, order: Sequence[str], value_names: Sequence[str]) -> Ints:
+def _same(facts: pa.RecordBatch, order: Sequence[str], columns: Sequence[str]) -> Ints:
     """For each fact the first row that says the same at its place; few places have more than one."""
     place = np.cumsum(starts(facts, order)) - 1
     shared = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else np.zeros(0, np.int64)
     same = np.arange(facts.num_rows)
     if len(shared):
-        cells = facts.select([DELETED, *value_names]).take(of_numbers(shared))
+        cells = facts.select(columns).take(of_numbers(shared))
         names = [str(at) for at in range(cells.num_columns + 1)]
         rows = pa.RecordBatch.from_arrays([of_numbers(place[shared]), *cells.columns], names)
         _, first, number = np.unique(ranks_of([rows], names, PIECE_BYTES), return_index=True, return_inverse=True)

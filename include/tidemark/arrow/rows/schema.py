@@ -8,8 +8,9 @@ Where a collection has a layout by time, `_bucket` is before its key: rows are i
 Updates: key, value, `_time`, `_event_time`, `_diff`; sorted by key, value, `_time`, `_event_time`. Where files may be
 corrected, those that an ingest writes have the number of their file among the batch's, `_source`, before `_diff`.
 Facts (unsealed batches of keyed collections): key, value (all null in a tombstone), `_deleted`, `_time`,
-`_event_time`, `_order`, `_file`, `_row`; sorted by key, `_event_time`, `_order`, `_file`, `_row`.
-Only value columns, `_order` and the keys of derived collections may hold nulls.
+`_event_time`, `_order`, `_file`, `_row`; sorted by key, `_event_time`, `_order`, `_file`, `_row`. Where transactions
+are one change, `_transaction` and `_lacks` follow, and a tombstone may have the values of its before-image.
+Only value columns, `_order`, these two, and the keys of derived collections may hold nulls.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ FILE = "_file"
 ROW = "_row"
 SOURCE = "_source"
 BUCKET = "_bucket"
+TRANSACTION = "_transaction"
+LACKS = "_lacks"
 FIELD_ID = b"PARQUET:field_id"
 SCHEMA = b"tidemark.schema"
 TIMELINES = b"tidemark.timelines"
@@ -79,9 +82,20 @@ def facts_schema(collection: Collection) -> pa.Schema:
             pa.field(ORDER, order_type(collection)),
             _required(FILE, pa.string()),
             _required(ROW, pa.int64()),
+            *transaction_fields(collection),
         ],
         metadata=_numbered(collection),
     )
+
+
+def transaction_fields(collection: Collection) -> list[pa.Field]:
+    """The columns of facts that say what transaction they are of, and what their images lack; none without these."""
+    return [pa.field(name, pa.string()) for name in (TRANSACTION, LACKS)] if collection.has_transactions else []
+
+
+def said_columns(collection: Collection) -> list[str]:
+    """The columns of facts that say what a key became, beside where and when."""
+    return [DELETED, *value_columns(collection), *(field.name for field in transaction_fields(collection))]
 
 
 def unsealed_schema(collection: Collection) -> pa.Schema:

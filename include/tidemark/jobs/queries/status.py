@@ -81,6 +81,7 @@ class Status:
     `correctable_from` or later can be run again and corrected, which keeps `reprocess_bytes` that nothing else needs;
     both None where no file may be corrected, the bytes also where nobody counted them (queries/reprocessing.py).
     `published` are the tables that it is published to. `left_out` are rows of files that `only` did not take.
+    `images_unmatched` are before-images of messages that were not what was stored.
     `unverified_parts` were written before 0.6.0: reads do not
     notice every damage to them, until a merge replaces them.
     `accepted` are the batches that people accepted although expectations failed, oldest first.
@@ -123,6 +124,7 @@ class Status:
     published: tuple[PublishedTo, ...] = ()
     unverified_parts: int = 0
     left_out: int = 0
+    images_unmatched: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; each frontier also as ISO 8601 under `<name>_text`."""
@@ -178,6 +180,7 @@ def status(head: Head) -> Status:
         published=tuple(PublishedTo(str(one.format), one.table, one.seal) for one in state.publications),
         unverified_parts=sum(batch.part_count - batch.verified_parts for batch in state.batches),
         left_out=totals.rows_left_out,
+        images_unmatched=totals.images_unmatched,
     )
 
 

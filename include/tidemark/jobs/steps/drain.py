@@ -11,7 +11,7 @@ from tidemark.jobs.steps.trim import trim
 from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS
-from tidemark.model.change import Drained
+from tidemark.model.change import UNMATCHED, Drained
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.wording import counted
@@ -43,7 +43,8 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
         taken_over = any(answer.taken_over for answer in read)
         opened, ahead = set_ahead(job, head.state, request, tables)
         drained = trace_batch(job, batch, request.description, 0, parts)
-        return Proposal(Drained(fence, drained, taken_over, opened, ahead), read)
+        unmatched = sum(answer.unmatched for answer in read)
+        return Proposal(Drained(fence, drained, taken_over, opened, ahead, unmatched), read)
 
     done = job.settle(propose)
     trimmed = trim(job, interval)
@@ -62,7 +63,13 @@ def drain(job: Job, interval: Interval) -> dict[str, Any]:
             "bytes_read": sum(answer.bytes_read for answer in read),
             "bytes": change.batch.bytes,
             "bytes_written": 0 if change.taken_over else change.batch.bytes,
+            "images_unmatched": change.unmatched,
         }
+        if change.unmatched:
+            job.note(
+                f"{counted(change.unmatched, 'before-image')} {UNMATCHED}: messages may be missing, or were changed on "
+                "their way; rows are as the messages after them say"
+            )
     if trimmed:
         result |= {"trimmed": trimmed, "version": job.log.load().version}
     return result

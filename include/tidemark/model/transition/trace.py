@@ -37,6 +37,7 @@ def drained(state: Arrangement, change: Drained) -> Outcome:
         drains=state.totals.drains + 1,
         rows_drained=state.totals.rows_drained + batch.rows,
         bytes_drained=state.totals.bytes_drained + (0 if change.taken_over else batch.bytes),
+        images_unmatched=state.totals.images_unmatched + change.unmatched,
     )
     consumptions = kept_consumptions(state.consumptions, batch.description.upper)
     fences = unfenced(state, change.fence)
