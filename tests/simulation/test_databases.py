@@ -42,7 +42,7 @@ def people(file_format: Format) -> Collection:
         Column("story", ColumnType.STRING),
     )
     declared = collection(Envelope.DEBEZIUM, format=file_format, key=(Column("id", ColumnType.INT),), value=values)
-    source = replace(declared.landed.source, order_by="connector")
+    source = replace(declared.landed.source, order_by="connector", transactions=True)
     inputs = (Column("source.ts_ms", ColumnType.TIMESTAMP),)
     return relanded(declared, source=source, time=None, event_time="source.ts_ms", inputs=inputs)
 
