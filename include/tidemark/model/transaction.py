@@ -182,14 +182,22 @@ def history(base: Cells | None, messages: Iterable[Message]) -> list[Point]:
 
 
 def _delivered_once(group: Sequence[Message]) -> list[Message]:
-    """The messages of a transaction, each place in the log once for what is put there and once for what is taken."""
+    """The messages of a transaction, each place in the log once for what is put there and once for what is taken.
+
+    Of two deliveries of an update one may have come with its before-image, and the other not: that one replaces
+    whatever is there, and would take away another row beside the image. And an image is taken away before its row is
+    put, also where the two are of different deliveries.
+    """
     if len(group) == 1:
         return list(group)
-    places: dict[object, Message] = {}
+    places: dict[object, dict[bool, Message]] = {}
     for number, message in enumerate(group):
         log = message.order[0] if message.order else None
-        places.setdefault(number if log is None else (log, message.effect.takes), message)
-    return list(places.values())
+        at_place = places.setdefault(number if log is None else (log,), {})
+        other = at_place.setdefault(message.effect.takes, message)
+        if other.effect is Effect.REPLACE and message.effect is Effect.PUT:
+            at_place[False] = message
+    return [at_place[takes] for at_place in places.values() for takes in (True, False) if takes in at_place]
 
 
 def plain(base: Cells | None, older: Iterable[Message], new: Iterable[Message]) -> tuple[list[Fact], list[Fact], int]:
