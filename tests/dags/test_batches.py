@@ -48,7 +48,7 @@ def cut(collections: Path, locations: Path) -> Path:
 def land(locations: Path, name: str = "a", day: datetime = TODAY) -> Path:
     folder = locations / "landing" / "orders" / day.date().isoformat()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.csv").write_text(f"id,status,amount,happened_at\n1,open,1,{day.isoformat()}\n")
+    (folder / f"{name}.csv").write_text(f"id,status,amount,happened_at\n1,open,{ord(name)},{day.isoformat()}\n")
     return folder
 
 
@@ -161,11 +161,12 @@ def test_what_arrivals_started_takes_what_has_landed_and_the_days_own_run_the_re
     assert (state.ingested.members, state.complete_below) == ((), 0)
     assert [batch.rows for batch in state.unsealed] == [1]
     assert ingested(task, run_of(event))["outcome"] == "nothing to do"
-    # The day's own run, a day later.
+    # The day's own run, a day later by Airflow's clock.
     land(locations, "b")
     own = tidemark_dag(cut).get_task("ingest")
     bounds = {"lower": event["lower"], "upper": event["upper"]}
-    result = ingested(own, {**run_of(), "params": bounds})
+    scheduled = SimpleNamespace(run_after=None, run_type="scheduled")
+    result = ingested(own, {**run_of(), "params": bounds, "dag_run": scheduled})
     assert (result["rows"], result["files"], result["cut"]) == (1, 1, {"reason": "end_of_input", "also": ["bytes"]})
     assert ingested(task, run_of(event))["outcome"] == "nothing to do"
     words = [record.change.words for record in location_of(cut).job().log.history()]

@@ -141,7 +141,7 @@ def test_an_interval_that_is_not_over_is_no_run_by_hand(strict: Path) -> None:
     bounds = {"lower": (now - timedelta(hours=1)).isoformat(), "upper": (now + timedelta(hours=2)).isoformat()}
     with pytest.raises(InvalidUsage, match="is not over: rows of it may still come; trigger the run for intervals"):
         ingest.args_of_run(a_run(bounds))
-    assert ingest.args_of_run(a_run(bounds | {"upper": now.isoformat()}))[-1] == "--not-over"
+    assert "--not-over" in ingest.args_of_run(a_run(bounds | {"upper": now.isoformat()}))
 
 
 def test_without_patience_it_fails_at_once_and_never_waits_in_a_circle(strict: Path) -> None:

@@ -30,6 +30,7 @@ from tidemark.errors import CommitUnknown, Contention, Corruption, GateFailed, I
 from tidemark.jobs import app
 from tidemark.jobs.in_process_runner import InProcess
 from tidemark.model.collection import Gate
+from tidemark.model.ordering import newly_ordered
 
 BOUNDS = {"lower": "2024-01-01T00:00:00Z", "upper": "2024-01-02T00:00:00Z"}
 INTERVAL = ["--lower", BOUNDS["lower"], "--upper", BOUNDS["upper"]]
@@ -88,7 +89,7 @@ def test_groups_chain_in_a_dag_of_ones_own(collections: Path) -> None:
 
 def test_an_ingest_gets_the_interval_and_the_landing_of_its_run(declared: location.Location, locations: Path) -> None:
     ingest = tidemark_dag(declared).get_task("ingest")
-    assert ingest.args_of_run({"params": BOUNDS}) == [*INTERVAL, "--landing", str(locations / "landing")]
+    assert ingest.args_of_run({"params": BOUNDS}) == [*INTERVAL, "--not-over", "--landing", str(locations / "landing")]
     within = str(locations / "landing" / "mended")
     assert ingest.args_of_run({"params": BOUNDS | {"landing": within}})[-1] == within
     columns = ingest.args_of_run({"params": BOUNDS | {"columns": "channel,via"}})
@@ -106,7 +107,7 @@ def test_a_collection_declared_in_python_is_created_by_its_ingest(declared: loca
     ingest = tidemark_dag(declared.collection).get_task("ingest")
     assert "--file" not in ingest.fixed_args
     ingest.args_of_run({"params": BOUNDS})
-    assert declared.job().log.load().state.collection == declared.collection
+    assert declared.job().log.load().state.collection == newly_ordered(declared.collection, None)
 
 
 def test_a_run_without_an_interval_fails_and_is_not_retried(declared: location.Location) -> None:

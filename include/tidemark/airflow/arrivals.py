@@ -118,6 +118,10 @@ class CutOperator(_OfACut, IngestOperator):
         """Run the app."""
         return StepOperator.execute(self, context)
 
+    def over(self, context: Any) -> list[str]:
+        """Nothing: the interval goes on, and the app leaves it open."""
+        return []
+
     def args_of_run(self, context: Any) -> list[str]:
         _, cut = cut_of_run(context, self.location.collection)
         return [*super().args_of_run(context), "--cut", json.dumps(cut.as_dict())]

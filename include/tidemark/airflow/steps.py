@@ -180,14 +180,14 @@ class IngestOperator(StepOperator):
 
     def args_of_run(self, context: Any) -> list[str]:
         columns = COLUMNS.words(context["params"].get(COLUMNS.name))
-        over = [] if self.cut or self.not_over else self._check_over(context)  # type: ignore[attr-defined]
-        return [*super().args_of_run(context), "--landing", self.landing_of(context), *columns, *over]
+        over = [] if self.cut or self.not_over else self.over(context)  # type: ignore[attr-defined]
+        return [*super().args_of_run(context), *over, "--landing", self.landing_of(context), *columns]
 
-    def _check_over(self, context: Any) -> list[str]:
-        """Raise InvalidUsage for an interval that is not over; of a scheduled run Airflow says that its one is.
+    def over(self, context: Any) -> list[str]:
+        """The argument by which the app does not ask its own clock whether the run's intervals are over.
 
-        Returns:
-            The argument by which the app does not ask its own clock, too.
+        Raises:
+            InvalidUsage: One is not; of a scheduled run Airflow says that its one is.
         """
         last = intervals_of_run(context, self.location.collection)[-1]
         run_type = getattr(context.get("dag_run"), "run_type", None)
