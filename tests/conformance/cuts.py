@@ -70,7 +70,9 @@ def _end(feed: Feed, step: Step) -> dict[str, Any]:
 
 
 def _ingested(feed: Feed, cut: Cut | None) -> dict[str, Any]:
-    return feed.world.run(lambda job: ingest(job, INTERVAL, landing_root=str(feed.world.landing), cut=cut))
+    return feed.world.run(
+        lambda job: ingest(job, INTERVAL, landing_root=str(feed.world.landing), cut=cut, not_over=cut is None)
+    )
 
 
 def _figures(result: dict[str, Any]) -> dict[str, Any]:

@@ -202,7 +202,7 @@ class Evolving:
 
     @property
     def last(self) -> int:
-        return max(column.number for column in self.record.columns)
+        return max((column.number for column in self.record.columns), default=0)
 
     # What must hold.
 
