@@ -62,10 +62,27 @@ def test_an_export_says_what_it_wrote(events: Shell) -> None:
     assert events.json(*words, "--where", "amount > 1", "--column", "amount", "--column", "id")["files"] == 1
     assert (folder / "id=b" / "rows.jsonl").read_text() == '{"amount": 5}\n'
     assert "say replace" in events.refused(*words)
-    assert events.json(*words, "--replace")["files"] == 2
+    again = events.json(*words, "--replace")
+    assert (again["files"], again["no_declaration"]) == (2, "the key, id, is in the names of its folders alone")
     (folder / "notes.txt").touch()
     assert "notes.txt is there, which no export wrote" in events.refused(*words, "--replace")
     assert f"{events.root} is not replaced, as it has no _tidemark_export" in events.refused(
         *words[:3], str(events.root), *words[4:], "--replace"
     )
     assert "its ending says no format" in events.refused("export", "events", "--to", str(events.files / "x"))
+
+
+def test_an_export_prints_the_file_that_reads_it_back(events: Shell) -> None:
+    events.events(1, "a,1,08:00", "b,5,09:00")
+    events.moved("events", "2024-01-01")
+    words = ("export", "events", "--to", str(events.files / "out.csv"))
+    text, declaration = events.ok(*words).out, events.json(*words, "--replace")["declaration"]
+    assert text.endswith(f"\n\n{declaration}")
+    (events.files / "events_export.yaml").write_text(declaration)
+    events.ok("init", str(events.files / "events_export.yaml"))
+    events.ok("advance", "events_export", "--to", "2024-01-02")
+    answers = [events.ok("as-of", name, "--format", "csv").out for name in ("events", "events_export")]
+    assert answers[0] == answers[1]
+    assert events.json("status", "events_export")["complete_below_text"] == "2024-01-02T00:00:00Z"
+    refusal = "no file reads it back: column id of the key is not in it"
+    assert refusal in events.ok(*words, "--column", "amount", "--replace").out

@@ -27,7 +27,7 @@ def rows():
     print("writing", flush=True)
     time.sleep(600)
 
-export(rows(), SCHEMA, sys.argv[1], versions={}, format="csv", partition_by=sys.argv[2] or None, replace=True)
+export(rows, SCHEMA, sys.argv[1], versions={}, format="csv", partition_by=sys.argv[2] or None, replace=True)
 """
 FORMS = pytest.mark.parametrize("by", [None, "v"], ids=["file", "folder"])
 
@@ -51,13 +51,13 @@ def slow(tmp_path: Path, by: str | None) -> Iterator[subprocess.Popen[str]]:
 def test_the_second_of_two_processes_is_refused(tmp_path: Path, by: str | None, slow: subprocess.Popen[str]) -> None:
     place, other = tmp_path / "out", tmp_path / "other"
     with pytest.raises(Contention, match=r"another export to .*out is running; run this one when it has ended"):
-        export([ROWS], SCHEMA, place, versions={}, format="csv", partition_by=by, replace=True)
-    assert export([ROWS], SCHEMA, other, versions={}, format="csv", partition_by=by).rows == 2
+        export(lambda: [ROWS], SCHEMA, place, versions={}, format="csv", partition_by=by, replace=True)
+    assert export(lambda: [ROWS], SCHEMA, other, versions={}, format="csv", partition_by=by).rows == 2
     assert not place.exists()
     slow.kill()
     slow.wait()
     assert [path.name[:17] for path in tmp_path.glob(".*")] == [".tidemark-export-"]
-    assert export([ROWS], SCHEMA, place, versions={}, format="csv", partition_by=by).rows == 2
+    assert export(lambda: [ROWS], SCHEMA, place, versions={}, format="csv", partition_by=by).rows == 2
     assert list(tmp_path.glob(".*")) == []
 
 
@@ -71,7 +71,7 @@ def test_of_a_killed_one_only_what_it_wrote_is_removed(
     (beside / "mine.txt").write_text("mine")
     before = files(tmp_path)
     with pytest.raises(InvalidUsage, match=r"mine.txt is there, which no export wrote; move it elsewhere"):
-        export([ROWS], SCHEMA, tmp_path / "out", versions={}, format="csv", partition_by=by)
+        export(lambda: [ROWS], SCHEMA, tmp_path / "out", versions={}, format="csv", partition_by=by)
     assert files(tmp_path) == before
 
 
@@ -90,7 +90,7 @@ def test_what_has_the_name_of_the_folder_beside(tmp_path: Path, left: str, monke
             beside.mkdir()
             monkeypatch.setattr(export_place.os, "geteuid", lambda: 12345)
     with pytest.raises(InvalidUsage, match=f"{beside.name} is there, which is somebody else's"):
-        export([ROWS], SCHEMA, tmp_path / "out", versions={}, format="csv", partition_by="v")
+        export(lambda: [ROWS], SCHEMA, tmp_path / "out", versions={}, format="csv", partition_by="v")
     assert beside.exists()
     assert not any((tmp_path / "theirs").iterdir())
 
@@ -98,10 +98,10 @@ def test_what_has_the_name_of_the_folder_beside(tmp_path: Path, left: str, monke
 def test_a_folder_that_was_moved_away_by_a_killed_one_comes_back(tmp_path: Path) -> None:
     """Where the system cannot exchange two names, the old folder is moved away before the new one takes its place."""
     place = tmp_path / "out"
-    export([ROWS], SCHEMA, place, versions={}, format="csv", partition_by="v")
+    export(lambda: [ROWS], SCHEMA, place, versions={}, format="csv", partition_by="v")
     beside = tmp_path / ".tidemark-export-762069bc07a6e1b5"
     beside.mkdir()
     place.rename(beside / "old")
     with pytest.raises(InvalidUsage, match="say replace"):
-        export([ROWS], SCHEMA, place, versions={}, format="csv", partition_by="k")
+        export(lambda: [ROWS], SCHEMA, place, versions={}, format="csv", partition_by="k")
     assert sorted(files(tmp_path)) == ["out/_tidemark_export", "out/v=a/rows.csv", "out/v=b/rows.csv"]

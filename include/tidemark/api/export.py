@@ -8,7 +8,8 @@ the old one is gone.
     flights/carrier=UA/rows.parquet            by partitions, in folders as Hive names them: the column is in the name
     flights/_tidemark_export                   lists the files, so that another export may replace them
 
-CSV and JSON are written as the command line writes them: exactly, and so that a collection file can read them again.
+All values are exact, and a collection file reads what an export of a collection wrote (read_back.py). Of answers, CSV
+and JSON are written as the command line writes them.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.api.export_place import in_its_place, mark, place_of
+from tidemark.api.read_back import FarTimes, ReadBack
 from tidemark.arrow.rows.arrays import of_numbers
 from tidemark.arrow.rows.csv_text import csv_line
 from tidemark.arrow.rows.plain import plain_rows
 from tidemark.arrow.rows.shown import as_shown
 from tidemark.errors import NAME_LENGTH, InvalidUsage, Unwritable, listed, shortened
+from tidemark.model.collection import ColumnType, ValueType
 from tidemark.model.nearest import nearest
 from tidemark.storage.stores.local import sync_path
 
@@ -44,11 +47,17 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: how many `rows`, into how many `files`, at which `path`."""
+    """What was written: how many `rows`, into how many `files`, at which `path`.
+
+    Of a collection's rows `declaration` is the text of the collection file that reads them back; where none can, it is
+    empty, and `no_declaration` says why.
+    """
 
     path: Path
     rows: int
     files: int
+    declaration: str
+    no_declaration: str
 
 
 class _Writer(Protocol):
@@ -60,30 +69,49 @@ class _Writer(Protocol):
 class _Text:
     """A file of lines, each a row in the form of `line`, behind a `heading`."""
 
-    def __init__(self, path: Path, line: Callable[[tuple[Any, ...]], str], heading: str = "") -> None:
-        self._line = line
+    def __init__(
+        self, path: Path, line: Callable[[tuple[Any, ...]], str], read_back: ReadBack | None, heading: str = ""
+    ) -> None:
+        self._line, self._read_back = line, read_back
         self._stream = path.open("w", encoding="utf-8", newline="")
         self._stream.write(heading)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        self._stream.writelines(map(self._line, plain_rows(as_shown(pa.Table.from_batches([rows])))))
+        table = self._read_back.as_texts(rows) if self._read_back else pa.Table.from_batches([rows])
+        self._stream.writelines(map(self._line, plain_rows(as_shown(table))))
 
     def close(self) -> None:
         self._stream.close()
 
 
-def _csv(path: Path, schema: pa.Schema) -> _Writer:
-    return _Text(path, csv_line, csv_line(schema.names))
+def _csv(path: Path, schema: pa.Schema, read_back: ReadBack | None) -> _Writer:
+    return _Text(path, csv_line, read_back, csv_line(schema.names))
 
 
-def _jsonl(path: Path, schema: pa.Schema) -> _Writer:
+def _jsonl(path: Path, schema: pa.Schema, read_back: ReadBack | None) -> _Writer:
+    types = read_back.types if read_back else {}
+    fields = [(f"{_json(name)}: ", _IN_JSON.get(types.get(name), _json)) for name in schema.names]
+
     def line(row: tuple[Any, ...]) -> str:
-        return json.dumps(dict(zip(schema.names, row, strict=True)), ensure_ascii=False, allow_nan=False) + "\n"
+        texts = (head + written(value) for (head, written), value in zip(fields, row, strict=True))
+        return f"{{{', '.join(texts)}}}\n"
 
-    return _Text(path, line)
+    return _Text(path, line, read_back)
 
 
-def _parquet(path: Path, schema: pa.Schema) -> _Writer:
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+_IN_JSON: dict[ValueType | None, Callable[[Any], str]] = {
+    ColumnType.JSON: lambda text: "null" if text is None else text,
+    ColumnType.FLOAT: lambda number: _json({"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(number, number)),
+}
+"""How values are written that a collection file does not read as they are shown: JSON as a value, not as a text, and
+what is no number by its name in JSON lines."""
+
+
+def _parquet(path: Path, schema: pa.Schema, read_back: ReadBack | None) -> _Writer:
     for field in schema:
         try:
             pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
@@ -96,7 +124,7 @@ def _parquet(path: Path, schema: pa.Schema) -> _Writer:
     return writer
 
 
-FORMATS: dict[str, Callable[[Path, pa.Schema], _Writer]] = {
+FORMATS: dict[str, Callable[[Path, pa.Schema, ReadBack | None], _Writer]] = {
     "parquet": _parquet,
     "csv": _csv,
     "jsonl": _jsonl,
@@ -105,7 +133,7 @@ _ENDINGS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".json": "j
 
 
 def export(
-    batches: Iterable[pa.RecordBatch],
+    batches: Callable[[], Iterable[pa.RecordBatch]],
     schema: pa.Schema,
     path: str | os.PathLike[str],
     *,
@@ -113,13 +141,16 @@ def export(
     format: str | None = None,
     partition_by: str | None = None,
     replace: bool = False,
+    read_back: ReadBack | None = None,
 ) -> Exported:
     """Write rows to a file, or with `partition_by` into a folder with a file for each value of that column.
 
     Args:
+        batches: Gives the rows, the same ones each time.
         versions: The collections that the rows are from, by name.
         format: parquet, csv or jsonl. Default: what the file's ending says.
         replace: Replace a file that is there, or a folder that an export made.
+        read_back: What a collection file is to read; None where the rows are no collection's.
 
     Raises:
         InvalidUsage: The format, the column or the place is none, or something there may not be replaced.
@@ -128,26 +159,39 @@ def export(
     """
     place = place_of(path)
     ending = _format(place, format)
-    writer = FORMATS[ending]
     if partition_by is not None and partition_by not in schema.names:
         near = nearest(partition_by, schema.names)
         near = near if "did you mean" in near else f"; there are {listed(schema.names)}"
         raise InvalidUsage(f"partition_by: there is no column {partition_by!r}{near}")
     if partition_by is not None and len(schema) == 1:
         raise InvalidUsage(f"partition_by: {partition_by} is the only column; a file needs another one")
-    try:
-        with in_its_place(place, folder=partition_by is not None, replace=replace) as beside:
-            if partition_by is not None:
-                beside.mkdir()
-                rows, names = _partitioned(batches, schema, beside, partition_by, writer, ending)
-                mark(beside, versions, names)
+
+    def open_writer(file: Path, columns: pa.Schema) -> _Writer:
+        return FORMATS[ending](file, columns, read_back)
+
+    while True:
+        rows_again = batches() if read_back is None else read_back.watched(batches(), partition_by)
+        try:
+            with in_its_place(place, folder=partition_by is not None, replace=replace) as beside:
+                if partition_by is not None:
+                    beside.mkdir()
+                    rows, names = _partitioned(rows_again, schema, beside, partition_by, open_writer, ending)
+                    mark(beside, versions, names)
+                else:
+                    rows, names = _one(rows_again, open_writer(beside, schema)), [place.name]
                 sync_path(beside)
-                return Exported(place, rows, len(names))
-            rows = _one(batches, writer(beside, schema))
-            sync_path(beside)
-            return Exported(place, rows, 1)
-    except OSError as error:
-        raise Unwritable(f"{place} cannot be written: {error.strerror or error}") from None
+            break
+        except FarTimes as far:
+            assert read_back is not None, "only rows of a collection are looked at"
+            read_back.numbers |= far.columns
+        except OSError as error:
+            raise Unwritable(f"{place} cannot be written: {error.strerror or error}") from None
+    declaration = why_none = ""
+    try:
+        declaration = read_back.declaration(schema.names, place, ending, partition_by) if read_back else ""
+    except InvalidUsage as error:
+        why_none = str(error)
+    return Exported(place, rows, len(names), declaration, why_none)
 
 
 def _format(place: Path, given: str | None) -> str:
@@ -181,16 +225,28 @@ def _partitioned(
     """Write the files of a folder; return the number of rows, and the names of the files."""
     at = schema.get_field_index(column)
     inner = schema.remove(at)
+    head = f"{quote(column, safe='')}="
+    null, empty = f"{head}{NULL_PARTITION}", head
     writers: dict[str, _Writer] = {}
     rows = 0
     with ExitStack() as stack:
         for batch in batches:
             for value, some in _by_value(batch, at):
-                name = f"{quote(column, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}"
+                name = null if value is None else head + quote(value, safe=" ")
+                if name == null and value is not None:
+                    raise InvalidUsage(
+                        f"partition_by: {column} has the text {NULL_PARTITION}, which names the folder of rows without "
+                        "a value; take another column, or one file"
+                    )
                 if name not in writers:
                     if len(writers) == MOST_PARTITIONS:
                         raise InvalidUsage(
                             f"partition_by: {column} has more than {MOST_PARTITIONS:,} values; take a column of fewer"
+                        )
+                    if {null, empty} <= {name, *writers}:
+                        raise InvalidUsage(
+                            f"partition_by: {column} has rows without a value, and with an empty one, whose folders "
+                            "some readers take for the same; take another column, or one file"
                         )
                     _make(folder / name, column)
                     writers[name] = open_writer(folder / name / f"rows.{ending}", inner)

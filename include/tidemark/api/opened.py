@@ -168,18 +168,27 @@ class OpenCollection:
 
         It appears whole: a reader finds what was there before, or all of it. With `replace` a file that is there is
         replaced, and a folder that contains only what an export wrote (its file `_tidemark_export` lists that).
-        `time`, `event_time`, `columns` and `where` are as in `as_of`.
+        `time`, `event_time`, `columns` and `where` are as in `as_of`. The `declaration` of the result is the text of a
+        collection file that reads the rows back, if one can.
 
         Raises InvalidUsage as `dataset`, and for a format, a column and a place that cannot be; Contention while
         another export to that place is running; Unwritable where it cannot be written.
         """
         from tidemark.api.conditions import ALL
         from tidemark.api.export import export
+        from tidemark.api.read_back import ReadBack
 
-        rows = self.dataset(time, event_time, columns, where).rows
-        found = rows.in_columns(rows.schema, ALL)
-        options: dict[str, Any] = {"format": format, "partition_by": partition_by, "replace": replace}
-        return export(found, rows.schema, path, versions={self.name: self.version}, **options)
+        rows, known = self.dataset(time, event_time, columns, where).rows, _given(time, "time")
+        return export(
+            lambda: rows.in_columns(rows.schema, ALL),
+            rows.schema,
+            path,
+            versions={self.name: self.version},
+            format=format,
+            partition_by=partition_by,
+            replace=replace,
+            read_back=ReadBack(self.state.collection, self.state.complete_below if known is None else known + 1),
+        )
 
     def range(
         self,

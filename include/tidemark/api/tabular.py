@@ -78,7 +78,7 @@ class Tabular(ABC):
         from tidemark.api.export import export
 
         options: dict[str, Any] = {"format": format, "partition_by": partition_by, "replace": replace}
-        return export(self, self.schema, path, versions=self.versions, **options)
+        return export(self.__iter__, self.schema, path, versions=self.versions, **options)
 
     def to_pandas(self) -> pandas.DataFrame:
         """All rows as a pandas data frame. Integers and truths have pandas' nullable types, so that no null turns a

@@ -42,6 +42,8 @@ def export(
 ) -> None:
     """Write the rows of a collection to Parquet, CSV or JSON lines. The result appears whole or not at all.
 
+    Prints the collection file that reads it back.
+
     Example: tidemark export flights --to flights.csv --where carrier=UA
     """
     opened = call.opened(collection)
@@ -61,6 +63,12 @@ def export(
         "path": str(written.path),
         "rows": written.rows,
         "files": written.files,
+        "declaration": written.declaration or None,
+        "no_declaration": written.no_declaration or None,
     }
     files = f"{written.files:,} file{'' if written.files == 1 else 's'}"
-    call.emit(document, f"{written.rows:,} rows of {collection} at version {opened.version} in {files}: {written.path}")
+    said = f"{written.rows:,} rows of {collection} at version {opened.version} in {files}: {written.path}"
+    read_back = (
+        f"\n{written.declaration}" if written.declaration else f"no file reads it back: {written.no_declaration}"
+    )
+    call.emit(document, said, read_back.removesuffix("\n"))

@@ -19,6 +19,7 @@ from tidemark.model.epoch import first_and_last
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.ordering import as_ordered, newly_ordered, with_names
 from tidemark.model.place import described
+from tidemark.model.publication import TableFormat
 
 _WIDENINGS = frozenset(
     {
@@ -311,6 +312,18 @@ def newly_bounded(current: Collection, new: Collection) -> Iterator[tuple[Column
         was = current.landed.source.beyond_of(column.name)
         if was is None and new.landed.source.beyond_of(now.get(column.id, column.name)) is not None:
             yield column, first_and_last("days" if column.type is ColumnType.DATE else "us")
+
+
+def newly_published(current: Collection, new: Collection) -> Iterator[tuple[Column, tuple[int, int], TableFormat]]:
+    """The columns that a declaration publishes, as the first one, in a table that has the years 1 to 9999 alone.
+
+    Yields:
+        A column, the bounds of the times that the table has, and the table's format.
+    """
+    for column in current.columns:
+        if not any(table.format.is_within_years(column.type) for table in current.publish):
+            for format in (table.format for table in new.publish if table.format.is_within_years(column.type)):
+                yield column, first_and_last("days" if column.type is ColumnType.DATE else "us"), format
 
 
 def _check_readings(current: Collection, new: Collection) -> None:

@@ -35,6 +35,7 @@ from typing import Literal
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.batch import ObjectRef, PartsTable
+from tidemark.model.column import ColumnType, ValueType
 from tidemark.model.instant import format_instant
 
 TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+")
@@ -113,6 +114,18 @@ class TableFormat(StrEnum):
 
     ICEBERG = "iceberg"
     DELTA = "delta"
+
+    def is_within_years(self, type: ValueType) -> bool:
+        """Whether a column of a type has the years 1 to 9999 alone."""
+        return type in _WITHIN_YEARS[self]
+
+
+_WITHIN_YEARS: dict[TableFormat, tuple[ValueType, ...]] = {
+    TableFormat.ICEBERG: (ColumnType.TIMESTAMP, ColumnType.DATE),
+    TableFormat.DELTA: (ColumnType.DATE,),
+}
+"""The types of which a table has the years 1 to 9999 alone: pyiceberg and deltalake describe a file by its least and
+its greatest value, and have no others."""
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemark.arrow.decode.far_times import first_far
+from tidemark.arrow.parts.bounds import bounds_in_footer
 from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.read import CHANGE_TYPE, MULTIPLICITY, as_of_schema, changes_of, rows_as_of
 from tidemark.arrow.repeated import each_time
 from tidemark.arrow.rows.columns import Ints, integers
+from tidemark.errors import InvalidUsage
 from tidemark.model.batch import Part
 from tidemark.model.collection import Collection
+from tidemark.model.publication import TableFormat
 from tidemark.plan.read import ReadRequest, read_tasks
 from tidemark.plan.unsealed import PartsOf
+from tidemark.publish.table import Rows
 from tidemark.storage.stores.store import ObjectStore
 
 GONE = "_gone"
@@ -76,6 +81,35 @@ def keyed_changes(store: ObjectStore, request: ReadRequest, parts: PartsOf) -> I
             gone = pa.array(kinds[counts] == "delete")
             columns = [some.column(name) for name in schema.names[:-1]]
             yield pa.RecordBatch.from_arrays([*columns, gone], schema=schema)
+
+
+def within_years(collection: Collection, format: TableFormat, rows: Rows) -> Iterator[pa.RecordBatch]:
+    """Rows that are copied. Raises InvalidUsage for a time that no table of a format has."""
+    names = [column.name for column in collection.columns if format.is_within_years(column.type)]
+    for batch in rows():
+        for name in names:
+            if far := first_far(batch.column(name)):
+                raise _not_published(collection, format, name, far[0])
+        yield batch
+
+
+def check_footer(collection: Collection, format: TableFormat, part: Part, footer: pq.FileMetaData) -> None:
+    """Raise InvalidUsage where a part that is named has a time that no table of a format has."""
+    stored, fields = footer.schema.to_arrow_schema(), table_schema(collection)
+    for column in collection.columns:
+        if format.is_within_years(column.type):
+            field = fields.field(column.name)
+            bounds = bounds_in_footer(footer, stored, part, field) or ()
+            whole = pa.int32() if pa.types.is_date32(field.type) else pa.int64()
+            if far := first_far(pa.array(bounds, whole).cast(field.type)):
+                raise _not_published(collection, format, column.name, far[0])
+
+
+def _not_published(collection: Collection, format: TableFormat, column: str, problem: str) -> InvalidUsage:
+    return InvalidUsage(
+        f"column {column} of collection {collection.name} {problem}, which no table of {format} has; publish one that "
+        "is derived from it and leaves such times out"
+    )
 
 
 def _repeated(collection: Collection, rows: pa.RecordBatch, times: Ints) -> Iterator[pa.RecordBatch]:

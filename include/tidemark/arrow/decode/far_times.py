@@ -16,6 +16,7 @@ from tidemark.arrow.rows.arrays import first_true, of_values, scalar_of
 from tidemark.model.collection import ColumnType, ValueType
 from tidemark.model.epoch import first_and_last
 
+BEYOND = "beyond the years 1 to 9999"
 _Conversion = Callable[[pa.Array], pa.Array]
 # Whatever `far_text` recognises has one of these.
 _PERHAPS_FAR = r"(?i)^\s*[+-]|^\s*[0-9]{5}|^\s*0000|infinity|BC"
@@ -46,11 +47,18 @@ def within_years(array: pa.Array, declared: ValueType, unit: str | None, policy:
         return converted
     if policy == "refuse":
         at = first_true(far)
-        raise Misfit(f"is declared {declared} and holds {_value(array, at, unit)}, beyond the years 1 to 9999", at)
+        raise Misfit(f"is declared {declared} and holds {_value(array, at, unit)}, {BEYOND}", at)
     if policy == "null":
         return pc.if_else(far, pa.nulls(1, converted.type)[0], converted)
     first, last = of_values(first_and_last("days" if declared is ColumnType.DATE else "us"), converted.type)
     return pc.if_else(early, first, pc.if_else(late, last, converted))
+
+
+def first_far(array: pa.Array) -> tuple[str, int] | None:
+    """The first time of a column that is not in these years, as a message has it, and its place; None if all are."""
+    early, late = _far_numbers(array, None)
+    at = first_true(pc.or_(early, late))
+    return None if at < 0 else (f"holds {_value(array, at, None)}, {BEYOND}", at)
 
 
 def _far_texts(array: pa.Array, convert: _Conversion) -> tuple[pa.BooleanArray, pa.BooleanArray]:

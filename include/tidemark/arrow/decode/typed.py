@@ -13,7 +13,7 @@ from tidemark.arrow.decode import csvfile, jsonlfile, local_times
 from tidemark.arrow.decode.columns_in_file import from_path, if_missing
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.csvnumbers import plain_numbers
-from tidemark.arrow.decode.far_times import within_years
+from tidemark.arrow.decode.far_times import first_far, within_years
 from tidemark.arrow.decode.jsonlfile import Field
 from tidemark.arrow.decode.strict import (
     Misfit,
@@ -159,8 +159,8 @@ def check_values(content: Content, collection: Collection, column: Column, array
 
 
 def wrong_value(collection: Collection, column: Column, array: pa.Array) -> tuple[str, int] | None:
-    """What is wrong with a column's values, and with which: a null where none may be, a key that is too long, or a
-    time before the epoch. None if all are right."""
+    """What is wrong with a column's values, and with which: a null where none may be, a key that is too long, a time
+    before the epoch, or one that a published table has not. None if all are right."""
     if column.type in _LONG and column.name in (key.name for key in collection.key):
         lengths = pc.binary_length(array)
         if (at := first_true(pc.greater(lengths, scalar_of(MOST_KEY_BYTES, lengths.type)))) >= 0:
@@ -175,7 +175,20 @@ def wrong_value(collection: Collection, column: Column, array: pa.Array) -> tupl
         negative = first_true(pc.less(micros, scalar_of(0, micros.type)))
         if negative >= 0:
             return f"holds a time before 1970: {shown(micros[negative].as_py())} µs", negative
-    return None
+    return _unpublishable(collection, column, array) if collection.publish else None
+
+
+def _unpublishable(collection: Collection, column: Column, array: pa.Array) -> tuple[str, int] | None:
+    """What a published table cannot have, if the column is one of it."""
+    formats = (table.format for table in collection.publish if table.format.is_within_years(column.type))
+    bounding = next(formats, None)
+    if bounding is None or column.name not in (each.name for each in collection.columns):
+        return None
+    if (far := first_far(array)) is None:
+        return None
+    (problem, at), is_key = far, column.name in {each.name for each in collection.key}
+    advice = "" if is_key else "; write beyond: null, or clip, at the column"
+    return f"{problem}, which no table of {bounding} has{advice}", at
 
 
 def epoch_unit(collection: Collection, column: Column) -> str | None:

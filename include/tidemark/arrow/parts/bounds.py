@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tidemark.arrow.parts.reader import OpenedPart
 from tidemark.arrow.rows.fields import found
@@ -27,7 +28,7 @@ def chunk_bounds(opened: OpenedPart, field: pa.Field, groups: Sequence[int] | No
     if source is None:
         return [Bounds(None, None, opened.part.groups[group][1]) for group in asked]
     times = _units(source.type, field.type)
-    known = _statistics(opened, source, asked)
+    known = _statistics(opened.metadata, opened.schema.get_field_index(source.name), asked)
     return [None if times is None or each is None else each.times(times) for each in known]
 
 
@@ -35,25 +36,26 @@ def integer_bounds(store: ObjectStore, part: Part, field: pa.Field) -> tuple[int
     """The bounds of a column of ints, dates (days) or timestamps (µs); None if the part has only nulls there, or had
     the column with a narrower type. Raises Corruption if the file does not say."""
     with OpenedPart(store, part) as opened:
-        if (source := _as_today(opened, field)) is None:
-            return None
-        known = list(_statistics(opened, source))
+        return bounds_in_footer(opened.metadata, opened.schema, part, field)
+
+
+def bounds_in_footer(
+    metadata: pq.FileMetaData, schema: pa.Schema, part: Part, field: pa.Field
+) -> tuple[int, int] | None:
+    """As `integer_bounds`, by the footer of a part that was opened before, and the columns it has."""
+    ((_, source),) = found(schema, pa.schema([field]))
+    if source is None or source.type != field.type:
+        return None
+    known = list(_statistics(metadata, schema.get_field_index(source.name), range(metadata.num_row_groups)))
     if any(each is None for each in known):
         raise Corruption(f"{part.file.key} has no statistics of column {source.name}")
     return _closed(union(each for each in known if each is not None))
 
 
-def _as_today(opened: OpenedPart, field: pa.Field) -> pa.Field | None:
-    """The part's field for a column, if it has the type asked for."""
-    ((_, source),) = found(opened.schema, pa.schema([field]))
-    return source if source is not None and source.type == field.type else None
-
-
-def _statistics(opened: OpenedPart, source: pa.Field, groups: Sequence[int] | None = None) -> Iterator[Bounds | None]:
-    """The bounds of a column of the file in row groups (None: all), in the file's type; None where the file does not
+def _statistics(metadata: pq.FileMetaData, at: int, groups: Iterable[int]) -> Iterator[Bounds | None]:
+    """The bounds of the column at a place of the file in row groups, in the file's type; None where the file does not
     say."""
-    at, metadata = opened.schema.get_field_index(source.name), opened.metadata
-    for group in range(metadata.num_row_groups) if groups is None else groups:
+    for group in groups:
         column = metadata.row_group(group).column(at)
         statistics = column.statistics
         if statistics is None or not statistics.has_null_count:

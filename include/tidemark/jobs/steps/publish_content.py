@@ -23,7 +23,15 @@ from tidemark.plan.publish import (
 )
 from tidemark.plan.read import ReadRequest, plan_as_of
 from tidemark.plan.unsealed import PartsOf
-from tidemark.publish.rows import added_rows, adds_alone, current_rows, footer, keyed_changes
+from tidemark.publish.rows import (
+    added_rows,
+    adds_alone,
+    check_footer,
+    current_rows,
+    footer,
+    keyed_changes,
+    within_years,
+)
 from tidemark.publish.table import Content, NamedFile, PublishedTable, Rows
 from tidemark.storage.log.log import Head
 from tidemark.storage.sidecars import parts_table
@@ -77,9 +85,13 @@ class Planner:
                     return self._naming(Way.NAME_NEW, changed, new, keeps=self._names)
         way = Way.WHOLE if changed is None else self._way_to_copy(changed, rows_of(*current))
         if changed is not None and way is not Way.WHOLE:
-            rows = partial(added_rows if way is Way.APPEND else keyed_changes, store, *changed)
+            rows = self._within_years(partial(added_rows if way is Way.APPEND else keyed_changes, store, *changed))
             return Planned(Content(way, rows=rows), mark_of(state, self.head.version, self._names), ())
-        return self._naming(Way.WHOLE, current, named, partial(current_rows, store, *current, named))
+        rows = self._within_years(partial(current_rows, store, *current, named))
+        return self._naming(Way.WHOLE, current, named, rows)
+
+    def _within_years(self, rows: Rows) -> Rows:
+        return partial(within_years, self.head.state.collection, self.destination.format, rows)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -95,11 +107,7 @@ class Planner:
         self, way: Way, opened: Opened, named: Sequence[Part], rows: Rows | None = None, keeps: Iterable[str] = ()
     ) -> Planned:
         kept = frozenset(path for path in map(self._path, named) if path in self._there)
-        files = tuple(
-            NamedFile(self._path(part), part.file.bytes, self._footer(part))
-            for part in named
-            if self._path(part) not in kept
-        )
+        files = tuple(self._file(part) for part in named if self._path(part) not in kept)
         by_file = dict(_pins_by_file(opened))
         pins = tuple(dict.fromkeys(by_file[part.file.key] for part in named))
         names = {pin.name for pin in pins}.union(keeps)
@@ -113,6 +121,11 @@ class Planner:
         if not adds and way is Way.WHOLE and by_copy(self.destination, one_value, True, new, total) is Way.APPEND:
             return Way.APPEND if adds_alone(self.job.store, *changed) else Way.WHOLE
         return way
+
+    def _file(self, part: Part) -> NamedFile:
+        """A part that is to be named. InvalidUsage for one with a time that the table cannot have."""
+        check_footer(self.head.state.collection, self.destination.format, part, self._footer(part))
+        return NamedFile(self._path(part), part.file.bytes, self._footer(part))
 
     def _footer(self, part: Part) -> pq.FileMetaData:
         if part.file.key not in self._footers:
