@@ -19,7 +19,7 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.instant import parse_duration
 from tidemark.model.window import kinds
 from tidemark.model.window.kinds import fields as written
-from tidemark.model.window.zone import zone_named
+from tidemark.model.zone import zone_named
 
 SomeDuration = Annotated[int | None, checked(duration)]
 """May be left out, and is not empty where it is there."""
