@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ import pytest
 from tests.dags.support import ORDERS
 from tests.dags.test_web import check_strict
 from tidemark.airflow.location import location_of
-from tidemark.airflow.web.calendar import MOST_CELLS, shown
+from tidemark.airflow.web.calendar import MOST_CELLS, Cell, Shown, bounds_in_words, calendar_page, shown
+from tidemark.airflow.web.range import Range
 from tidemark.config.collection_file import load
+from tidemark.config.schedule import Schedule
 from tidemark.errors import GateFailed
 from tidemark.jobs import app
 from tidemark.jobs.backfill import backfill
@@ -203,3 +207,35 @@ def test_ten_thousand_files_are_read_once(client: Any, orders: Path, monkeypatch
     cells(client)
     assert len(read_ledgers) == 2
     assert sum("/orders" in url for url in intervals._READ) == 1, "of one collection the newest ledger is kept"
+
+
+@pytest.mark.parametrize(
+    ("zone", "lower", "label", "words"),
+    [
+        ("America/New_York", "2024-03-10T05:00", ("2024-03", "10"), "2024-03-10"),  # 23 hours
+        ("America/New_York", "2024-11-03T04:00", ("2024-11", "03"), "2024-11-03"),  # 25 hours
+        ("Africa/Cairo", "2024-04-25T22:00", ("2024-04", "26"), "2024-04-26"),  # from 01:00
+        ("Asia/Kathmandu", "2024-02-29T18:15", ("2024-03", "01"), "2024-03-01"),
+        ("UTC", "2024-03-10", ("2024-03", "10"), "2024-03-10"),
+    ],
+)
+def test_a_cell_has_the_local_day(zone: str, lower: str, label: tuple[str, str], words: str) -> None:
+    day = Schedule("@daily", zone).interval_from(parse_instant(lower))
+    assert bounds_in_words(day) == words
+    page = calendar_page("sales", Shown([day], older=False, newer=False), [Cell(day, [], words)], {}).html
+    assert (f">{label[0]}<" in page, f">{label[1]}<" in page) == (True, True)
+
+
+def test_hours_that_clocks_show_twice_have_their_offsets() -> None:
+    lower, upper = map(parse_instant, ("2024-11-03T04:00", "2024-11-03T07:00"))
+    hours = Schedule("@hourly", "America/New_York").beginning(lower, upper)
+    assert [bounds_in_words(hour)[11:25] for hour in hours] == ["00:00:00-04:00", "01:00:00-04:00", "01:00:00-05:00"]
+
+
+def test_a_range_has_local_days(collections: Path) -> None:
+    landed = replace(load(collections / "orders.yaml").landed, timezone="America/New_York", start=0, end=None)
+    days = Range(date(2024, 3, 10), date(2024, 3, 11)).intervals(landed, parse_instant("2024-03-12T04:00"))
+    assert [(day.lower, day.upper) for day in days] == [
+        tuple(map(parse_instant, bounds))
+        for bounds in (("2024-03-10T05:00", "2024-03-11T04:00"), ("2024-03-11T04:00", "2024-03-12T04:00"))
+    ]

@@ -60,6 +60,11 @@ def test_a_run_of_a_partition_without_a_date_is_about_its_interval() -> None:
     context: dict[str, Any] = {"partition_key": "2024-01-02T00:00:00", "dag_run": SimpleNamespace(run_type="asset")}
     second = Interval(parse_instant("2024-01-02"), parse_instant("2024-01-03"))
     assert window_of(context, schedule="@daily") == second
+    midnight = Interval(parse_instant("2024-01-02T05:00"), parse_instant("2024-01-03T05:00"))
+    assert window_of(context, schedule="@daily", timezone="America/New_York") == midnight
+    again = {**context, "partition_key": "2024-11-03T01:00:00-0500"}
+    hour = Interval(parse_instant("2024-11-03T06:00"), parse_instant("2024-11-03T07:00"))
+    assert window_of(again, schedule="@hourly", timezone="America/New_York") == hour
     with pytest.raises(InvalidUsage, match="has no date"):
         window_of({**context, "partition_key": "eu"}, schedule="@daily")
 

@@ -89,6 +89,23 @@ def test_unpaused_it_starts_with_the_latest_interval_and_ends_with_the_collectio
 
 
 @pytest.mark.parametrize(
+    ("zone", "now", "expected"),
+    [
+        # 23 hours, then 24.
+        ("America/New_York", "2024-03-11T05:00:00Z", [("10T05:00:00", "11T04:00:00"), ("11T04:00:00", "12T04:00:00")]),
+        ("Africa/Cairo", "2024-04-27T00:00:00Z", [("25T22:00:00", "26T21:00:00"), ("26T21:00:00", "27T21:00:00")]),
+        # Midnight is shown twice: Airflow's own timetable begins the day an hour later.
+        ("America/Havana", "2024-11-04T06:00:00Z", [("03T04:00:00", "04T05:00:00"), ("04T05:00:00", "05T05:00:00")]),
+    ],
+)
+def test_days_are_those_of_the_collections_zone(
+    scheduled: Callable[..., list[Run]], zone: str, now: str, expected: list[Run]
+) -> None:
+    runs = scheduled(f"timezone: {zone}\n{ENDLESS}", now=now, limit=2)
+    assert [tuple(bound[8:] for bound in run) for run in runs] == expected
+
+
+@pytest.mark.parametrize(
     ("before", "after", "said"),
     [
         ("start: 2024-01-01", "start: 2024-01-01T12:00:00", "starts at 2024-01-01T12:00:00Z"),

@@ -12,6 +12,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, task
 from tests.dags.support import ORDERS
 from tidemark.airflow import TidemarkTaskGroup, asset_of, tidemark_dag
 from tidemark.airflow.timetable import CollectionTimetable
+from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage
 
 DAILY = CronDataIntervalTimetable("0 0 * * *", "UTC")
@@ -92,11 +93,23 @@ def test_a_dag_whose_runs_are_about_no_interval_is_refused(file: Path) -> None:
         TidemarkTaskGroup(file)
 
 
+def test_a_schedule_of_another_zone_than_the_collections_is_refused(file: Path) -> None:
+    file.write_text(file.read_text() + "timezone: America/New_York\n")
+    way_out = r'write schedule=CronDataIntervalTimetable\("0 0 \* \* \*", "America/New_York"\)'
+    for zone in ("UTC", "Europe/Berlin"):
+        schedule = CronDataIntervalTimetable("0 0 * * *", zone)
+        with DAG("own", schedule=schedule), pytest.raises(InvalidUsage, match=f"between two intervals.*{way_out}"):
+            TidemarkTaskGroup(file)
+    for zone in ("America/New_York", "America/Toronto"):
+        with DAG("own", schedule=CronDataIntervalTimetable("0 0 * * *", zone)):
+            TidemarkTaskGroup(file)
+
+
 @pytest.mark.parametrize(
     "schedule",
     [
         *(DAILY, CronDataIntervalTimetable("0 0 * * MON", "UTC"), None, [asset_of("others")]),
-        CollectionTimetable("0 0 * * *", datetime(2024, 1, 1, tzinfo=UTC)),
+        CollectionTimetable(Schedule("0 0 * * *"), datetime(2024, 1, 1, tzinfo=UTC)),
         CronDataIntervalTimetable("0 1 * * *", "Europe/Berlin"),
     ],
 )

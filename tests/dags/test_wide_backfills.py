@@ -76,6 +76,7 @@ def cut(*bounds: str) -> list[Days]:
 
 
 HOURLY = ENDLESS.replace("@daily", "@hourly")
+NEW_YORK, KATHMANDU = (f"timezone: {zone}\n{ENDLESS}" for zone in ("America/New_York", "Asia/Kathmandu"))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,15 @@ HOURLY = ENDLESS.replace("@daily", "@hourly")
         ("2023-12-01", "2024-02-01", {"text": ORDERS}, cut("2024-01-01", "2024-01-04")),
         ("2024-01-02", "2024-01-02", {"text": ORDERS}, cut("2024-01-02", "2024-01-03")),
         ("2024-01-04", "2024-01-31", {"text": ORDERS}, []),
+        # Dates without a time are local days, east and west; other times are what they say.
+        ("2024-03-09", "2024-03-11", {"text": NEW_YORK}, cut("2024-03-09T05:00:00", "2024-03-12T04:00:00")),
+        (
+            "2024-03-09T05:00:00",
+            "2024-03-10T04:59:00",
+            {"text": NEW_YORK},
+            cut("2024-03-09T05:00:00", "2024-03-10T05:00:00"),
+        ),
+        ("2024-02-01", "2024-02-02", {"text": KATHMANDU}, cut("2024-01-31T18:15:00", "2024-02-02T18:15:00")),
     ],
 )
 def test_a_run_is_of_some_intervals_within_start_and_end(

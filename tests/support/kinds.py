@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 from hypothesis import strategies as st
 
-from tidemark.model.window.calendar import Unit
+from tidemark.model.window.calendar import Unit, Weekday
 from tidemark.model.window.kinds import (
     AlignedKind,
     Calendar,
@@ -79,28 +79,30 @@ def _starts(every: int, offset: int, first: int, last: int) -> Iterator[int]:
 
 
 def _calendar(kind: Calendar, first: int, last: int) -> Iterator[Bounds]:
-    begins = _first_days(kind.unit, kind.zone, (first // DAY - 400) * DAY, (last // DAY + 400) * DAY)
+    begins = _first_days(kind, (first // DAY - 400) * DAY, (last // DAY + 400) * DAY)
     yield from pairwise(begins)
 
 
 @lru_cache
-def _first_days(unit: Unit, zone: str, first: int, last: int) -> list[int]:
+def _first_days(kind: Calendar, first: int, last: int) -> list[int]:
     """When a clock that is looked at every quarter of an hour first shows the first day of a unit, or a later one."""
-    clock, found, latest = ZoneInfo(zone), list[int](), date.min
+    clock, found, latest = ZoneInfo(kind.zone), list[int](), date.min
     for at in range(first, last, HOUR // 4):
-        today = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at)).astimezone(clock).date()
+        wall = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at)).astimezone(clock).replace(tzinfo=None)
+        today = (wall - timedelta(microseconds=kind.clock_offset)).date()
         if today > latest:
             days = [latest + timedelta(n) for n in range(1, (today - latest).days + 1)] if found else [today]
-            if any(_begins(unit, day) for day in days):
+            if any(_begins(kind, day) for day in days):
                 found.append(at)
             latest = today
     return found
 
 
-def _begins(unit: Unit, day: date) -> bool:
+def _begins(kind: Calendar, day: date) -> bool:
     """Whether a day is the first one of a unit."""
+    unit = kind.unit
     if unit is Unit.WEEK:
-        return day.isoweekday() == 1
+        return f"{day:%A}".lower() == kind.starts
     first_of_month = {Unit.MONTH: range(1, 13), Unit.QUARTER: (1, 4, 7, 10), Unit.YEAR: (1,)}
     return unit is Unit.DAY or (day.day == 1 and day.month in first_of_month[unit])
 
@@ -143,6 +145,14 @@ FAMILIES = (
         (
             Sample(Calendar(Unit.DAY, "America/Lima"), "calendar windows of a day in America/Lima", 1, 6 * HOUR),
             Sample(Calendar(Unit.WEEK), "calendar windows of a week in UTC", 1, DAY),
+            Sample(
+                Calendar(Unit.WEEK, "America/New_York", Weekday.SUNDAY),
+                *("calendar windows of a week from Sunday in America/New_York", 1, DAY),
+            ),
+            Sample(
+                Calendar(Unit.DAY, "America/New_York", clock_offset=6 * HOUR),
+                *("calendar windows of a day in America/New_York, 6h after midnight", 1, 6 * HOUR),
+            ),
             Sample(Calendar(Unit.MONTH, "Europe/Amsterdam"), "calendar windows of a month in Europe/Amsterdam", 1, DAY),
             Sample(Calendar(Unit.QUARTER, "Asia/Tokyo"), "calendar windows of a quarter in Asia/Tokyo", 1, 2 * DAY),
             Sample(Calendar(Unit.YEAR), "calendar windows of a year in UTC", 1, 5 * DAY),

@@ -25,8 +25,9 @@ from tidemark.jobs.queries.arrivals import Arrivals, open_interval, pause_of
 from tidemark.jobs.steps.declared import step_of
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.collection import Collection, Gate
-from tidemark.model.instant import format_instant, from_datetime, parse_instant
+from tidemark.model.instant import from_datetime, parse_instant
 from tidemark.model.interval import Interval
+from tidemark.model.local_time import format_local
 
 SCHEME = "tidemark-landing://"
 SLOW = 20
@@ -149,11 +150,14 @@ def cut_of_run(context: Mapping[str, Any], collection: Collection) -> tuple[Inte
         last = max(cuts, key=lambda cut: cut.at or 0)
         cut = Cut.of(reasons, rate=last.rate, direction=last.direction, opened=cuts[0].opened, at=last.at)
         assert cut is not None  # each has a reason
-        return Interval(parse_instant(newest["lower"]), parse_instant(newest["upper"])), cut
+        about = Interval(parse_instant(newest["lower"]), parse_instant(newest["upper"]))
+        return about.in_zone(collection.zone), cut
     now = from_datetime(context["dag_run"].run_after)
     interval = open_interval(collection, now)
     if interval is None:
-        raise InvalidUsage(f"no interval of {collection.name} goes on at {format_instant(now)}: see its start and end")
+        raise InvalidUsage(
+            f"no interval of {collection.name} goes on at {format_local(now, collection.zone)}: see its start and end"
+        )
     return interval, Cut(Reason.EXPLICIT, at=now)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tidemark.config.schedule import Schedule
 from tidemark.definition.windows.explained import explained_windows
 from tidemark.jobs.steps.step import Step
 from tidemark.model.collection import Collection, Column, Covers, Gate, Landed
 from tidemark.model.derived import Derived
-from tidemark.model.instant import MAX_TIME, format_duration, format_instant
+from tidemark.model.instant import MAX_TIME, format_duration
+from tidemark.model.local_time import format_local
 from tidemark.model.window.aggregate import Aggregate
 from tidemark.quality.gates import GATES
 
@@ -104,7 +106,7 @@ def facts_of(collection: Collection) -> list[tuple[str, str]]:
     landed, source = collection.landed, collection.landed.source
     return [
         ("source", f"`{source.path}` ({source.format}, envelope `{source.envelope}`)"),
-        ("runs", f"`{landed.schedule}` from {format_instant(landed.start)} to {_end(landed)}"),
+        ("runs", f"`{Schedule.of(landed)}` from {format_local(landed.start, landed.timezone)} to {_end(landed)}"),
         ("time", f"`{landed.time}`" if landed.time else "arrival"),
         ("event time", f"`{landed.event_time}`" if landed.event_time else "none"),
         ("late rows", _late(landed)),
@@ -187,7 +189,7 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str
 
 
 def _end(landed: Landed) -> str:
-    return "no end" if landed.end is None else f"{format_instant(landed.end)} (exclusive)"
+    return "no end" if landed.end is None else f"{format_local(landed.end, landed.timezone)} (exclusive)"
 
 
 _BATCHES = """\

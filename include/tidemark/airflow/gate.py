@@ -126,7 +126,8 @@ class GateOperator(StepOperator):
             unjudged = self.location.job().log.load().state.uncertified
         except TidemarkError as error:
             raise task_failure(error) from None
-        failed = {each.interval for each in unjudged if each.id in details["batches"]}
+        zone = self.location.collection.zone
+        failed = {each.interval.in_zone(zone) for each in unjudged if each.id in details["batches"]}
         about = sorted(failed) or [self.span_of(context)]
         return Question.of(self.location.name, about, headline, details)
 
@@ -234,15 +235,16 @@ class GateOperator(StepOperator):
     def _trigger(self, context: Any, batches: Sequence[str]) -> MendedTrigger:
         """What waits for a change of one of the batches' files."""
         from tidemark.airflow.mended import MendedTrigger
-        from tidemark.config.template import render
+        from tidemark.config.template import pattern_of
         from tidemark.jobs.steps.quarantine import entries_of
 
         job = self.location.job()
         head = job.log.load()
         entries = [entry for batch in batches for entry in entries_of(job, head, batch) if entry.replay_of is None]
         landing = self._ingest_of_run(context).landing_of(context)
-        path = self.location.collection.landed.source.path
-        patterns = [render(path, one, landing) for one in intervals_of_run(context, self.location.collection)]
+        collection = self.location.collection
+        intervals = intervals_of_run(context, collection)
+        patterns = [pattern_of(collection.landed, interval, landing) for interval in intervals]
         until = time.time() + self._response_timeout().total_seconds()
         return MendedTrigger({entry.path: [entry.bytes, entry.token] for entry in entries}, patterns, landing, until)
 

@@ -204,7 +204,7 @@ def without_runs(context: Mapping[str, Any], location: Location, now: int) -> li
         return []
     landed, due = state.collection.landed, now - STARTED_WITHIN // timedelta(microseconds=1)
     newest = max(one.upper for one in state.ingested)
-    schedule = Schedule(landed.schedule)
+    schedule = Schedule.of(landed)
     upto = schedule.latest(due) if landed.end is None or landed.end > due else newest
     lower = max(state.complete, landed.start)
     if upto <= lower:

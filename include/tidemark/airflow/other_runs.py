@@ -69,7 +69,7 @@ def _runs_down_from(dag_id: str, last: int, first: int, state: DagRunState) -> I
 def is_seen_to(context: Any, state: Arrangement, interval: Interval) -> bool:
     """Whether an interval has a run of its own that is queued or running, or red: nobody else has to be."""
     try:
-        some = Schedule(state.collection.landed.schedule).split(interval)
+        some = Schedule.of(state.collection.landed).split(interval)
     except InvalidUsage:  # it came by another schedule
         return False
     return bool(with_runs(context, some, SEEN_TO))

@@ -17,7 +17,6 @@ from tidemark.airflow.location import Location, location_of
 from tidemark.airflow.notify import notice_of_correction, notify
 from tidemark.airflow.other_runs import IN_FLIGHT, with_runs
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
-from tidemark.airflow.timetable import moment
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError, listed
 from tidemark.jobs.queries.corrected import corrected_between
@@ -26,6 +25,7 @@ from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection, Landed
 from tidemark.model.instant import format_instant, parse_instant
 from tidemark.model.interval import Interval
+from tidemark.model.local_time import format_local, moment_in
 
 EVENTS_LOOKED_AT = 20
 MOST_NAMED = 5
@@ -113,7 +113,7 @@ class PublishOperator(BaseOperator):
         reached = [
             _interval_end(parse_instant(event["complete_below"]) if event else 0, landed) for event in (before, extra)
         ]
-        schedule = Schedule(str(self.location.airflow.partitions))
+        schedule = Schedule(str(self.location.airflow.partitions), landed.timezone if landed else "UTC")
         begin = max(reached[0], landed.start if landed else 0)
         try:
             completed = schedule.completed(begin, reached[1]) if begin < reached[1] else []
@@ -124,7 +124,9 @@ class PublishOperator(BaseOperator):
             return
         event = context["outlet_events"][intervals]
         event.extra.update({name: extra[name] for name in ("lower", "upper", "seal", "complete_below")})
-        event.add_partitions([moment(interval.lower).strftime(PARTITION) for interval in completed])
+        # An hour that clocks show twice is two partitions: their names need the offset.
+        named = f"{PARTITION}%z" if schedule.zone != "UTC" and schedule.is_of_every_hour else PARTITION
+        event.add_partitions([moment_in(interval.lower, schedule.zone).strftime(named) for interval in completed])
         self.log.info("complete: %s", listed(completed, MOST_NAMED))
 
     def _waits(self, context: Any, state: Arrangement) -> str | None:
@@ -136,28 +138,30 @@ class PublishOperator(BaseOperator):
             _check_drained(state)
             return None
         some = intervals_of_run(context, self.location.collection)
-        own, collection = Interval(some[0].lower, some[-1].upper), state.collection
+        collection = state.collection
+        zone = collection.landed.timezone
+        own = Interval(some[0].lower, some[-1].upper).in_zone(zone)
         complete = min(state.complete_below, state.trace_upper)
         if complete >= own.upper - collection.landed.grace:
             return None
         hole = state.hole_below(own.upper)
-        message = f"{own} is not complete: the collection is, below {format_instant(state.complete_below)}"
+        message = f"{own} is not complete: the collection is, below {format_local(state.complete_below, zone)}"
         if hole is None:
             raise AirflowFailException(
                 f"{message}, the trace reaches to {format_instant(state.trace_upper)}; clear this run"
             )
-        message += f" and waits for {hole}"
+        message += f" and waits for {hole.in_zone(zone)}"
         missing = self._missing(state, own)
         if missing is not None and len(with_runs(context, missing, IN_FLIGHT)) == len(missing):
             return f"{message}, whose runs are queued or running; the last of them completes this one, too"
         raise AirflowFailException(
             f"{message}, which no run is about to ingest. What this run ingested is kept. Backfill "
-            f"{context['dag'].dag_id} from {format_instant(hole.lower)} on, then clear this task"
+            f"{context['dag'].dag_id} from {format_local(hole.lower, zone)} on, then clear this task"
         )
 
     def _missing(self, state: Arrangement, own: Interval) -> list[Interval] | None:
         """The intervals before the run's own that were not ingested; None if its own are among them."""
-        schedule = Schedule(self.location.collection.landed.schedule)
+        schedule = Schedule.of(self.location.collection.landed)
         try:
             before = schedule.beginning(state.complete, own.upper)
         except InvalidUsage:  # more than anybody has queued

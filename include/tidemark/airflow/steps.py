@@ -15,6 +15,7 @@ from tidemark.airflow.landing import landing_of_run
 from tidemark.airflow.launch import InputNotReady
 from tidemark.airflow.location import Location
 from tidemark.airflow.window import intervals_of, span_of, until_of
+from tidemark.config.schedule import Schedule
 from tidemark.errors import REFUSED, InvalidUsage, TidemarkError
 from tidemark.jobs.steps.declared import COLUMNS, LANDING, step_of
 from tidemark.jobs.steps.step import Argument, Intervals, Step
@@ -217,13 +218,13 @@ class IngestOperator(StepOperator):
         """What waits for the run's intervals, which began at `since`."""
         from tidemark.airflow.ready import LandingTrigger
         from tidemark.config.neighbours import ready_of
-        from tidemark.config.template import render
+        from tidemark.config.template import pattern_of
 
         landed, landing = self.location.collection.landed, self.landing_of(context)
         some = intervals_of_run(context, self.location.collection)
         limit = settings.ready_within() if self.ready_within is None else self.ready_within
         until = max(some[-1].upper / 1_000_000 + limit.total_seconds(), since + min(limit, LEAST_WAIT).total_seconds())
-        patterns = {str(interval): render(landed.source.path, interval, landing) for interval in some}
+        patterns = {str(interval): pattern_of(landed, interval, landing) for interval in some}
         ready = {str(interval): ready_of(landed, interval, landing) for interval in some}
         return LandingTrigger(patterns, ready, landing, since, until)
 
@@ -268,7 +269,7 @@ def span_of_run(context: Any, location: Location) -> Interval:
     if location.derived is not None:
         return span_of(context)
     some = intervals_of_run(context, location.collection)
-    return Interval(some[0].lower, some[-1].upper)
+    return Interval(some[0].lower, some[-1].upper).in_zone(location.collection.zone)
 
 
 def intervals_of_run(context: Any, collection: Collection) -> list[Interval]:
@@ -278,14 +279,15 @@ def intervals_of_run(context: Any, collection: Collection) -> list[Interval]:
     where asset events completed none.
     """
     start, end = collection.landed.start, collection.landed.end
-    some = intervals_of(context, schedule=collection.landed.schedule, start=start, end=end)
+    by = Schedule.of(collection.landed)
+    some = intervals_of(context, schedule=by.text, timezone=by.zone, start=start, end=end)
     if not some:
         raise AirflowSkipException(f"what triggered this run completes no interval of {collection.name} yet")
     if some[0].lower < start or (end is not None and some[-1].upper > end):
-        ends = "never ends" if end is None else f"ends at {format_instant(end)}"
+        ends = "never ends" if end is None else f"ends at {by.text_of(end)}"
         raise InvalidUsage(
-            f"{Interval(some[0].lower, some[-1].upper)} is outside {collection.name}, which starts at "
-            f"{format_instant(start)} and {ends}; trigger the run with params lower and upper in between"
+            f"{Interval(some[0].lower, some[-1].upper).in_zone(by.zone)} is outside {collection.name}, which starts at "
+            f"{by.text_of(start)} and {ends}; trigger the run with params lower and upper in between"
         )
     return some
 

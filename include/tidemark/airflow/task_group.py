@@ -7,6 +7,7 @@ from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import available_timezones
 
 from airflow.sdk import TaskGroup, chain
 
@@ -20,7 +21,6 @@ from tidemark.errors import InvalidUsage
 from tidemark.jobs.steps.declared import steps_of
 from tidemark.jobs.steps.step import When
 from tidemark.model.collection import Collection
-from tidemark.model.instant import format_instant
 
 if TYPE_CHECKING:
     from airflow.sdk.bases.notifier import BaseNotifier
@@ -127,20 +127,21 @@ def check_runs(dag: Any, location: Location) -> None:
     says. `published`, too, looks whether those of its run are complete."""
     if location.derived is not None:
         return
-    timetable, needed = dag.timetable, location.collection.landed.schedule
-    way_out = f'write schedule=CronDataIntervalTimetable("{Schedule(needed).expression}", "UTC")'
+    timetable, needed = dag.timetable, Schedule.of(location.collection.landed)
+    way_out = f'write schedule=CronDataIntervalTimetable("{needed.expression}", "{needed.zone}")'
     if getattr(timetable, "interval", None) == timedelta():
         raise InvalidUsage(
             f"the runs of the DAG {dag.dag_id} are about no time: its schedule gives empty data intervals, and "
             f"{location.name} is read by intervals of {needed}; {way_out}"
         )
     expression = getattr(timetable, "expression", None)
-    if expression is None or "UTC" not in str(getattr(timetable, "timezone", "UTC")):
+    zone = str(getattr(timetable, "timezone", "UTC"))
+    if expression is None or zone not in available_timezones():
         return  # what its runs are about they say themselves, and each is compared with the schedule
-    start = location.collection.landed.start
-    for time in islice(Schedule(expression).after(start), LOOKED_AT):
-        if Schedule(needed).latest(time) != time:
+    start, runs = location.collection.landed.start, Schedule(expression, zone)
+    for time in islice(runs.after(start), LOOKED_AT):
+        if needed.latest(time) != time:
             raise InvalidUsage(
-                f"the runs of the DAG {dag.dag_id} begin by {expression}, at {format_instant(time)} for one, between "
+                f"the runs of the DAG {dag.dag_id} begin by {runs}, at {needed.text_of(time)} for one, between "
                 f"two intervals of {location.name}, whose schedule is {needed}; {way_out}"
             )

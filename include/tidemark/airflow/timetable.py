@@ -4,7 +4,7 @@ whenever one of its inputs has more."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any
 
 import pendulum
@@ -17,22 +17,29 @@ from tidemark.airflow.wide_runs import WideRuns
 from tidemark.config.schedule import Schedule, check_bounds
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
-from tidemark.model.instant import EPOCH, MICROSECOND
+from tidemark.model.instant import EPOCH, MICROSECOND, from_datetime
+from tidemark.model.local_time import first_instant
 
 if TYPE_CHECKING:
     from pendulum import DateTime
 
 
 class CollectionTimetable(CronDataIntervalTimetable):
-    """The intervals of a cron expression (UTC) that are in `[start, end)`; both are boundaries of it, None is no end.
+    """The intervals of a schedule that are in `[start, end)`; both are boundaries of it, None is no end.
+
+    The boundaries are those of the collection (config/schedule.py), by the clock of its zone. Airflow's own timetable
+    differs where clocks show a midnight twice: it takes the second one.
 
     What the scheduler starts and what a backfill may ask for is bounded here, and not by the DAG's `start_date` and
     `end_date`: outside those Airflow makes a manual run without any task, and calls it successful. A run of the
     scheduler is one interval; `wide` says how many a run of a backfill may be (None: one, too).
     """
 
-    def __init__(self, cron: str, start: datetime, end: datetime | None = None, wide: WideRuns | None = None) -> None:
-        super().__init__(cron, "UTC")
+    def __init__(
+        self, schedule: Schedule, start: datetime, end: datetime | None = None, wide: WideRuns | None = None
+    ) -> None:
+        super().__init__(schedule.expression, schedule.zone)
+        self.schedule = Schedule(schedule.expression, schedule.zone)
         self.start = pendulum.instance(start)
         self.end = None if end is None else pendulum.instance(end)
         self.wide = wide
@@ -45,20 +52,22 @@ class CollectionTimetable(CronDataIntervalTimetable):
         none, and for a collection that starts or ends between two intervals of its own."""
         check_bounds(collection)
         end = None if collection.landed.end is None else moment(collection.landed.end)
-        cron = Schedule(schedule or collection.landed.schedule).expression
-        return cls(cron, moment(collection.landed.start), end, wide)
+        by = Schedule(schedule or collection.landed.schedule, collection.landed.timezone)
+        return cls(by, moment(collection.landed.start), end, wide)
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> CollectionTimetable:
         """As `serialize` wrote it."""
         end = data["end"] and datetime.fromisoformat(data["end"])
         wide = WideRuns.deserialize(data.get("wide"))
-        return cls(data["expression"], datetime.fromisoformat(data["start"]), end, wide)
+        schedule = Schedule(data["expression"], data.get("timezone", "UTC"))  # none of a DAG of an earlier release
+        return cls(schedule, datetime.fromisoformat(data["start"]), end, wide)
 
     def serialize(self) -> dict[str, Any]:
         """For Airflow's database."""
         return {
             "expression": self._expression,
+            "timezone": self.schedule.zone,
             "start": self.start.isoformat(),
             "end": self.end and self.end.isoformat(),
             "wide": self.wide and self.wide.serialize(),
@@ -68,12 +77,22 @@ class CollectionTimetable(CronDataIntervalTimetable):
         return isinstance(other, CollectionTimetable) and self.serialize() == other.serialize()
 
     def __hash__(self) -> int:
-        return hash((self._expression, self.start, self.end, self.wide))
+        return hash((self.schedule, self.start, self.end, self.wide))
+
+    def _get_next(self, current: DateTime) -> DateTime:
+        return pendulum.instance(moment(self.schedule.following(from_datetime(current))))
+
+    def _get_prev(self, current: DateTime) -> DateTime:
+        return pendulum.instance(moment(self.schedule.latest(from_datetime(current) - 1)))
 
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
         """The next run within the bounds; None if there is none left. Of a backfill it is wide."""
+        is_backfill = self.wide is not None and self.wide.asked_by_backfill(restriction)
+        if is_backfill:
+            first, last = (date and self._local(date) for date in (restriction.earliest, restriction.latest))
+            restriction = TimeRestriction(first, last, restriction.catchup)
         earliest = max(self.start, restriction.earliest or self.start)
         last = self.end and self._get_prev(self.end)
         latest = min(filter(None, (last, restriction.latest)), default=None)
@@ -81,12 +100,22 @@ class CollectionTimetable(CronDataIntervalTimetable):
             last_automated_data_interval=last_automated_data_interval,
             restriction=TimeRestriction(earliest, latest, restriction.catchup),
         )
-        if self.wide is None or latest is None or not self.wide.asked_by_backfill(restriction):
+        if self.wide is None or latest is None or not is_backfill:
             return info
         if info is None or info.data_interval is None:
             return info
         is_first = last_automated_data_interval is None
         return self.wide.run_from(info.data_interval.start, latest, self._get_next, is_first=is_first)
+
+    def _local(self, date: DateTime) -> DateTime:
+        """Return when the day of a bound of a backfill begins in the collection's zone.
+
+        Airflow has a date without a time as midnight UTC. Any other time, and one at which an interval begins, stays.
+        """
+        at = from_datetime(date)
+        if date.time() != time() or self.schedule.latest(at) == at:
+            return date
+        return pendulum.instance(moment(first_instant(date.date(), self.schedule.zone)))
 
     def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
         """The interval a manual run of that logical date is about.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MAX_TIME, from_datetime, parse_instant
 from tidemark.model.interval import Interval
+from tidemark.model.local_time import first_shown, moment_in, parse_local
 
 NO_WINDOW = (
     "this run has no data interval, no partition, no triggering asset event and no params lower and upper; "
@@ -19,14 +20,13 @@ AUTOMATED = ("scheduled", "backfill")
 """Runs that are made for an interval: what a person wrote into the form of a backfill is the same for all of them."""
 
 
-def window_of(context: Mapping[str, Any], *, schedule: str | None = None) -> Interval:
+def window_of(context: Mapping[str, Any], *, schedule: str | None = None, timezone: str = "UTC") -> Interval:
     """The `[lower, upper)` a run is about. It may span several intervals of a schedule: `intervals_of` splits it.
 
     A run that is made for an interval has that one: a scheduled or backfilled run its data interval, a run of a
-    partition the time from its date, or that its key says, to the next boundary of `schedule`, or else of the DAG's own
-    cron. The
-    params `lower` and `upper` (ISO 8601 or microseconds, both or neither) may not say otherwise. Of any other run it is
-    the first of these that there is:
+    partition the time from its date, or that its key says, to the next boundary of `schedule` (by the clock of
+    `timezone`), or else of the DAG's own cron. The params `lower` and `upper` (ISO 8601 or microseconds, both or
+    neither) may not say otherwise. Of any other run it is the first of these that there is:
 
     - the params `lower` and `upper`;
     - the data interval;
@@ -36,44 +36,51 @@ def window_of(context: Mapping[str, Any], *, schedule: str | None = None) -> Int
     Raises InvalidUsage where there is none, for params that contradict the run's own interval, and for an empty
     interval, which is what a bare cron string gives.
     """
-    window = _stated(context, schedule) or _from_events(context)
-    if window is None and schedule and _run(context, "run_type") == "manual":
-        window = Schedule(schedule).last_before(from_datetime(_run(context, "run_after")))
+    by = None if schedule is None else Schedule(schedule, timezone)
+    window = _stated(context, by) or _from_events(context)
+    if window is None and by and _run(context, "run_type") == "manual":
+        window = by.last_before(from_datetime(_run(context, "run_after")))
     if window is None:
         raise InvalidUsage(NO_WINDOW)
     return window
 
 
 def intervals_of(
-    context: Mapping[str, Any], *, schedule: str, start: int = 0, end: int | None = None
+    context: Mapping[str, Any], *, schedule: str, timezone: str = "UTC", start: int = 0, end: int | None = None
 ) -> list[Interval]:
     """The intervals of a schedule that a run is about, in order: those `window_of` consists of.
+
+    The schedule goes by the clock of `timezone`.
 
     Of a run that asset events triggered, those they completed between `start` and `end` (microseconds): events follow
     each other without gap or overlap, so each interval belongs to one run, however the two schedules differ; the list
     is empty while an interval is still incomplete. Raises InvalidUsage as `window_of`, and where a window begins or
     ends between two intervals.
     """
-    sealed = None if _stated(context, schedule) else _from_events(context)
+    by = Schedule(schedule, timezone)
+    sealed = None if _stated(context, by) else _from_events(context)
     if sealed is not None:
-        return Schedule(schedule).completed(
-            max(sealed.lower, start), min(sealed.upper, MAX_TIME if end is None else end)
-        )
-    return Schedule(schedule).split(window_of(context, schedule=schedule))
+        return by.completed(max(sealed.lower, start), min(sealed.upper, MAX_TIME if end is None else end))
+    return by.split(window_of(context, schedule=schedule, timezone=timezone))
 
 
-def sealed_by(context: Mapping[str, Any], *, schedule: str, task_id: str = "seal") -> list[Interval]:
+def sealed_by(
+    context: Mapping[str, Any], *, schedule: str, timezone: str = "UTC", task_id: str = "seal"
+) -> list[Interval]:
     """The intervals of a schedule that a run's seal made complete, in order: for a task behind it.
+
+    The schedule goes by the clock of `timezone`.
 
     These are the run's own, and those that had waited for it: later days whose runs are over by then. The run's own are
     not among them while an earlier one is missing. `task_id` is the task that sealed (`seal.seal`, where it is in a
     `seal_group`). Run again, a seal names its run's own intervals, and what no drain has moved yet.
     """
     result = context["ti"].xcom_pull(task_ids=task_id) or {}
+    by = Schedule(schedule, timezone)
     return [
         interval
         for span in result.get("completed", ())
-        for interval in Schedule(schedule).completed(parse_instant(span["lower"]), parse_instant(span["upper"]))
+        for interval in by.completed(parse_instant(span["lower"]), parse_instant(span["upper"]))
     ]
 
 
@@ -116,9 +123,9 @@ def span_of(context: Mapping[str, Any]) -> Interval:
     return Interval(0, MAX_TIME if after is None else from_datetime(after))
 
 
-def _stated(context: Mapping[str, Any], schedule: str | None) -> Interval | None:
+def _stated(context: Mapping[str, Any], schedule: Schedule | None) -> Interval | None:
     """What a run says itself: the interval it is made for, its params, its data interval."""
-    explicit = _from_params(context.get("params") or {})
+    explicit = _from_params(context.get("params") or {}, schedule.zone if schedule else "UTC")
     own = _own(context, schedule)
     if own is not None and explicit not in (None, own):
         raise InvalidUsage(
@@ -131,7 +138,7 @@ def _stated(context: Mapping[str, Any], schedule: str | None) -> Interval | None
     return _from_bounds(lower, upper)
 
 
-def _own(context: Mapping[str, Any], schedule: str | None) -> Interval | None:
+def _own(context: Mapping[str, Any], schedule: Schedule | None) -> Interval | None:
     """The interval a run is made for, if it is made for one."""
     if context.get("partition_key") is not None:
         return _from_partition(context, schedule)
@@ -151,32 +158,41 @@ def _run(context: Mapping[str, Any], name: str) -> Any:
     return getattr(context.get("dag_run"), name, None)
 
 
-def _from_params(params: Mapping[str, Any]) -> Interval | None:
+def _from_params(params: Mapping[str, Any], zone: str) -> Interval | None:
     lower, upper = params.get("lower"), params.get("upper")
     if lower in (None, "") and upper in (None, ""):
         return None
     if lower in (None, "") or upper in (None, ""):
         raise InvalidUsage(f"params lower and upper go together: lower is {lower!r}, upper is {upper!r}")
-    return Interval(parse_instant(str(lower)), parse_instant(str(upper)))
+    return Interval(parse_local(str(lower), zone), parse_local(str(upper), zone)).in_zone(zone)
 
 
-def _from_partition(context: Mapping[str, Any], schedule: str | None) -> Interval:
+def _from_partition(context: Mapping[str, Any], schedule: Schedule | None) -> Interval:
     key = context["partition_key"]
-    start = context.get("partition_date") or _date_of(key)
-    cron = schedule or getattr(getattr(context.get("dag"), "timetable", None), "expression", None)
-    if start is None or cron is None:
+    by = schedule or _schedule_of_dag(context)
+    start = context.get("partition_date") or _date_of(key, by.zone if by else "UTC")
+    if start is None or by is None:
         lacks = "date" if start is None else "known length"
         raise InvalidUsage(f"partition {key!r} has no {lacks}; pass params lower and upper, or window_of(schedule=…)")
-    return Schedule(cron).interval_from(from_datetime(start))
+    return by.interval_from(from_datetime(start))
 
 
-def _date_of(key: str) -> datetime | None:
-    """When a partition begins that is named by that, as those of `intervals_asset_of` are: their runs have no date."""
+def _schedule_of_dag(context: Mapping[str, Any]) -> Schedule | None:
+    timetable = getattr(context.get("dag"), "timetable", None)
+    cron = getattr(timetable, "expression", None)
+    return None if cron is None else Schedule(cron, str(getattr(timetable, "timezone", "UTC")))
+
+
+def _date_of(key: str, zone: str) -> datetime | None:
+    """When a partition begins that is named by that, as those of `intervals_asset_of` are: their runs have no date.
+
+    A name without an offset from UTC is a time of the zone's clock.
+    """
     try:
         date = datetime.fromisoformat(key)
     except ValueError:
         return None
-    return date.replace(tzinfo=UTC) if date.tzinfo is None else date
+    return moment_in(first_shown(date, zone), zone) if date.tzinfo is None else date
 
 
 def _from_bounds(lower: datetime, upper: datetime) -> Interval:

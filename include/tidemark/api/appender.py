@@ -19,12 +19,11 @@ from tidemark.arrow.parts.timelines import plain_ints
 from tidemark.arrow.rows.columns import one_batch
 from tidemark.arrow.rows.encode import encode
 from tidemark.config.schedule import Schedule
-from tidemark.config.template import of_any_interval, render
+from tidemark.config.template import of_any_interval, pattern_of
 from tidemark.errors import CommitUnknown, InvalidUsage, TidemarkError
 from tidemark.model.chunk.cuts import Appender as Cutter
 from tidemark.model.chunk.cuts import Arrival, Cut, CutReason, CutRules
 from tidemark.model.collection import Collection
-from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.storage import landing
 
@@ -60,7 +59,7 @@ class Target:
         """The interval whose files a chunk is among if it lands now, its folder, and its name, which no other has."""
         now, end = self.clock(), self.collection.landed.end
         interval = self._interval(now + LEAD if end is None or now >= end else min(now + LEAD, end - 1))
-        pattern = render(self.collection.landed.source.path, interval, self.landing_root)
+        pattern = pattern_of(self.collection.landed, interval, self.landing_root)
         return interval, *landing.place_for(pattern, f"{self._lead}{first:012d}-{first + rows - 1:012d}")
 
     def landed_rows(self) -> int:
@@ -77,17 +76,17 @@ class Target:
     def _interval(self, now: int) -> Interval:
         landed, schedule = self.collection.landed, self._schedule
         if now < landed.start or (landed.end is not None and now >= landed.end):
-            end = "" if landed.end is None else f" and ends at {format_instant(landed.end)}"
+            end = "" if landed.end is None else f" and ends at {schedule.text_of(landed.end)}"
             raise InvalidUsage(
-                f"no interval of {self.collection.name} takes rows at {format_instant(now)}: it starts at "
-                f"{format_instant(landed.start)}{end}"
+                f"no interval of {self.collection.name} takes rows at {schedule.text_of(now)}: it starts at "
+                f"{schedule.text_of(landed.start)}{end}"
             )
         lower = schedule.latest(now)
-        return Interval(max(landed.start, lower), schedule.following(lower))
+        return Interval(max(landed.start, lower), schedule.following(lower)).in_zone(landed.timezone)
 
     @cached_property
     def _schedule(self) -> Schedule:
-        return Schedule(self.collection.landed.schedule)
+        return Schedule.of(self.collection.landed)
 
 
 class Appender:

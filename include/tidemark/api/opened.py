@@ -361,7 +361,7 @@ class OpenCollection:
         from tidemark.jobs.queries.history import history
 
         most = None if limit is None else _count(limit)
-        found = list(history(self.log, limit=most, upto=self.version))
+        found = list(history(self.log, limit=most, upto=self.version, zone=self.state.collection.zone))
         if not found:
             self._pinned.check_kept()
         return found

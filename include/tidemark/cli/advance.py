@@ -8,9 +8,10 @@ import typer
 
 from tidemark.cli import output
 from tidemark.cli.command import Call, CollectionArgument, SparkOption, UsageError, register
-from tidemark.cli.options import instant
+from tidemark.cli.options import boundary
 from tidemark.cli.steps import PANEL, line_of
 from tidemark.jobs.steps.declared import LANDING
+from tidemark.model.local_time import parse_local
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,10 +24,10 @@ def advance(
     collection: CollectionArgument,
     *,
     to: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             "--to",
-            parser=instant,
+            parser=boundary,
             metavar="TIME",
             help="Until it is complete below this. Default: as far as it was ingested, or its inputs are complete.",
         ),
@@ -49,14 +50,15 @@ def advance(
 
     job = call.job(collection, spark=spark, step="advance")
     values: dict[str, dict[str, Any]] = {}
-    derived = job.log.load().state.collection.is_derived
+    declared = job.log.load().state.collection
+    derived, upto = declared.is_derived, None if to is None else parse_local(to, declared.zone)
     if (as_landed or not_over) and (to is None or derived):
         raise UsageError("--as-landed and --not-over say how files are read; give --to, of a collection that lands")
     if to is not None:
         files = {LANDING.parameter: call.landing, "waits": False, "as_landed": as_landed, "not_over": not_over}
-        values = {"correct": {"until": to}} if derived else {"ingest": files}
+        values = {"correct": {"until": upto}} if derived else {"ingest": files}
     with output.working(f"advance {collection}"):
-        result = job_of(job, to, values)
+        result = job_of(job, upto, values)
     lines = (f"{one['step']}{' ' + one['gate'] if 'gate' in one else ''}: {line_of(one)}" for one in result["steps"])
     known = "" if result["known_up_to"] == result["complete_below"] else f", known up to {result['known_up_to_text']}"
     call.emit({"collection": collection, **result}, *lines, f"complete below {result['complete_below_text']}{known}")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemark.errors import InvalidUsage
-from tidemark.model.instant import format_instant, parse_duration, parse_instant
+from tidemark.model.instant import parse_duration, parse_instant
 from tidemark.model.interval import Interval
+from tidemark.model.local_time import format_local, parse_local
 
 if TYPE_CHECKING:
     from tidemark.model.collection import Collection
@@ -21,6 +22,12 @@ def instant(text: str) -> int:
         return parse_instant(text)
     except InvalidUsage as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def boundary(text: str) -> str:
+    """As `instant`, but as it was written: a date without a time is local where a collection declares a timezone."""
+    instant(text)
+    return text
 
 
 def duration(text: str) -> int:
@@ -40,10 +47,10 @@ def day(text: str) -> str:
 
 
 LowerOption = Annotated[
-    int | None, typer.Option("--lower", parser=instant, metavar="TIME", help="Start of the data interval.")
+    str | None, typer.Option("--lower", parser=boundary, metavar="TIME", help="Start of the data interval.")
 ]
 UpperOption = Annotated[
-    int | None, typer.Option("--upper", parser=instant, metavar="TIME", help="End of the data interval, exclusive.")
+    str | None, typer.Option("--upper", parser=boundary, metavar="TIME", help="End of the data interval, exclusive.")
 ]
 DateOption = Annotated[
     str | None,
@@ -58,7 +65,7 @@ ToOption = Annotated[
 
 
 def chosen(
-    collection: Collection, lower: int | None, upper: int | None, date: str | None, first: str | None, last: str | None
+    collection: Collection, lower: str | None, upper: str | None, date: str | None, first: str | None, last: str | None
 ) -> list[Interval]:
     """The intervals of the collection's schedule that the options name, in order; none if no option was given.
 
@@ -67,11 +74,11 @@ def chosen(
     from tidemark.config.schedule import Schedule
 
     some = within(collection, lower, upper, date, first, last)
-    return Schedule(collection.landed.schedule).split(some[0]) if lower is not None else some
+    return Schedule.of(collection.landed).split(some[0]) if lower is not None else some
 
 
 def within(
-    collection: Collection, lower: int | None, upper: int | None, date: str | None, first: str | None, last: str | None
+    collection: Collection, lower: str | None, upper: str | None, date: str | None, first: str | None, last: str | None
 ) -> list[Interval]:
     """The times the options name, to choose by: --lower and --upper may be any. Otherwise as `chosen`."""
     from tidemark.cli.command import UsageError
@@ -87,12 +94,15 @@ def within(
         raise UsageError(f"{given[0].replace('/', ' and ')} belong together; give both")
     if collection.is_derived:
         raise UsageError(f"{collection.name} is derived and has no intervals of files; leave {given[0]} out")
+    landed = collection.landed
     if lower is not None and upper is not None:
-        if lower >= upper:
-            raise UsageError(f"--lower {format_instant(lower)} is not before --upper {format_instant(upper)}")
-        return [Interval(lower, upper)]
+        bounds = [parse_local(text, landed.timezone) for text in (lower, upper)]
+        if bounds[0] >= bounds[1]:
+            written = [format_local(time, landed.timezone) for time in bounds]
+            raise UsageError(f"--lower {written[0]} is not before --upper {written[1]}")
+        return [Interval(*bounds).in_zone(landed.timezone)]
     if date is not None:
-        return intervals(collection.landed.schedule, date, date)
+        return intervals(landed.schedule, date, date, landed.timezone)
     if str(first) > str(last):
         raise UsageError(f"--from {first} is later than --to {last}; swap them")
-    return intervals(collection.landed.schedule, str(first), str(last))
+    return intervals(landed.schedule, str(first), str(last), landed.timezone)

@@ -78,6 +78,8 @@ def _definition(of: Collection) -> Iterator[tuple[str, str]]:
     source = of.landed.source
     yield "source", f"{source.path} ({source.format}, envelope {source.envelope})"
     yield "schedule", of.landed.schedule
+    if of.landed.timezone != "UTC":
+        yield "timezone", of.landed.timezone
     yield "time", of.landed.time or "arrival"
     if of.landed.event_time:
         yield "event time", of.landed.event_time

@@ -108,12 +108,13 @@ def quarantine(call: Call, collection: CollectionArgument, batch: BatchArgument)
 
 def _ingest_of(state: Arrangement, batch: str) -> str | None:
     """The command that takes in again what a quarantined batch holds; None where no file of its own landed."""
-    from tidemark.model.instant import format_instant
+    from tidemark.model.local_time import clock
 
     lower = next((each.interval.lower for each in state.taken_out if each.id == batch), None)
     if lower is None or state.collection.is_derived:
         return None
-    return f"tidemark ingest {state.collection.name} --date {format_instant(lower).partition('T')[0]}"
+    day = clock(lower, state.collection.zone).date()
+    return f"tidemark ingest {state.collection.name} --date {day}"
 
 
 def _complete(state: Arrangement) -> Interval:

@@ -14,6 +14,7 @@ from tidemark.config import debezium, readings
 from tidemark.config.declaration import Common, Declaration
 from tidemark.config.document import Loc
 from tidemark.config.schedule import Schedule, check_bounds
+from tidemark.config.template import pattern_of
 from tidemark.errors import InvalidUsage
 from tidemark.model import only
 from tidemark.model.batching.cutting import check_parts
@@ -73,7 +74,7 @@ class Builder:
             late = Late(*declared.late_policy)
             _check_late_facts(collection, late)
         with self._at("end"):
-            landed = replace(landed, start=declared.start, end=declared.end)
+            landed = replace(landed, start=declared.start, end=declared.end, timezone=declared.timezone)
             collection = replace(collection, origin=landed)
         with self._at("timelines"):
             collection = replace(collection, timelines=tuple(declared.timelines))
@@ -106,14 +107,17 @@ class Builder:
             batching = declared.batches.batching if declared.batches else None
             built = replace(built, origin=replace(built.landed, batching=batching))
         with self._at("schedule"):
-            first = Schedule(declared.schedule).following(declared.start) - declared.start
+            schedule = Schedule.of(built.landed)
+            first = schedule.following(declared.start) - declared.start
         with self._at("start"):
             check_bounds(replace(built, origin=replace(built.landed, end=None)))
         with self._at("end"):
             check_bounds(built)
+        with self._at("source", "path"):
+            _check_repeated_hours(built.landed)
         with self._at("batches"):
             if batching is not None:
-                longest = partial(Schedule(declared.schedule).longest_from, declared.start)
+                longest = partial(schedule.longest_from, declared.start)
                 check_parts(batching, first, longest, declared.schedule)
         try:
             check_owner_expectations(built)
@@ -172,6 +176,23 @@ class Builder:
             yield
         except InvalidUsage as error:
             raise self._refusal(loc, str(error)) from None
+
+
+def _check_repeated_hours(landed: Landed) -> None:
+    """Raise InvalidUsage where a path has one name for both intervals of an hour that clocks repeat.
+
+    Whichever is read first would take the files of both.
+    """
+    schedule = Schedule.of(landed)
+    if (repeated := schedule.repeated_hour(landed.start, landed.end)) is None:
+        return
+    before, first, again = [(each, pattern_of(landed, each, "/landing")) for each in repeated]
+    if before[1] != first[1] == again[1]:
+        raise InvalidUsage(
+            f"schedule {schedule} has two intervals of one hour where clocks are put back, {first[0]} and {again[0]}, "
+            f"and source.path names both {first[1]}; write {{{{ data_interval_start.strftime('%H%z') }}}}, which has "
+            "the offset from UTC, or leave timezone out"
+        )
 
 
 def _check_late_facts(collection: Collection, late: Late) -> None:

@@ -31,6 +31,7 @@ from tidemark.config.values import (
     PathTemplate,
     Schedule,
     Type,
+    ZoneName,
     beyond_word,
     checked,
     column_section,
@@ -370,6 +371,9 @@ class Declaration(Common):
     """The columns that say which row is meant."""
     value: list[ColumnName] = []
     """The columns that change. A collection may have none: then it is a changing set of keys."""
+    timezone: ZoneName = "UTC"
+    """By whose clock intervals are cut, `America/New_York`: the schedule, `{{ ds }}` and the other variables of paths,
+    and dates without a time (`start`, `end`, `--date`, `--from`, `--to`) are local. Fixed once there are data."""
     start: Instant
     """Where intervals are counted from. No run is before it, and completeness waits for every interval since."""
     end: Instant | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidemark.config.schedule import Schedule
-from tidemark.config.template import render
+from tidemark.config.template import pattern_of, render
 from tidemark.errors import InvalidUsage
 from tidemark.model.interval import Interval
 from tidemark.model.landed import Landed
@@ -19,15 +19,15 @@ def shares_files_with(landed: Landed, interval: Interval, landing_root: str) -> 
     An hourly collection with `{{ ds }}` in its path shares the files of a day among 24 intervals; a path without any
     variable shares all files among all intervals. Whichever of them is read first takes the files.
     """
-    pattern = render(landed.source.path, interval, landing_root)
-    alike = (one for one in _neighbours(landed, interval) if render(landed.source.path, one, landing_root) == pattern)
+    pattern = pattern_of(landed, interval, landing_root)
+    alike = (one for one in _neighbours(landed, interval) if pattern_of(landed, one, landing_root) == pattern)
     return next(alike, None)
 
 
 def has_own_folder(landed: Landed, interval: Interval, landing_root: str) -> bool:
     """Whether the folder of an interval's files is that of no neighbour."""
     both = (interval, *_neighbours(landed, interval))
-    patterns = [render(landed.source.path, each, landing_root) for each in both]
+    patterns = [pattern_of(landed, each, landing_root) for each in both]
     own, *others = [landing.folder_of(pattern) for pattern in patterns]
     return own not in others
 
@@ -40,20 +40,23 @@ def ready_of(landed: Landed, interval: Interval, landing_root: str) -> str:
     """
     source = landed.source
     if source.ready == "exists":
-        pattern = render(source.path, interval, landing_root)
+        pattern = pattern_of(landed, interval, landing_root)
         shows = landing.has_wildcard(pattern) and has_own_folder(landed, interval, landing_root)
         return "exists" if shows else landing.MATCHES
-    return source.ready if "{" not in source.ready else render(source.ready, interval, landing_root)
+    if "{" not in source.ready:
+        return source.ready
+    return render(source.ready, interval.in_zone(landed.timezone), landing_root)
 
 
 def _neighbours(landed: Landed, interval: Interval) -> Iterator[Interval]:
     """The intervals before and after one, as far as the collection has any there."""
-    schedule = Schedule(landed.schedule)
+    schedule = Schedule.of(landed)
     if interval.lower > landed.start:
-        yield Interval(max(landed.start, schedule.latest(interval.lower - 1)), interval.lower)
+        lower = max(landed.start, schedule.latest(interval.lower - 1))
+        yield Interval(lower, interval.lower).in_zone(landed.timezone)
     if landed.end is None or interval.upper < landed.end:
         try:
-            following = Interval(interval.upper, schedule.following(interval.upper))
+            following = schedule.interval_from(interval.upper)
         except InvalidUsage:  # the end of time
             return
         yield following

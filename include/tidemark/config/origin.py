@@ -21,6 +21,7 @@ _INSTEAD = {
     "time": "its rows are learned when its inputs learn of theirs",
     "event_time": "its rows have the event times of its inputs' rows where each comes from one row, else none",
     "source": "it has no source; its rows are computed from its inputs",
+    "timezone": "it is complete by the boundaries of its inputs, each in its zone, and its days are UTC",
     "schedule": "it has no schedule; it runs when its inputs have more",
     "grace": "it is complete as far as its inputs are",
     "late": "it has no late rows; what its inputs apply late, it follows",

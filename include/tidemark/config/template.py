@@ -4,10 +4,10 @@
     {{ ds_nodash }}-{{ hour }}.csv                    {{ ds[:4] }}/{{ ds | replace('-', '/') }}
 
 Variables, as Airflow users know them: `landing`, `ds` (2013-01-02), `ds_nodash`, `ts` (ISO 8601), `hour` (00 to 23),
-all of the interval's lower end; `data_interval_start` and `data_interval_end` (aware datetimes, UTC); `lower` and
-`upper` (microseconds). Of a datetime: `strftime('…')`, `isoformat()`, and its numbers from `year` to `microsecond`. Of
-a text: a slice between two constants. Filters: `ds`, `ds_nodash`, `ts`, `ts_nodash` of a datetime; `lower`, `upper`,
-`replace('…', '…')`.
+all of the interval's lower end; `data_interval_start` and `data_interval_end` (aware datetimes); `lower` and `upper`
+(microseconds). All but these two are by the clock of the collection's `timezone`, UTC unless it declares one. Of a
+datetime: `strftime('…')`, `isoformat()`, and its numbers from `year` to `microsecond`. Of a text: a slice between two
+constants. Filters: `ds`, `ds_nodash`, `ts`, `ts_nodash` of a datetime; `lower`, `upper`, `replace('…', '…')`.
 
 Jinja parses a template and nothing of it is ever compiled or run: what it contains is evaluated here, piece by piece.
 So a template has no loops, no arithmetic and no calls but these, and its time and size are bounded whatever it says.
@@ -25,8 +25,10 @@ from jinja2 import Environment, TemplateError, nodes
 
 from tidemark.config.expression import MAX_VALUE, VARIABLES, Refused, Value, text_of, value_of
 from tidemark.errors import InvalidUsage
-from tidemark.model.instant import EPOCH, MICROSECOND
+from tidemark.model.instant import MICROSECOND
 from tidemark.model.interval import Interval
+from tidemark.model.landed import Landed
+from tidemark.model.local_time import moment_in
 
 MAX_CHARACTERS = 1000
 _ENVIRONMENT = Environment(autoescape=False)
@@ -34,13 +36,19 @@ _LANDING = re.compile(r"\{\{-?\s*landing\s*-?\}\}")
 _VARIABLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
-def render(path_template: str, interval: Interval, landing: str) -> str:
-    """The pattern of an interval's files; `landing` is made absolute, and matched literally even if it has wildcards.
+def pattern_of(landed: Landed, interval: Interval, landing: str) -> str:
+    """The pattern of the files of a collection's interval, as `render`, by the clock of its `timezone`."""
+    return render(landed.source.path, interval.in_zone(landed.timezone), landing)
 
-    Raises InvalidUsage in one line for a variable that does not exist and for anything else a template cannot do.
+
+def render(path_template: str, interval: Interval, landing: str) -> str:
+    """A template for an interval, by the clock of its zone.
+
+    `landing` is made absolute, and matched literally even if it has wildcards. Raises InvalidUsage in one line for a
+    variable that does not exist and for anything else a template cannot do.
     """
     try:
-        start, end = (EPOCH + timedelta(microseconds=at) for at in (interval.lower, interval.upper))
+        start, end = (moment_in(at, interval.zone) for at in (interval.lower, interval.upper))
     except OverflowError:
         raise InvalidUsage(f"interval {interval} is beyond the year 9999: it has no date to render") from None
     variables: dict[str, Value] = {
@@ -109,4 +117,4 @@ def _absolute(path: str) -> str:
     return path.rstrip("/") if "://" in path else os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111
 
 
-__all__ = ["VARIABLES", "check", "of_any_interval", "render", "uses_landing"]
+__all__ = ["VARIABLES", "check", "of_any_interval", "pattern_of", "render", "uses_landing"]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from datetime import date, datetime, time
+from datetime import date, datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, ValidationInfo
 
 from tidemark.config import template
 from tidemark.config.nearest import nearest
 from tidemark.errors import InvalidUsage
 from tidemark.model import path_value
 from tidemark.model.collection import COLUMN_NAME, FIELD_NAME, NAME, ColumnType, DecimalType, parse_type
-from tidemark.model.instant import from_datetime, parse_duration, parse_instant
-from tidemark.model.window.zone import zone_named
+from tidemark.model.instant import EPOCH, from_datetime, parse_duration
+from tidemark.model.local_time import parse_local
+from tidemark.model.zone import zone_named
 
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
 _TYPES = (*ColumnType, "decimal(12, 2)")
@@ -54,20 +55,25 @@ def checked(convert: Callable[[Any], _T]) -> BeforeValidator:
     return BeforeValidator(convert)
 
 
-def _instant(value: Any) -> int:
+def _instant(value: Any, info: ValidationInfo) -> int:
+    """A time; a date without one is the beginning of that day in the `timezone` of the file."""
+    zone = info.data.get("timezone") or "UTC"
     if isinstance(value, datetime):
-        return _not_negative(from_datetime(value))
-    if isinstance(value, date):
-        return _not_negative(from_datetime(datetime.combine(value, time())))
-    if isinstance(value, int | str) and not isinstance(value, bool):
-        return parse_instant(str(value))
+        if (micros := from_datetime(value)) < 0:
+            raise InvalidUsage("a time before 1970-01-01")
+        return micros
+    if isinstance(value, date) and value < EPOCH.date():
+        raise InvalidUsage("a time before 1970-01-01")
+    if isinstance(value, date | int | str) and not isinstance(value, bool):
+        return parse_local(str(value), zone)
     raise InvalidUsage(f"not a time: {value!r}; write 2013-01-02 or 2013-01-02T03:04:05Z")
 
 
-def _not_negative(micros: int) -> int:
-    if micros < 0:
-        raise InvalidUsage("a time before 1970-01-01")
-    return micros
+def _zone(value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidUsage(f"a time zone is text, found {value!r}; quote it")
+    zone_named(value)
+    return value
 
 
 def duration(value: Any) -> int:
@@ -101,7 +107,8 @@ def _schedule(value: Any) -> str:
     fields = value.split() if isinstance(value, str) and len(value) <= MAX_SCHEDULE else []
     if value in PRESETS or (len(fields) == 5 and all(_CRON_FIELD.fullmatch(field) for field in fields)):
         return " ".join(fields)
-    raise InvalidUsage(f"{value!r} is no schedule; write five cron fields or one of {', '.join(PRESETS)}")
+    of_zone = "; the zone of its clock is timezone: America/New_York" if "TZ=" in str(value) else ""
+    raise InvalidUsage(f"{value!r} is no schedule; write five cron fields or one of {', '.join(PRESETS)}{of_zone}")
 
 
 def _path(value: Any) -> str:
@@ -315,7 +322,8 @@ ColumnName = Annotated[str, checked(_column)]
 Type = Annotated[ColumnType | DecimalType, checked(_type)]
 FieldName = Annotated[str, checked(_field)]
 """A column, or a field within a message: `source.ts_ms`."""
-Instant = Annotated[int, checked(_instant)]
+Instant = Annotated[int, BeforeValidator(_instant)]
+ZoneName = Annotated[str, checked(_zone)]
 Duration = Annotated[int, checked(duration)]
 CollectionName = Annotated[str, checked(_name)]
 Schedule = Annotated[str, checked(_schedule)]

@@ -14,12 +14,11 @@ from typing import Annotated, Any, Literal, get_type_hints
 from pydantic import AfterValidator, BaseModel, ConfigDict, create_model
 
 from tidemark.config.section import STRICT
-from tidemark.config.values import Duration, checked, duration
+from tidemark.config.values import Duration, ZoneName, checked, duration
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import parse_duration
 from tidemark.model.window import kinds
 from tidemark.model.window.kinds import fields as written
-from tidemark.model.window.zone import zone_named
 
 SomeDuration = Annotated[int | None, checked(duration)]
 """May be left out, and is not empty where it is there."""
@@ -37,19 +36,12 @@ def _offset(value: Any) -> int:
     return parse_duration(text)
 
 
-def _zone(value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidUsage(f"a time zone is text, found {value!r}; quote it")
-    zone_named(value)
-    return value
-
-
 _TYPES: Mapping[Any, Any] = {
     written.Length: Duration,
     written.SomeLength: SomeDuration,
     written.Distance: Duration,
     written.Offset: Annotated[int, checked(_offset)],
-    written.ZoneName: Annotated[str, checked(_zone)],
+    written.ZoneName: ZoneName,
     bool: bool,
     int: int,
 }

@@ -15,6 +15,7 @@ from tidemark.jobs.steps.step import Intervals, Step, When
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import NOT_OVER, Interval
+from tidemark.model.local_time import format_local
 
 INGEST = "ingest"
 
@@ -67,22 +68,22 @@ def all_steps(
 
 def _missing(state: Arrangement, upto: int | None, *, not_over: bool) -> list[Interval]:
     """The intervals below `upto` that were not ingested."""
-    landed = state.collection.landed
+    landed, by = state.collection.landed, Schedule.of(state.collection.landed)
     if upto is None:
         return []
     if upto <= landed.start:
         raise InvalidUsage(
-            f"{state.collection.name} starts at {format_instant(landed.start)}; it cannot be complete below "
-            f"{format_instant(upto)}"
+            f"{state.collection.name} starts at {by.text_of(landed.start)}; it cannot be complete below "
+            f"{by.text_of(upto)}"
         )
     if landed.end is not None and upto > landed.end:
         raise InvalidUsage(
-            f"{state.collection.name} ends at {format_instant(landed.end)}; nothing comes up to {format_instant(upto)}"
+            f"{state.collection.name} ends at {by.text_of(landed.end)}; nothing comes up to {by.text_of(upto)}"
         )
-    intervals = Schedule(landed.schedule).split(Interval(landed.start, upto))
+    intervals = by.split(Interval(landed.start, upto))
     missing = [one for one in intervals if not state.ingested.covers(one)]
     if missing and not not_over and not missing[-1].is_over(time.time_ns() // 1000):
-        before = format_instant(missing[-1].lower)
+        before = by.text_of(missing[-1].lower)
         raise NotReady(f"{missing[-1]} {NOT_OVER}; say --to {before}, or --not-over, and what has landed is all of it")
     return missing
 
@@ -110,6 +111,7 @@ def _run(state: Arrangement, step: Step) -> Interval:
     complete = state.ingested.complete_from(start)
     if complete == start:
         raise InvalidUsage(
-            f"nothing of {state.collection.name} was ingested from its start, {format_instant(start)}; say up to when"
+            f"nothing of {state.collection.name} was ingested from its start, "
+            f"{format_local(start, state.collection.zone)}; say up to when"
         )
     return Interval(start, complete)

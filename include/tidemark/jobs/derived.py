@@ -276,7 +276,7 @@ def readable_from(job: Job, derived: Derived, state: Arrangement, consumed: int)
     windows = derived.definition.windows
     if windows is None or windows.counts_late_for is None or not isinstance(windows.kind, Sliding):
         return consumed - 1
-    schedules = [Schedule(_landed(job, name).landed.schedule) for name in _roots(state)]
+    schedules = [Schedule.of(_landed(job, name).landed) for name in _roots(state)]
     return min(consumed, *(schedule.latest(consumed) for schedule in schedules)) - 1
 
 
@@ -284,7 +284,7 @@ def _with_ends(job: Job, definition: Definition, source: Input) -> Input:
     windows = definition.windows
     assert windows is not None  # only of these rows are judged
     roots = [_landed(job, name) for name in _roots(source.state)]
-    schedules, start = [Schedule(root.landed.schedule) for root in roots], min(root.start for root in roots)
+    schedules, start = [Schedule.of(root.landed) for root in roots], min(root.start for root in roots)
     first = max((schedule.following(root.start) for schedule, root in zip(schedules, roots, strict=True)), default=0)
     if judges_all_history(definition):
         return replace(source, ends=_judging_ends(schedules, first, start, source.upper), all_judged=True)
@@ -372,9 +372,9 @@ def _stops(state: Arrangement, inputs: Sequence[InputState]) -> tuple[int, ...]:
     upto = max(arrangement.complete_below for arrangement in states)  # one that has ended is waited for by nobody
     if not landed:
         return ()
-    schedules = sorted({origin.schedule for origin in landed})
-    coarsest = max((Schedule(text) for text in schedules), key=lambda schedule: _width(schedule, below))
-    grace = max(origin.grace for origin in landed if origin.schedule == coarsest.text)
+    schedules = sorted({Schedule.of(origin) for origin in landed}, key=str)
+    coarsest = max(schedules, key=lambda schedule: _width(schedule, below))
+    grace = max(origin.grace for origin in landed if Schedule.of(origin) == coarsest)
     ahead = (end - grace for end in islice(_boundaries(coarsest, below + grace), STOPS))
     return tuple(takewhile(lambda time: time < upto, ahead))  # a boundary takes a millisecond to find
 

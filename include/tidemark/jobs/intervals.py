@@ -24,7 +24,7 @@ def scheduled(collection: Collection, interval: Interval) -> list[Interval]:
     has none, that one. InvalidUsage, naming the nearest boundaries, if it begins or ends between two."""
     if isinstance(collection.origin, Derived):
         return [interval]
-    return Schedule(collection.landed.schedule).split(interval)
+    return Schedule.of(collection.landed).split(interval)
 
 
 def each_interval(job: Job, interval: Interval, step: Callable[[Job, Interval], dict[str, Any]]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemark.errors import InvalidUsage, plain_line, shortened
 from tidemark.model.instant import format_instant
@@ -43,6 +43,10 @@ class Acceptance:
     reason: str
     expectations: int
     failures: tuple[AcceptedFailure, ...]
+
+    def in_zone(self, zone: str) -> Acceptance:
+        """The same, its interval shown as clocks in a zone show it."""
+        return replace(self, interval=self.interval.in_zone(zone))
 
     @property
     def words(self) -> str:

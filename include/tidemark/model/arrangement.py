@@ -368,7 +368,8 @@ class Arrangement:
         has no intervals that could be missing."""
         if self.collection.is_derived:
             return None
-        return self.ingested.first_hole(self.collection.start, upper)
+        hole = self.ingested.first_hole(self.collection.start, upper)
+        return hole and hole.in_zone(self.collection.zone)
 
     @property
     def without_rows(self) -> tuple[EmptyReading, ...]:

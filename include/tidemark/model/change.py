@@ -7,7 +7,7 @@ is its transition's. docs/how-to/add-a-change-kind.md goes through one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tidemark.errors import listed
@@ -502,6 +502,14 @@ class AheadMerged:
     def words(self) -> str:
         rows = counted(sum(batch.rows for batch in self.batches), "row")
         return f"merged {counted(len(self.inputs), 'batch', 'batches')} ahead into {len(self.batches)}: {rows}"
+
+
+def words_in(change: Change, zone: str) -> str:
+    """The words of a change, with the interval of files that it is about as clocks in a zone show it."""
+    # An interval from 0 on only names a run.
+    if isinstance(change, Attempted | Ingested) and zone != "UTC" and change.fence.interval.lower:
+        change = replace(change, fence=replace(change.fence, interval=change.fence.interval.in_zone(zone)))
+    return change.words
 
 
 Change = (

@@ -25,7 +25,7 @@ from tidemark.model.column import DecimalType as DecimalType
 from tidemark.model.column import ValueType as ValueType
 from tidemark.model.column import parse_type as parse_type
 from tidemark.model.derived import Derived as Derived
-from tidemark.model.instant import MAX_TIME, format_duration, format_instant
+from tidemark.model.instant import MAX_TIME, format_duration
 from tidemark.model.kind import ADDITIVE, Kind
 from tidemark.model.landed import KINDS as KINDS
 from tidemark.model.landed import Envelope as Envelope
@@ -34,6 +34,7 @@ from tidemark.model.landed import Landed as Landed
 from tidemark.model.landed import Late as Late
 from tidemark.model.landed import Source as Source
 from tidemark.model.layout import Layout as Layout
+from tidemark.model.local_time import format_local
 from tidemark.model.nearest import nearest
 from tidemark.model.publication import Destination
 from tidemark.model.retention import KEEP_ALL, Retention
@@ -216,7 +217,7 @@ class Collection:
             if self.type_of(name) is ColumnType.JSON:
                 raise InvalidUsage(f"order_by column {name} is json, whose values are in no order")
         if landed.end is not None and landed.end <= landed.start:
-            start, end = format_instant(landed.start), format_instant(landed.end)
+            start, end = (format_local(at, landed.timezone) for at in (landed.start, landed.end))
             raise InvalidUsage(f"end {end} is not after start {start}; a collection starts before it ends")
         if not self.kind.has_times and (landed.time or landed.event_time):
             raise InvalidUsage(
@@ -364,6 +365,11 @@ class Collection:
     def has_transactions(self) -> bool:
         """Whether facts of one transaction are one change of their key (model/transaction.py)."""
         return not isinstance(self.origin, Derived) and self.origin.source.transactions
+
+    @property
+    def zone(self) -> str:
+        """By whose clock people are shown its intervals; a derived one has none of its own."""
+        return "UTC" if isinstance(self.origin, Derived) else self.origin.timezone
 
     @property
     def start(self) -> int:

@@ -16,7 +16,8 @@ from tidemark.errors import InvalidUsage
 from tidemark.model import column_names
 from tidemark.model.collection import MAX_PRECISION, Collection, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.epoch import first_and_last
-from tidemark.model.instant import format_duration, format_instant
+from tidemark.model.instant import format_duration
+from tidemark.model.local_time import format_local
 from tidemark.model.ordering import as_ordered, newly_ordered, with_names
 from tidemark.model.place import described
 from tidemark.model.publication import TableFormat
@@ -246,7 +247,8 @@ def check_begun(current: Collection, new: Collection) -> None:
     for what, before, after in (
         ("name", current.name, new.name),
         ("origin", current.origin.kind, new.origin.kind),
-        ("start", format_instant(current.start), format_instant(new.start)),
+        ("timezone", current.zone, new.zone),
+        ("start", format_local(current.start, current.zone), format_local(new.start, new.zone)),
     ):
         if before != after:
             raise _refused(current, what, before, after, _advice(current))

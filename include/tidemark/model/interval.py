@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MAX_TIME, format_instant
+from tidemark.model.local_time import format_local
 
 INTERVALS_OF_RUN, MOST_INTERVALS_OF_RUN = 31, 1_000
 """How many intervals of a schedule a run of a backfill is about, unless somebody says otherwise, and at most: a run of
@@ -17,12 +19,13 @@ OVER_GRACE = 60_000_000
 NOT_OVER = "is not over: rows of it may still come"
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(frozen=True, order=True)
 class Interval:
-    """`[lower, upper)` in microseconds, never empty."""
+    """`[lower, upper)` in microseconds, never empty. `in_zone` says by which clock people are shown it, no more."""
 
     lower: int
     upper: int
+    zone: ClassVar[str] = "UTC"
 
     def __post_init__(self) -> None:
         if not 0 <= self.lower < self.upper <= MAX_TIME:
@@ -33,7 +36,15 @@ class Interval:
         return self.lower <= time < self.upper
 
     def __str__(self) -> str:
-        return f"[{format_instant(self.lower)}, {format_instant(self.upper)})"
+        return f"[{format_local(self.lower, self.zone)}, {format_local(self.upper, self.zone)})"
+
+    def in_zone(self, zone: str) -> Interval:
+        """The same interval, shown as clocks in a zone show it."""
+        if zone == self.zone:
+            return self
+        local = Interval(self.lower, self.upper)
+        object.__setattr__(local, "zone", zone)  # no field: intervals of equal bounds are equal
+        return local
 
     def is_over(self, now: int) -> bool:
         """Whether it has ended by a clock, in microseconds."""

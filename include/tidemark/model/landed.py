@@ -248,11 +248,11 @@ class Late:
 class Landed:
     """The origin of a collection whose rows land as files: where and how, when, and what may come late.
 
-    Times in microseconds. Intervals are cut by `schedule` and counted from `start`; `end` is exclusive, None means it
-    never ends; completeness stays `grace` behind what was ingested. An interval that begins up to `reprocess_for` below
-    what is complete may be read again, which corrects what its files said (0: none may), of its rows at most the
-    `corrected_share` (None: many are a warning). `time` and `event_time` name the source columns that say when a row
-    was learned and when it happened (None: on arrival; when it was learned).
+    Times in microseconds. Intervals are cut by `schedule`, by the clock of `timezone`, and counted from `start`; `end`
+    is exclusive, None means it never ends; completeness stays `grace` behind what was ingested. An interval that begins
+    up to `reprocess_for` below what is complete may be read again, which corrects what its files said (0: none may), of
+    its rows at most the `corrected_share` (None: many are a warning). `time` and `event_time` name the source columns
+    that say when a row was learned and when it happened (None: on arrival; when it was learned).
     `inputs` types the columns that are read and not kept (those two, `order_by`, those of `delete_when`). `batching`
     says when what has landed of an interval that goes on is ingested already (None: at its end).
     """
@@ -269,6 +269,7 @@ class Landed:
     reprocess_for: int = 0
     corrected_share: float | None = None
     batching: Batching | None = None
+    timezone: str = "UTC"
     kind: Literal["landed"] = "landed"
 
     @property

@@ -36,8 +36,11 @@ def check_arrivals(derived: Derived, given: Arrangement) -> None:
 
 
 def judged_by(derived: Derived, given: Collection) -> str:
-    """The schedule by which rows of an input count in one window or another; "" where they do not."""
-    return given.landed.schedule if moves_late_rows(derived) and not given.is_derived else ""
+    """The schedule, and its zone, by which rows of an input count in one window or another; "" where they do not."""
+    if not moves_late_rows(derived) or given.is_derived:
+        return ""
+    zone = given.landed.timezone
+    return given.landed.schedule if zone == "UTC" else f"{given.landed.schedule} {zone}"
 
 
 def _retracted(collection: Collection) -> str:

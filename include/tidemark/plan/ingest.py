@@ -14,6 +14,7 @@ from tidemark.model.full_snapshot import Effect
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, verdict_applies
+from tidemark.model.local_time import format_local
 from tidemark.model.nearest import nearest
 from tidemark.plan.full_snapshots import judged_below, whole_interval
 from tidemark.plan.kinds import plan_of
@@ -72,10 +73,11 @@ def check_within(collection: Collection, interval: Interval) -> None:
     """Raise InvalidUsage for an interval outside the collection's start and end: there is no run of it."""
     landed = collection.landed
     if interval.lower < landed.start or (landed.end is not None and interval.upper > landed.end):
-        ends = "never" if landed.end is None else format_instant(landed.end)
+        zone = landed.timezone
+        ends = "never" if landed.end is None else format_local(landed.end, zone)
         raise InvalidUsage(
-            f"interval {interval} is outside collection {collection.name}: "
-            f"it starts {format_instant(landed.start)} and ends {ends}"
+            f"interval {interval.in_zone(zone)} is outside collection {collection.name}: "
+            f"it starts {format_local(landed.start, zone)} and ends {ends}"
         )
 
 
@@ -224,7 +226,8 @@ def _cannot_be_corrected(state: Arrangement, interval: Interval, entry: LedgerEn
     if not reach:
         return f"{way}, or quarantine batch {entry.batch} before it is drained"
     if entry.interval != interval:
-        return f"it was counted with {entry.interval}, not with {interval}: run that interval again"
+        own = entry.interval.in_zone(interval.zone)
+        return f"it was counted with {own}, not with {interval}: run that interval again"
     if interval.lower < state.correctable_from:
         return (
             f"reprocess_for {format_duration(reach)} lets intervals be corrected that begin at "

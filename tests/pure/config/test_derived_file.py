@@ -11,6 +11,8 @@ from tests.support.shipped import collection_files
 from tidemark.config.collection_file import load, parse
 from tidemark.config.derived_file import DerivedFile
 from tidemark.config.inputs import wrong_inputs
+from tidemark.config.origin import LANDED as LANDED_ALONE
+from tidemark.config.origin import misplaced
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Column, ColumnType, DecimalType
 from tidemark.model.derived import Definition, Derived, Refresh, Validity
@@ -136,6 +138,10 @@ def test_rows_may_be_there_for_a_while(tmp_path: Path) -> None:
     ("written", "said"),
     [
         ("schedule: '@daily'", "5: schedule: the collection is derived (from: ...): it has no schedule"),
+        (
+            "timezone: Asia/Tokyo",
+            "5: timezone: the collection is derived (from: ...): it is complete by the boundaries",
+        ),
         ("source: {}", "5: source: the collection is derived (from: ...): it has no source"),
         ("time: arrival", "5: time: the collection is derived"),
         ("event_time: {column: a}", "5: event_time: the collection is derived"),
@@ -277,3 +283,8 @@ def test_the_files_of_the_project_and_of_its_how_to_are_right(tmp_path: Path) ->
     for text in re.findall(r"```yaml\n(name: .*?)```", page, re.DOTALL):
         shown = derived(tmp_path, text)
         assert shown.origin == next(file.origin for file in found if file.name == shown.name)
+
+
+@pytest.mark.parametrize("field", sorted(LANDED_ALONE))
+def test_each_field_of_collections_that_land_is_refused_with_what_holds_instead(field: str) -> None:
+    assert misplaced({"from": "flights", field: "x"}) is not None

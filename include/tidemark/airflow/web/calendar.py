@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 from urllib.parse import urlencode
 
-from tidemark.airflow.timetable import moment
 from tidemark.airflow.web.markup import Markup, joined, tag, with_commands
 from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.airflow.web.range import Range
@@ -22,8 +21,9 @@ from tidemark.jobs.queries.derived_days import DayReport
 from tidemark.jobs.queries.intervals import IntervalReport
 from tidemark.model.change import LEFT_OUT, passed_over_words
 from tidemark.model.collection import Landed
-from tidemark.model.instant import MAX_TIME, format_instant
+from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
+from tidemark.model.local_time import clock, first_instant, format_local
 from tidemark.model.wording import counted
 
 MOST_CELLS = 750
@@ -53,7 +53,7 @@ class Shown:
 def shown(landed: Landed, now: int, upto: int | None = None) -> Shown:
     """The last intervals of a collection that begin before `upto` (µs; None: before `now`), MOST_CELLS at most, and are
     not to come."""
-    schedule = Schedule(landed.schedule)
+    schedule = Schedule.of(landed)
     end = min(now, MAX_TIME if landed.end is None else landed.end)
     upper = end if upto is None else min(upto, end)
     if upper <= landed.start:
@@ -109,13 +109,14 @@ def _rows(cells: Sequence[Cell]) -> Iterator[tuple[str, Markup]]:
     if not cells:
         return
     shortest = min(cell.interval.upper - cell.interval.lower for cell in cells)
-    row, label = ("%Y-%m", "%d") if shortest >= DAY else ("%Y-%m-%d", "%H:%M")
-    for said, group in groupby(cells, key=lambda cell: moment(cell.interval.lower).strftime(row)):
+    # A day on which clocks change may have an hour or two less.
+    row, label = ("%Y-%m", "%d") if shortest * 2 > DAY else ("%Y-%m-%d", "%H:%M")
+    for said, group in groupby(cells, key=lambda cell: _clock(cell.interval).strftime(row)):
         yield said, tag("div", *(_link(cell, label) for cell in group), class_="cells")
 
 
 def _link(cell: Cell, label: str) -> Markup:
-    said = moment(cell.interval.lower).strftime(label)
+    said = _clock(cell.interval).strftime(label)
     return tag(
         "a", said, href=f"intervals/{cell.interval.lower}", class_=" ".join(["cell", *cell.marks]), title=cell.words
     )
@@ -152,11 +153,16 @@ def in_words(report: IntervalReport) -> str:
 
 
 def bounds_in_words(interval: Interval) -> str:
-    """An interval as people name it: a day by its date."""
-    lower, upper = moment(interval.lower), moment(interval.upper)
-    if upper - lower == timedelta(days=1) and interval.lower % DAY == 0:
-        return f"{lower:%Y-%m-%d}"
-    return f"{format_instant(interval.lower)} to {format_instant(interval.upper)}"
+    """An interval as people name it: a day by its date, where it is a day in its zone."""
+    day = _clock(interval).date()
+    if [first_instant(each, interval.zone) for each in (day, day + timedelta(1))] == [interval.lower, interval.upper]:
+        return f"{day:%Y-%m-%d}"
+    return f"{format_local(interval.lower, interval.zone)} to {format_local(interval.upper, interval.zone)}"
+
+
+def _clock(interval: Interval) -> datetime:
+    """What clocks show where an interval begins."""
+    return clock(interval.lower, interval.zone)
 
 
 def day_in_words(report: DayReport) -> str:
@@ -218,7 +224,7 @@ def interval_page(
 ) -> Page:
     """The page of one interval: its state and what to do, its files (None: not for who may not read logs), and what is
     said of its late rows."""
-    bounds = [format_instant(time) for time in (report.interval.lower, report.interval.upper)]
+    bounds = [format_local(time, report.interval.zone) for time in (report.interval.lower, report.interval.upper)]
     figures: list[tuple[str, object]] = [("files", report.files), ("rows", report.rows), ("late, applied", report.late)]
     figures += [
         ("late, dead letters", report.dead),
@@ -257,7 +263,7 @@ def _page(name: str, interval: Interval, content: Sequence[Markup], about: About
     said = bounds_in_words(interval)
     ways: list[object] = [tag("a", "all intervals", href="../calendar")]
     ways += [" ", tag("a", "rows", href=f"{interval.lower}/rows")] if about.rows else []
-    day = moment(interval.lower).date()
+    day = _clock(interval).date()
     ways += [" ", tag("a", "backfill", href=f"../backfill{Range(day, day).address}")]
     page = [tag("h1", name, " ", tag("span", said, class_="quiet")), tag("p", *ways, class_="quiet"), *content]
     if about.changes:

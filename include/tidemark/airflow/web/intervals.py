@@ -34,11 +34,12 @@ from tidemark.errors import InvalidUsage, TidemarkError
 from tidemark.jobs.queries.derived_days import DAYS, DayReport, day_reports
 from tidemark.jobs.queries.intervals import entries_of, interval_reports
 from tidemark.model.batching.rate import SECOND
-from tidemark.model.change import CUT, LEFT_OUT, Change, Corrected, Ingested, Quarantined, Released
+from tidemark.model.change import CUT, LEFT_OUT, Change, Corrected, Ingested, Quarantined, Released, words_in
 from tidemark.model.collection import Gate
 from tidemark.model.instant import MAX_TIME, format_duration, format_instant, from_datetime
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
+from tidemark.model.local_time import format_local
 from tidemark.model.wording import counted
 from tidemark.quality.results import results_of, wrong_batches
 from tidemark.storage.documents.codec import VersionRecord
@@ -91,7 +92,7 @@ def interval_at(pinned: Pinned, lower: int) -> Interval:
     """The interval that begins at `lower`: of the collection's schedule, or of a derived one the UTC day. InvalidUsage
     where none does."""
     of = pinned.state.collection
-    schedule = DAYS if of.is_derived else Schedule(of.landed.schedule)
+    schedule = DAYS if of.is_derived else Schedule.of(of.landed)
     start, end = (0, None) if of.is_derived else (of.landed.start, of.landed.end)
     within = start <= lower < (MAX_TIME if end is None else end)
     if not within or schedule.latest(lower) != lower:
@@ -147,7 +148,7 @@ def _changes(records: Sequence[VersionRecord], interval: Interval) -> list[tuple
         change = record.change
         if _is_of(change, interval) or (isinstance(change, Quarantined | Released) and change.batch in read):
             when = format_instant(record.written_at // 1_000_000 * 1_000_000)
-            found.append((str(record.version), when, change.words))
+            found.append((str(record.version), when, words_in(change, interval.zone)))
     return found
 
 
@@ -174,6 +175,6 @@ def _runs(dag_id: str, interval: Interval) -> Sequence[Run]:
     with create_session() as session:
         found = session.execute(asked).all()
     return [
-        Run(run_id, str(state), f"{format_instant(from_datetime(start))} to {format_instant(from_datetime(end))}")
-        for run_id, state, start, end in found
+        Run(run_id, str(state), " to ".join(format_local(from_datetime(date), interval.zone) for date in bounds))
+        for run_id, state, *bounds in found
     ]

@@ -14,6 +14,7 @@ from tidemark.model.collection import MASKED
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry
+from tidemark.model.local_time import format_local
 from tidemark.model.wording import counted
 from tidemark.storage.stores.store import ObjectStore
 
@@ -33,7 +34,9 @@ def late_section(
         return []
     heading = tag("h2", "Late rows")
     count = sum(entry.rows_late_applied + entry.rows_late_discarded for entry in late)
-    span = f"--lower {format_instant(interval.lower)} --upper {format_instant(interval.upper)}"
+    span = (
+        f"--lower {format_local(interval.lower, interval.zone)} --upper {format_local(interval.upper, interval.zone)}"
+    )
     command = f"`tidemark late {state.collection.name} {span}`"
     if sum(entry.late.bytes for entry in late if entry.late is not None) > MOST_BYTES:
         said = f"{counted(count, 'row')}, too many for a page: {command}"

@@ -50,16 +50,16 @@ def _frontier(found: Mapping[str, Any], state: Arrangement) -> Iterator[Line]:
 
 
 def _batch(batch: str, failed: bool, state: Arrangement) -> Line:
-    name = f"batch {batch[:12]}"
+    name, zone = f"batch {batch[:12]}", state.collection.zone
     if any(each.id == batch for each in state.taken_out):
         return Line(f"{name}: mended since: it was quarantined, and its files may be ingested again", "good")
     live = next((each for each in (*state.live, *state.without_rows) if each.id == batch), None)
     if live is None:
-        words = "; ".join(f"accepted: {one.words}" for one in state.accepted if one.batch == batch)
+        words = "; ".join(f"accepted: {one.in_zone(zone).words}" for one in state.accepted if one.batch == batch)
         gone = f"{name}: no longer there: it was drained, merged or replaced"
         return Line(f"{gone}; {words}" if words else gone, "quiet")
     if accepted := [one for one in state.accepted if one.batch == batch]:
-        return Line(f"accepted: {accepted[-1].words}", "quiet")
+        return Line(f"accepted: {accepted[-1].in_zone(zone).words}", "quiet")
     if state.is_certified(live):
         return Line(f"{name}: {'passes now' if failed else 'certified'} under the suite of today", "good")
     return Line(f"{name}: not certified, and nothing behind it runs", "bad")

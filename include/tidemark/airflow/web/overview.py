@@ -147,7 +147,9 @@ def _shown(follows: dict[str, Any], may_read: Callable[[str], bool]) -> dict[str
 
 def _changes(opened: OpenCollection) -> Iterator[Entry]:
     """What became of attempts, newest first."""
-    return history(opened.log, limit=LOOKED_THROUGH, upto=opened.version, is_shown=_is_shown)
+    return history(
+        opened.log, limit=LOOKED_THROUGH, upto=opened.version, is_shown=_is_shown, zone=opened.state.collection.zone
+    )
 
 
 def _is_shown(change: Change) -> bool:
@@ -169,7 +171,12 @@ def _batches(state: Arrangement) -> list[dict[str, Any]]:
 def _taken_out(batch: UnsealedBatch, state: Arrangement) -> dict[str, Any]:
     """A batch in quarantine; what the seal has passed is not put back."""
     may = batch.first_time >= state.seal and not state.collection.is_derived
-    return {"id": batch.id, "interval": str(batch.interval), "rows": batch.rows, "may_be_released": may}
+    return {
+        "id": batch.id,
+        "interval": str(batch.interval.in_zone(state.collection.zone)),
+        "rows": batch.rows,
+        "may_be_released": may,
+    }
 
 
 def _entry(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from urllib.parse import urlencode
 
 from tidemark.airflow.web.markup import Markup, tag
@@ -11,13 +11,17 @@ from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage
 from tidemark.jobs.queries.derived_days import DAYS
 from tidemark.model.collection import Landed, Origin
-from tidemark.model.instant import MAX_TIME, from_datetime
+from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
+from tidemark.model.local_time import first_instant
 
 
 @dataclass(frozen=True)
 class Range:
-    """Days from `first` to `last`, both included, in UTC. InvalidUsage where the last is before the first."""
+    """Days from `first` to `last`, both included, by the clock of the collection's zone.
+
+    InvalidUsage where the last is before the first.
+    """
 
     first: date
     last: date
@@ -36,8 +40,8 @@ class Range:
         derived one UTC days. Those that are not over at `now` (µs) are left out. InvalidUsage for more than a run of
         Airflow could name."""
         landed = of if isinstance(of, Landed) else None
-        schedule = Schedule(landed.schedule) if landed else DAYS
-        lower, upper = (_micros(day) for day in (self.first, self.last + timedelta(days=1)))
+        schedule = Schedule.of(landed) if landed else DAYS
+        lower, upper = (first_instant(day, schedule.zone) for day in (self.first, self.last + timedelta(days=1)))
         start = landed.start if landed else 0
         end = MAX_TIME if landed is None or landed.end is None else landed.end
         begin, behind = max(lower, start), min(upper, end, now)
@@ -75,7 +79,3 @@ def _day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise InvalidUsage(f"{text[:40]!r} is no day; write 2013-01-31") from None
-
-
-def _micros(day: date) -> int:
-    return from_datetime(datetime(day.year, day.month, day.day, tzinfo=UTC))

@@ -21,7 +21,7 @@ from tidemark.arrow.rows.schema import arrow_type
 from tidemark.model.collection import ColumnType, ValueType
 from tidemark.model.epoch import first_and_last
 from tidemark.model.time_format import MONTHS, WEEKDAYS, codes_of, regex
-from tidemark.model.window.zone import zone_named
+from tidemark.model.zone import zone_named
 
 _DAY, _QUARTER, _SECOND = 86_400_000_000, 900_000_000, 1_000_000
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - what a clock shows, whose zone is looked up

@@ -10,7 +10,7 @@ from typing import Any
 
 from tidemark.arrow.rows.memory import memory
 from tidemark.config.schedule import Schedule
-from tidemark.config.template import render
+from tidemark.config.template import pattern_of
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batching.cutting import Batching, Cutter, Open, Seen
 from tidemark.model.batching.reason import Cut, Reason
@@ -52,7 +52,7 @@ class Due:
 
 def open_interval(collection: Collection, now: int) -> Interval | None:
     """The interval of the schedule that goes on at a time; None before the collection's start, and after its end."""
-    landed, schedule = collection.landed, Schedule(collection.landed.schedule)
+    landed, schedule = collection.landed, Schedule.of(collection.landed)
     if now < landed.start or (landed.end is not None and now >= landed.end):
         return None
     return schedule.interval_from(schedule.latest(now))
@@ -111,7 +111,7 @@ class Arrivals:
         return Due(interval, cut)
 
     def _listed(self, interval: Interval) -> list[SourceFile]:
-        pattern = render(self.collection.landed.source.path, interval, self.landing_root)
+        pattern = pattern_of(self.collection.landed, interval, self.landing_root)
         within = self.landing_root if landing.below(pattern, self.landing_root) else None
         return self.listed(pattern, self.landing_root, within=within)
 

@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any, Literal
 
 from tidemark.config.neighbours import ready_of
-from tidemark.config.template import render
+from tidemark.config.template import pattern_of
 from tidemark.errors import TidemarkError
 from tidemark.model.collection import Format, Landed
 from tidemark.model.instant import format_instant
@@ -93,7 +93,7 @@ def preview(
 
 def _expected(landed: Landed, interval: Interval, landing_root: str, budget: int) -> tuple[ExpectedInterval, int]:
     source = landed.source
-    pattern = render(source.path, interval, landing_root)
+    pattern = pattern_of(landed, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
     try:
         if not landing.is_ready(pattern, ready_of(landed, interval, landing_root), within=within):

@@ -9,12 +9,12 @@ from itertools import chain
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.source import decode, names_of
 from tidemark.config.schedule import Schedule
-from tidemark.config.template import render
+from tidemark.config.template import pattern_of
 from tidemark.errors import TidemarkError
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.collection import Collection
-from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+from tidemark.model.local_time import format_local
 from tidemark.storage import landing
 
 MOST_FILES, MOST_INTERVALS = 1_000, 400
@@ -27,19 +27,20 @@ class InFiles:
     """Since when the files that landed have a column.
 
     Those of the intervals from `since` on, up to `until`, have it (None: not even the newest). Of `gone` intervals
-    among these no file is there any more.
+    among these no file is there any more. `zone` is the collection's.
     """
 
     column: str
     since: int | None
     until: int
     gone: int
+    zone: str = "UTC"
 
     def words(self, collection: str) -> str:
         """For people, with the command that reads the files again."""
         if self.since is None:
             return f"{self.column}: the newest files that were read do not have it"
-        since, until = format_instant(self.since), format_instant(self.until)
+        since, until = (format_local(time, self.zone) for time in (self.since, self.until))
         gone = f", of {self.gone:,} interval{'s' * (self.gone != 1)} among them no file is left" if self.gone else ""
         way = f"tidemark backfill {collection} --lower {since} --upper {until} --again --columns {self.column}"
         return f"{self.column} is in the files from {since} on{gone}: `{way}` reads it"
@@ -80,12 +81,12 @@ def in_files(
             missed |= dict.fromkeys(waiting, gone)
         if not waiting or opened >= MOST_FILES:
             break
-    return [InFiles(name, since[name], newest, missed[name]) for name in columns]
+    return [InFiles(name, since[name], newest, missed[name], state.collection.zone) for name in columns]
 
 
 def _newest_first(state: Arrangement) -> Iterator[Interval]:
     """Intervals that were read and can be read again."""
-    schedule = Schedule(state.collection.landed.schedule)
+    schedule = Schedule.of(state.collection.landed)
     members = reversed(list(state.ingested))
     for number, interval in enumerate(chain.from_iterable(reversed(schedule.split(member)) for member in members)):
         if interval.lower < state.correctable_from or number >= MOST_INTERVALS:
@@ -95,7 +96,7 @@ def _newest_first(state: Arrangement) -> Iterator[Interval]:
 
 def _files(collection: Collection, interval: Interval, landing_root: str) -> list[Content]:
     """A few files of an interval, unread."""
-    pattern = render(collection.landed.source.path, interval, landing_root)
+    pattern = pattern_of(collection.landed, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
     files = [file for file in landing.list_named(pattern, landing_root, within=within) if landing.is_text(file.path)]
     return [Content(file, "", file.bytes, None) for file in files[:FILES_OF_INTERVAL]]

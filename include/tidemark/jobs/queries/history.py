@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from tidemark.model.change import SHORT_ID as SHORT_ID
-from tidemark.model.change import Change
+from tidemark.model.change import Change, words_in
 from tidemark.model.instant import format_instant
 from tidemark.storage.log.log import StateLog
 
@@ -34,11 +34,12 @@ def history(
     limit: int | None = None,
     upto: int | None = None,
     is_shown: Callable[[Change], bool] = lambda _: True,
+    zone: str = "UTC",
 ) -> Iterator[Entry]:
     """The versions, down from `upto` (None: the newest), whose change fulfils `is_shown`; looked at are at most
-    `limit`."""
+    `limit`. Intervals are shown as clocks in `zone` show them."""
     for record in islice(log.history(upto), limit):
         change = record.change
         if not is_shown(change):
             continue
-        yield Entry(record.version, record.written_at, record.writer, change.kind, change.words)
+        yield Entry(record.version, record.written_at, record.writer, change.kind, words_in(change, zone))

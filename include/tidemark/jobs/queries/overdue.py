@@ -10,6 +10,7 @@ from tidemark.config.schedule import Schedule
 from tidemark.model.collection import Collection
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.interval import Interval
+from tidemark.model.local_time import format_local
 
 _MINUTE = 60_000_000
 
@@ -28,7 +29,9 @@ class Overdue:
     def words(self, now: int) -> str:
         """One sentence that names the collection and the interval; `now` is in microseconds."""
         late = format_duration(max(1, (now - self.since) // _MINUTE) * _MINUTE)
-        more = f", and all up to {format_instant(self.upto)}" if self.upto > self.interval.upper else ""
+        more = (
+            f", and all up to {format_local(self.upto, self.interval.zone)}" if self.upto > self.interval.upper else ""
+        )
         reached = f"complete below {format_instant(self.complete_below)}" if self.complete_below else "not sealed yet"
         return f"{self.collection}: {self.interval}{more} is overdue by {late}; the collection is {reached}"
 
@@ -64,7 +67,7 @@ def _next_interval(collection: Collection, complete_below: int) -> Interval | No
     landed = collection.landed
     if landed.end is not None and complete_below >= landed.end:
         return None
-    schedule = Schedule(landed.schedule)
+    schedule = Schedule.of(landed)
     lower = max(landed.start, schedule.latest(complete_below + landed.grace))
     return None if landed.end is not None and lower >= landed.end else schedule.interval_from(lower)
 
@@ -72,5 +75,5 @@ def _next_interval(collection: Collection, complete_below: int) -> Interval | No
 def _last_end(collection: Collection, time: int) -> int:
     """The end of the collection's last interval that is over at a time."""
     landed = collection.landed
-    last = Schedule(landed.schedule).latest(time)
+    last = Schedule.of(landed).latest(time)
     return last if landed.end is None else min(last, landed.end)

@@ -14,6 +14,7 @@ from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.collection import Gate
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
+from tidemark.model.local_time import clock
 from tidemark.model.transition import merged_trace
 from tidemark.plan.bounds import Bounds, bounds
 from tidemark.plan.compact import CompactionRequest, plan_compaction
@@ -176,7 +177,7 @@ def status(head: Head) -> Status:
         next_step=next_step(state),
         correctable_from=correctable_from(state),
         derived=state.collection.is_derived,
-        accepted=state.accepted,
+        accepted=tuple(each.in_zone(state.collection.zone) for each in state.accepted),
         published=tuple(PublishedTo(str(one.format), one.table, one.seal) for one in state.publications),
         unverified_parts=sum(batch.part_count - batch.verified_parts for batch in state.batches),
         left_out=totals.rows_left_out,
@@ -247,7 +248,7 @@ def next_ingest(state: Arrangement) -> str:
     end, complete = state.collection.landed.end, state.complete
     if end is not None and complete >= end:
         return f"tidemark as-of {name}"
-    return f"tidemark ingest {name} --date {format_instant(complete).partition('T')[0]}"
+    return f"tidemark ingest {name} --date {clock(complete, state.collection.zone).date()}"
 
 
 def _shelf(batches: Sequence[UnsealedBatch] | Sequence[TraceBatch]) -> Shelf:

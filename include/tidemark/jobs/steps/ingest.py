@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from tidemark.config.neighbours import has_own_folder, ready_of, shares_files_with
-from tidemark.config.template import render
+from tidemark.config.template import pattern_of
 from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, NotReady, listed
 from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.queries.arrivals import memory_share
@@ -255,11 +255,11 @@ def _rerun_fields(change: Ingested, found: _Found) -> dict[str, Any]:
 
 
 def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str, wanted: _Wanted) -> _Planned:
-    source, columns = state.collection.landed.source, numbers_of(state.collection, wanted.columns)
+    columns = numbers_of(state.collection, wanted.columns)
     # Who reads again what was read may find that the landing has expired: that is reported, and waited for no more.
     as_landed = wanted.as_landed or not wanted.waits or (bool(columns) and state.ingested.covers(interval))
     check_within(state.collection, interval)
-    pattern = render(source.path, interval, landing_root)
+    pattern = pattern_of(state.collection.landed, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
     ready = ready_of(state.collection.landed, interval, landing_root)
     if not as_landed and not landing.is_ready(pattern, ready, within=within):
@@ -336,7 +336,7 @@ def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: st
     state.collection.landed.check_cuttable()
     if state.ingested.covers(interval):
         return _Planned(None)
-    pattern = render(state.collection.landed.source.path, interval, landing_root)
+    pattern = pattern_of(state.collection.landed, interval, landing_root)
     within = landing_root if landing.below(pattern, landing_root) else None
     matching = landing.list_named(pattern, landing_root, within=within, note=job.note)
     in_ledger = ledger.known(job.store, state.ledger, [file.identity for file in matching])

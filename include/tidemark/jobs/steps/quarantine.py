@@ -66,11 +66,14 @@ def release(job: Job, batch: str) -> dict[str, Any]:
             f"the files of batch {batch} were taken by others since, and the ledger no longer knows it; ingest them"
         )
     last = ledger.known(job.store, head.state.ledger, [entry.path for entry in entries])
+    zone = head.state.collection.zone
     for entry in entries:
         newer = last[entry.path]
         if entry.replaced is not None:
             if newer != entry.replaced or not _is_as_it_was(job, head, entry, entries):
-                raise InvalidUsage(f"{entry.path} was corrected or taken out since; run {entry.interval} again")
+                raise InvalidUsage(
+                    f"{entry.path} was corrected or taken out since; run {entry.interval.in_zone(zone)} again"
+                )
         elif newer.status is Status.INGESTED and newer.batch != batch:
             raise InvalidUsage(f"{entry.path} was ingested again as batch {newer.batch}; quarantine that batch first")
     entries = _with_their_letters(job, head, entries)

@@ -2,7 +2,8 @@
 
 A unit begins at the first instant at which the clock shows its first day, or a later one: where clocks are put forward
 over midnight that is when they are; where they are put back over it, when midnight is reached for the first time. So
-every instant is in one unit, and what a clock shows twice stays in the unit that had begun.
+every instant is in one unit, and what a clock shows twice stays in the unit that had begun. An `offset` moves what the
+clock shows then, on every day alike: with 6 hours a day begins when the clock first shows 06:00.
 
 Outside the years that Python's dates have, the calendar is that of 400, 800, … years before or after: it repeats then,
 with its weekdays and the rules of zones.
@@ -10,12 +11,12 @@ with its weekdays and the rules of zones.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
-from functools import lru_cache
 
-from tidemark.model.instant import EPOCH, MICROSECOND, from_datetime
-from tidemark.model.window.zone import zone_named
+from tidemark.model.instant import MICROSECOND, from_datetime
+from tidemark.model.local_time import clock, first_shown
 
 _CYCLE = 146_097 * 86_400_000_000
 """400 years, which are a whole number of weeks."""
@@ -23,7 +24,7 @@ _FIRST, _BEHIND = (from_datetime(datetime(year, 1, 1, tzinfo=UTC)) for year in (
 
 
 class Unit(StrEnum):
-    """Units of the calendar. Weeks begin on Monday."""
+    """Units of the calendar."""
 
     DAY = "day"
     WEEK = "week"
@@ -32,56 +33,58 @@ class Unit(StrEnum):
     YEAR = "year"
 
 
-def unit_of(unit: Unit, zone: str, at: int) -> tuple[int, int]:
-    """The unit that an instant is in, however far away that is."""
+class Weekday(StrEnum):
+    """Days on which a week may begin."""
+
+    MONDAY = "monday"
+    TUESDAY = "tuesday"
+    WEDNESDAY = "wednesday"
+    THURSDAY = "thursday"
+    FRIDAY = "friday"
+    SATURDAY = "saturday"
+    SUNDAY = "sunday"
+
+
+def unit_of(unit: Unit, zone: str, at: int, *, starts: Weekday = Weekday.MONDAY, offset: int = 0) -> tuple[int, int]:
+    """The unit that an instant is in, however far away that is; weeks begin on `starts`."""
     cycles = 0
     if not _FIRST <= at < _BEHIND:
         cycles = (at - _FIRST) // _CYCLE if at < _FIRST else (at - _BEHIND) // _CYCLE + 1
-    first, end = _unit_of_dates(unit, zone, at - cycles * _CYCLE)
+    first, end = _unit_of_dates(_Days(unit, starts), zone, at - cycles * _CYCLE, offset * MICROSECOND)
     return first + cycles * _CYCLE, end + cycles * _CYCLE
 
 
-def _unit_of_dates(unit: Unit, zone: str, at: int) -> tuple[int, int]:
-    day = (EPOCH + at * MICROSECOND).astimezone(zone_named(zone)).date()
-    first = first_day(unit, day)
-    end = first_instant(next_first_day(unit, first), zone)
-    while end <= at:  # the clock was put back over midnight: it shows the last day again
-        first = next_first_day(unit, first)
-        end = first_instant(next_first_day(unit, first), zone)
-    return first_instant(first, zone), end
+def _unit_of_dates(days: _Days, zone: str, at: int, offset: timedelta) -> tuple[int, int]:
+    first = days.first((clock(at, zone) - offset).date())
+    end = _begins(days.next(first), offset, zone)
+    while end <= at:  # the clock was put back over the beginning: it shows the last day again
+        first = days.next(first)
+        end = _begins(days.next(first), offset, zone)
+    return _begins(first, offset, zone), end
 
 
-def first_day(unit: Unit, day: date) -> date:
-    """The first day of the unit that a day is in."""
-    if unit is Unit.WEEK:
-        return day - timedelta(days=day.weekday())
-    if unit is Unit.MONTH:
-        return day.replace(day=1)
-    if unit is Unit.QUARTER:
-        return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-    return day.replace(month=1, day=1) if unit is Unit.YEAR else day
+def _begins(day: date, offset: timedelta, zone: str) -> int:
+    return first_shown(datetime.combine(day, time()) + offset, zone)
 
 
-def next_first_day(unit: Unit, first: date) -> date:
-    """The first day of the unit after the one that begins at `first`."""
-    longest = {Unit.DAY: 1, Unit.WEEK: 7, Unit.MONTH: 31, Unit.QUARTER: 92, Unit.YEAR: 366}[unit]
-    return first_day(unit, first + timedelta(days=longest))
+@dataclass(frozen=True)
+class _Days:
+    """The first days of units."""
 
+    unit: Unit
+    starts: Weekday
 
-@lru_cache(maxsize=4096)
-def first_instant(day: date, zone: str) -> int:
-    """When clocks in a zone first show a day, or a later one."""
-    here = zone_named(zone)
-    midnight = datetime.combine(day, time(), here)
-    found = from_datetime(midnight.astimezone(UTC))
-    if (EPOCH + found * MICROSECOND).astimezone(here).replace(tzinfo=None) == midnight.replace(tzinfo=None):
-        return found
-    # Midnight was left out. By the offset before the change it is not before it, by the offset after it not after it.
-    earliest = from_datetime(midnight.replace(fold=1).astimezone(UTC))
-    while earliest < found:
-        middle = (earliest + found) // 2
-        if (EPOCH + middle * MICROSECOND).astimezone(here).date() >= day:
-            found = middle
-        else:
-            earliest = middle + 1
-    return found
+    def first(self, day: date) -> date:
+        """The first day of the unit that a day is in."""
+        if self.unit is Unit.WEEK:
+            return day - timedelta(days=(day.weekday() - list(Weekday).index(self.starts)) % 7)
+        if self.unit is Unit.MONTH:
+            return day.replace(day=1)
+        if self.unit is Unit.QUARTER:
+            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        return day.replace(month=1, day=1) if self.unit is Unit.YEAR else day
+
+    def next(self, first: date) -> date:
+        """The first day of the unit after the one that begins on `first`."""
+        longest = {Unit.DAY: 1, Unit.WEEK: 7, Unit.MONTH: 31, Unit.QUARTER: 92, Unit.YEAR: 366}[self.unit]
+        return self.first(first + timedelta(days=longest))

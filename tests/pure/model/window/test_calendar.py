@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from tests.pure.model.window import brute
 from tidemark.errors import InvalidUsage
-from tidemark.model.instant import format_instant, parse_duration
-from tidemark.model.window.calendar import Unit, unit_of
+from tidemark.model.instant import format_instant, parse_duration, parse_instant
+from tidemark.model.window.calendar import Unit, Weekday, unit_of
 from tidemark.model.window.kinds import Calendar, Tumbling
 
 SECOND = 1_000_000
+HOUR, DAY, NEW_YORK = 3600 * SECOND, 86_400 * SECOND, "America/New_York"
 ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia", "America/St_Johns", "Africa/Monrovia")
 ODD_MIDNIGHTS = {
     "put forward at midnight": ("America/Sao_Paulo", date(2018, 11, 4)),
@@ -117,3 +118,44 @@ def test_units_follow_each_other_where_the_years_of_dates_end():
     for unit in Unit:
         _, end = unit_of(unit, "America/New_York", last)
         assert unit_of(unit, "America/New_York", end)[0] == end > last
+
+
+def day(offset: int) -> Calendar:
+    return Calendar(Unit.DAY, NEW_YORK, clock_offset=offset)
+
+
+def week(starts: Weekday, offset: int = 0) -> Calendar:
+    return Calendar(Unit.WEEK, NEW_YORK, starts, offset)
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "begins", "ends"),
+    [
+        # 2024-03-10 has 23 hours in New York and 2024-11-03 25: 06:00 on the clock stays 06:00.
+        (day(6 * HOUR), "2024-03-10T09:59", "2024-03-09T11:00", "2024-03-10T10:00"),
+        (day(6 * HOUR), "2024-11-03T10:59", "2024-11-02T10:00", "2024-11-03T11:00"),
+        (day(-6 * HOUR), "2024-03-10T05:00", "2024-03-09T23:00", "2024-03-10T22:00"),
+        # 02:30 is left out: the day begins when clocks show 03:00.
+        (day(5 * HOUR // 2), "2024-03-10T07:00", "2024-03-10T07:00", "2024-03-11T06:30"),
+        # 01:30 is shown twice: it begins the first time.
+        (day(3 * HOUR // 2), "2024-11-03T06:30", "2024-11-03T05:30", "2024-11-04T06:30"),
+        (week(Weekday.SUNDAY), "2024-01-02T03:00", "2023-12-31T05:00", "2024-01-07T05:00"),
+        (week(Weekday.SATURDAY, DAY), "2024-01-02T03:00", "2023-12-31T05:00", "2024-01-07T05:00"),
+        (Calendar(Unit.MONTH, "UTC", clock_offset=-DAY), "2024-01-31T03:00", "2024-01-31T00:00", "2024-02-29T00:00"),
+    ],
+)  # fmt: skip
+def test_weeks_begin_on_their_day_and_offsets_go_by_the_clock(kind: Calendar, at: str, begins: str, ends: str) -> None:
+    bounds = kind.bounds_at(parse_instant(at))
+    assert tuple(map(format_instant, bounds)) == (f"{begins}:00Z", f"{ends}:00Z")
+
+
+@pytest.mark.parametrize(
+    ("unit", "starts", "offset", "message"),
+    [
+        (Unit.DAY, Weekday.SUNDAY, 0, "starts: sunday is for weeks, and the unit is day; leave it out"),
+        (Unit.DAY, Weekday.MONDAY, -DAY, "the offset of a day is 1d; it must be less than 1d"),
+    ],
+)
+def test_what_no_unit_has_is_refused(unit: Unit, starts: Weekday, offset: int, message: str) -> None:
+    with pytest.raises(InvalidUsage, match=message):
+        Calendar(unit, "UTC", starts, offset)

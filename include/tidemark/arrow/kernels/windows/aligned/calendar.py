@@ -9,7 +9,6 @@ from tidemark.arrow.kernels.aggregates.instants import DAY
 from tidemark.arrow.kernels.aggregates.sums import Overflowed
 from tidemark.arrow.kernels.windows.aligned.kernel import SideBySideKernel, beyond
 from tidemark.arrow.rows.columns import Ints
-from tidemark.model.window.calendar import unit_of
 from tidemark.model.window.kinds import Calendar
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -30,7 +29,7 @@ class CalendarKernel(SideBySideKernel[Calendar]):
         for first in (day * DAY for day in days.tolist()):
             upto = first if upto is None else max(first, upto)
             while upto < first + DAY:
-                units.append(unit_of(self.kind.unit, self.kind.zone, upto))
+                units.append(self.kind.bounds_at(upto))
                 upto = units[-1][1]
         if units and (units[0][0] < _LEAST or units[-1][1] > _MOST):
             raise beyond(int(at.min()) if units[0][0] < _LEAST else int(at.max()))
