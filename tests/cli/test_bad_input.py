@@ -386,6 +386,17 @@ def test_a_file_with_the_bytes_of_another_of_its_day(shell: Shell, declared: str
         assert shell.ok("ingest", "events", "--date", "2024-01-01").out.startswith("nothing to do")
 
 
+def test_a_file_that_was_skipped_counts_once_the_other_is_gone(shell: Shell) -> None:
+    declared = EVENTS.replace("envelope:", "duplicate_files: skip, bad_files: quarantine, envelope:")
+    shell.ok("init", shell.declared(f"{declared}reprocess_for: 3650d\n"))
+    files = [shell.land(f"events/2024-01-01/{name}.csv", "id,amount,at\n1,5,2024-01-01T01:00:00Z\n") for name in "ab"]
+    shell.ok("ingest", "events", "--date", "2024-01-01")
+    files[0].unlink()
+    shell.ok("ingest", "events", "--date", "2024-01-01", "--removed")
+    shell.ok("advance", "events")
+    assert [row["amount"] for row in shell.json("as-of", "events")["rows"]] == [5]
+
+
 def test_equal_files_are_nothing_where_rows_do_not_add_up(shell: Shell) -> None:
     wrong = EVENTS.replace("envelope: append", "duplicate_files: skip, envelope: upsert")
     assert "duplicate_files belongs to the envelopes append and updates" in shell.refused("init", shell.declared(wrong))

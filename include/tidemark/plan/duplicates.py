@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tidemark.model.collection import Collection
 from tidemark.model.interval import Interval
-from tidemark.model.ledger import LedgerEntry, SourceFile, Status, rules_of
+from tidemark.model.ledger import LedgerEntry, SourceFile, Status
 
 REFUSE, SKIP = "refuse", "skip"
 
@@ -54,13 +53,9 @@ def without_repeated(
 
 
 def skipped(
-    collection: Collection,
-    interval: Interval,
-    left: Iterable[tuple[SourceFile, str]],
-    in_ledger: Mapping[str, LedgerEntry],
+    interval: Interval, left: Iterable[tuple[SourceFile, str]], in_ledger: Mapping[str, LedgerEntry]
 ) -> Iterator[LedgerEntry]:
     """What the ledger is to remember of files that are skipped, but for those that it remembers so."""
-    rules = rules_of(collection)
     for file, other in left:
         entry = as_duplicate(interval, file, other)
         before = in_ledger.get(file.identity)
@@ -69,11 +64,14 @@ def skipped(
             entry.reason,
             entry.status,
         ):
-            yield replace(entry, judged_by=rules)
+            yield entry
 
 
 def as_duplicate(interval: Interval, file: SourceFile, other: str) -> LedgerEntry:
-    """What is remembered of a file that has the bytes of another one, and does not count."""
+    """What is remembered of a file that has the bytes of another one, and does not count.
+
+    No rules judged it: it is read like a new one as soon as the other is not there.
+    """
     reason = f"has the bytes of {other}"
     return LedgerEntry(
         file.identity, file.bytes, file.sha256 or "", file.token, interval, Status.QUARANTINED, reason=reason

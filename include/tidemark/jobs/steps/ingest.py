@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -107,7 +107,7 @@ def ingest(
         _stop_on_bad_files(job, head, fence, entries)
         repeated = duplicates.repeated(interval, planned.in_ledger, entries)
         _stop_on_duplicates(job, head, fence, repeated)
-        read += [IngestAnswer((), tuple(_skipped(head.state, interval, planned)), None)]
+        read += [IngestAnswer((), tuple(duplicates.skipped(interval, planned.skipped, planned.in_ledger)), None)]
         again = corrected(job, head.state, request, batch, first=len(request.files))
         change = _change(job, fence, request, read, again, batch, head.state)
         _note_dead_letters(job, head.state, request, change)
@@ -203,10 +203,6 @@ def _duplicates_fields(job: Job, became: _Found) -> dict[str, Any]:
     return {"duplicate_files": len(pairs)} if pairs else {}
 
 
-def _skipped(state: Arrangement, interval: Interval, planned: _Planned) -> Iterator[LedgerEntry]:
-    return duplicates.skipped(state.collection, interval, planned.skipped, planned.in_ledger)
-
-
 def _without_duplicates(
     state: Arrangement, files: Sequence[SourceFile], in_ledger: Mapping[str, LedgerEntry]
 ) -> tuple[Sequence[SourceFile], Sequence[tuple[SourceFile, str]]]:
@@ -220,7 +216,6 @@ def _stop_on_duplicates(job: Job, head: Head, fence: Fence, repeated: Sequence[t
     """Where the collection says so, a file with the bytes of another one of the interval stops it, as bad files do."""
     if not repeated or head.state.collection.landed.source.duplicate_files != duplicates.REFUSE:
         return
-    # Without the rules that it was judged by it is read again, and refused again, each time.
     files = [(SourceFile(entry.path, entry.bytes, entry.token, entry.sha256), other) for entry, other in repeated]
     bad = [duplicates.as_duplicate(entry.interval, *pair) for (entry, _), pair in zip(repeated, files, strict=True)]
     otherwise = "remove one of them; duplicate_files: count takes both, skip the first"
