@@ -48,7 +48,6 @@ from tidemark.config.values import (
     text_of_select,
     time_section,
     version_text,
-    zone_word,
 )
 from tidemark.config.windows import SECTIONS as WINDOW_SECTIONS
 from tidemark.config.windows import AggregateSection, WindowsSection, aggregate_section
@@ -157,7 +156,7 @@ class ColumnSection(_Section):
     """Whether it may be missing, of each row of JSON lines, of a whole file of other formats: it is null then, as if
     that was written. What the database did not log of a row (`__debezium_unavailable_value`) is that of the row before
     it, and null where none is known. Not of keys, nor of the times of rows."""
-    timezone: Annotated[str | None, checked(zone_word)] = None
+    timezone: ZoneName | None = None
     """By which clock times without an offset are, `America/New_York`; left out, UTC. Numbers with a `unit` count that
     clock, too."""
     ambiguous: Literal["refuse", "earlier", "later"] | None = None

@@ -70,8 +70,9 @@ def _instant(value: Any, info: ValidationInfo) -> int:
 
 
 def _zone(value: Any) -> str:
+    """A zone of the tz database."""
     if not isinstance(value, str):
-        raise InvalidUsage(f"a time zone is text, found {value!r}; quote it")
+        raise InvalidUsage(f"a time zone is a name like Europe/Lisbon, and {value!r} is no text in YAML; quote it")
     zone_named(value)
     return value
 
@@ -247,14 +248,6 @@ def path_word(value: Any) -> Any:
         from tidemark.quality.regexes import check_regex
 
         check_regex(path_value.named(value))
-    return value
-
-
-def zone_word(value: Any) -> Any:
-    """A zone of the tz database."""
-    if not isinstance(value, str):
-        raise InvalidUsage(f"a time zone is a name like Europe/Lisbon, and {value!r} is no text in YAML; quote it")
-    zone_named(value)
     return value
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from tidemark.errors import InvalidUsage
 from tidemark.model.instant import MAX_TIME, format_instant
@@ -19,13 +18,18 @@ OVER_GRACE = 60_000_000
 NOT_OVER = "is not over: rows of it may still come"
 
 
-@dataclass(frozen=True, order=True)
-class Interval:
+class _Displayed:
+    """By which clock people are shown an interval. It is no field: intervals of equal bounds are equal."""
+
+    __slots__ = ("_zone",)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Interval(_Displayed):
     """`[lower, upper)` in microseconds, never empty. `in_zone` says by which clock people are shown it, no more."""
 
     lower: int
     upper: int
-    zone: ClassVar[str] = "UTC"
 
     def __post_init__(self) -> None:
         if not 0 <= self.lower < self.upper <= MAX_TIME:
@@ -38,12 +42,17 @@ class Interval:
     def __str__(self) -> str:
         return f"[{format_local(self.lower, self.zone)}, {format_local(self.upper, self.zone)})"
 
+    @property
+    def zone(self) -> str:
+        """The zone of that clock."""
+        return getattr(self, "_zone", "UTC")
+
     def in_zone(self, zone: str) -> Interval:
         """The same interval, shown as clocks in a zone show it."""
         if zone == self.zone:
             return self
         local = Interval(self.lower, self.upper)
-        object.__setattr__(local, "zone", zone)  # no field: intervals of equal bounds are equal
+        object.__setattr__(local, "_zone", zone)
         return local
 
     def is_over(self, now: int) -> bool:

@@ -239,7 +239,7 @@ def test_a_declaration_of_format_1_was_of_landed_files_and_had_no_origin():
     fields = json.loads(document.write(record))
     for place in (fields["change"], fields["checkpoint"]):
         origin = place["collection"].pop("origin")
-        for later in ("kind", "reprocess_for", "corrected_share", "batching"):
+        for later in ("kind", "reprocess_for", "corrected_share", "batching", "timezone"):
             del origin[later]
         place["collection"] |= origin
     older = json.dumps(fields | {"format": 1}).encode()
