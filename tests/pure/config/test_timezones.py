@@ -154,7 +154,7 @@ def test_paths_have_the_local_day(tmp_path: Path, template: str, rendered: str) 
     ("changes", "message"),
     [
         ([("America/New_York", "New York")], ":4: timezone: time zone 'New York' is not known; .*America/New_York"),
-        ([("America/New_York", "5")], ":4: timezone: a time zone is a name like Europe/Lisbon, and 5 is no text in YAML"),
+        ([("America/New_York", "5")], ":4: timezone: a time zone is a name like Europe/Lisbon, and 5 is no text"),
         (
             [("2024-03-09", "2024-03-09T00:00:00Z")],
             ":6: .*at 2024-03-08T19:00:00-05:00, between .*@daily in America/New_York; write 2024-03-08T00:00:00-05:",
