@@ -84,7 +84,7 @@ def test_a_delta_file_that_cannot_be_taken_stops_its_day(events: Shell, case: st
     expected = ("events/2024-01-01/bad.csv: ", "mend the file and run again", *named)
     assert all(name in message for name in expected), message
     assert events.json("status", "events")["rows_ingested"] == 0
-    assert "refused 1 source file that" in events.ok("log", "events").out
+    assert ": 1 file cannot be taken: " in events.ok("log", "events").out
     file.write_text(good.read_text().replace("a,1,", "b,1,"))
     assert events.json("ingest", "events", "--date", "2024-01-01")["results"][0]["rows"] == 2
 

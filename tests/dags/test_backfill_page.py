@@ -186,7 +186,7 @@ def test_the_report_counts_each_day_and_is_a_file_too(client: Any, orders: Path)
         read(orders, 1, 3)
     answer = client.get(f"/collections/orders/report{DAYS}")
     said = text_of(answer)
-    assert "|0 of 5 intervals complete|" in said
+    assert "|0 of 5 intervals complete; waits for 2024-01-02: refused: 1 file cannot be taken|" in said
     assert "|2024-01-03|waiting|1|2|0|1|0|0|0|" in said
     assert 'http-equiv="refresh"' in answer.text, "not all of it is done"
     file = client.get(f"/collections/orders/report.csv{DAYS}")

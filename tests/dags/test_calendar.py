@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import replace
 from datetime import date
@@ -13,7 +14,7 @@ import pytest
 from tests.dags.support import ORDERS
 from tests.dags.test_web import check_strict
 from tidemark.airflow.location import location_of
-from tidemark.airflow.web.calendar import MOST_CELLS, Cell, Shown, bounds_in_words, calendar_page, shown
+from tidemark.airflow.web.calendar import MOST_CELLS, Cell, Shown, calendar_page, shown
 from tidemark.airflow.web.range import Range
 from tidemark.config.collection_file import load
 from tidemark.config.schedule import Schedule
@@ -22,9 +23,12 @@ from tidemark.jobs import app
 from tidemark.jobs.backfill import backfill
 from tidemark.jobs.in_process_runner import InProcess
 from tidemark.jobs.queries import intervals
+from tidemark.jobs.queries.history import history
+from tidemark.jobs.queries.status import status
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.instant import parse_instant
 from tidemark.model.interval import Interval
+from tidemark.plan.day import interval_in_words
 
 CELL = re.compile(r'<a href="intervals/(\d+)" class="cell ([^"]+)" title="([^"]+)">(\d+)</a>')
 HOSTILE = "<script>alert(1)</script>"
@@ -61,7 +65,7 @@ def test_each_interval_is_a_cell_that_says_how_it_stands(client: Any, orders: Pa
         ["missing"],
         ["missing"],
     ]
-    assert found["02"][1] == "2024-01-02: not ingested, 1 file refused"
+    assert found["02"][1] == "2024-01-02: refused: 1 file cannot be taken"
     (orders / "orders" / "2024-01-02" / "a.csv").write_text(
         "id,status,amount,happened_at\n2,open,20,2024-01-02T09:00:00Z\n"
     )
@@ -117,7 +121,7 @@ def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Pa
     check_strict(answer)
     assert "orders/2024-01-02/a.csv" in answer.text
     assert HOSTILE not in answer.text
-    assert "Mend the files that were refused" in answer.text
+    assert "Mend what was refused" in answer.text
     assert "Backfill it" not in answer.text, "one way out, not two"
     assert "tidemark backfill orders --lower 2024-01-02T00:00:00Z --upper 2024-01-03T00:00:00Z --again" in answer.text
     third = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}").text
@@ -221,7 +225,7 @@ def test_ten_thousand_files_are_read_once(client: Any, orders: Path, monkeypatch
 )
 def test_a_cell_has_the_local_day(zone: str, lower: str, label: tuple[str, str], words: str) -> None:
     day = Schedule("@daily", zone).interval_from(parse_instant(lower))
-    assert bounds_in_words(day) == words
+    assert interval_in_words(day) == words
     page = calendar_page("sales", Shown([day], older=False, newer=False), [Cell(day, [], words)], {}).html
     assert (f">{label[0]}<" in page, f">{label[1]}<" in page) == (True, True)
 
@@ -229,7 +233,7 @@ def test_a_cell_has_the_local_day(zone: str, lower: str, label: tuple[str, str],
 def test_hours_that_clocks_show_twice_have_their_offsets() -> None:
     lower, upper = map(parse_instant, ("2024-11-03T04:00", "2024-11-03T07:00"))
     hours = Schedule("@hourly", "America/New_York").beginning(lower, upper)
-    assert [bounds_in_words(hour)[11:25] for hour in hours] == ["00:00:00-04:00", "01:00:00-04:00", "01:00:00-05:00"]
+    assert [interval_in_words(hour)[11:25] for hour in hours] == ["00:00:00-04:00", "01:00:00-04:00", "01:00:00-05:00"]
 
 
 def test_a_range_has_local_days(collections: Path) -> None:
@@ -239,3 +243,38 @@ def test_a_range_has_local_days(collections: Path) -> None:
         tuple(map(parse_instant, bounds))
         for bounds in (("2024-03-10T05:00", "2024-03-11T04:00"), ("2024-03-11T04:00", "2024-03-12T04:00"))
     ]
+
+
+def test_every_door_says_the_same_of_a_day(client: Any, orders: Path) -> None:
+    """Shell, calendar, its own page, the report, the page of the collection and the overview; which file it is goes to
+    who may read logs."""
+    from tidemark.airflow.web.permissions import reader_of_logs
+
+    name, what = "2024-01-02", "2024-01-02: refused: 1 file cannot be taken"
+    with pytest.raises(GateFailed):
+        read(orders, 1, 3)
+    location = location_of(Path(orders.parent / "collections" / "orders.yaml"))
+    head = location.job().log.load()
+    seen = status(head, parse_instant("2024-01-06"))
+    assert seen.waiting_for is not None
+    assert (seen.waiting_for.sentence, seen.waiting_for.detail) == (what, head.state.stopped[0].detail)
+    assert cells(client)["02"][1] == what
+    pages = {
+        "calendar": f"intervals/{parse_instant(name)}",
+        "report": f"report?from={name}&to={name}",
+        "status": "",
+    }
+    for page in pages.values():
+        shown_text = html.unescape(client.get(f"/collections/orders/{page}".rstrip("/")).text)
+        assert what in shown_text, page
+    assert f"{what}: orders/2024-01-02/a.csv: " in html.unescape(client.get("/").text)
+    client.app.dependency_overrides[reader_of_logs] = lambda: lambda _: False
+    for page in (*pages.values(), "../"):
+        assert "a.csv" not in client.get(f"/collections/orders/{page}".rstrip("/")).text, page
+    heading = re.sub(
+        r"<[^>]+>", "", html.unescape(client.get("/collections/orders/report?from=2024-01-01&to=2024-01-03").text)
+    )
+    assert f"0 of 3 intervals complete; waits for {what}" in heading
+    (logged,) = [entry for entry in history(location.job().log) if entry.kind == "refused"]
+    assert logged.change == "could not read [2024-01-02T00:00:00Z, 2024-01-03T00:00:00Z): 1 file cannot be taken"
+    assert logged.detail == seen.waiting_for.detail

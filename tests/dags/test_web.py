@@ -155,7 +155,7 @@ NEXT = "next is <code>tidemark do this</code>"
         ),
         (CORRECTABLE, ("can be run again from", "last Tuesday", "kept for that alone", "12,345 bytes"), ()),
         (CERTIFIED, (f"nothing is sealed yet; {NEXT}",), ()),
-        (CERTIFIED | {"waiting_for": "[1, 2)"}, (f"waits for [1, 2); {NEXT}",), ()),
+        (CERTIFIED | {"waiting_for": "[1, 2)", "waiting_for_words": "[1, 2)"}, (f"waits for [1, 2); {NEXT}",), ()),
         (
             {"ahead": {"batches": 1, "rows": 1234, "bytes": 5}},
             ('ahead, not due yet</td><td class="number">1,234</td>',),

@@ -19,6 +19,7 @@ from tidemark.airflow.other_runs import IN_FLIGHT, with_runs
 from tidemark.airflow.steps import intervals_of_run, task_failure, with_step_defaults
 from tidemark.config.schedule import Schedule
 from tidemark.errors import InvalidUsage, TidemarkError, listed
+from tidemark.jobs.queries.blocked import blocked_by
 from tidemark.jobs.queries.corrected import corrected_between
 from tidemark.jobs.queries.followed import followed_between
 from tidemark.model.arrangement import Arrangement
@@ -150,7 +151,8 @@ class PublishOperator(BaseOperator):
             raise AirflowFailException(
                 f"{message}, the trace reaches to {format_instant(state.trace_upper)}; clear this run"
             )
-        message += f" and waits for {hole.in_zone(zone)}"
+        waits = blocked_by(state, time.time_ns() // 1000)
+        message += f" and waits for {waits.in_full if waits else hole.in_zone(zone)}"
         missing = self._missing(state, own)
         if missing is not None and len(with_runs(context, missing, IN_FLIGHT)) == len(missing):
             return f"{message}, whose runs are queued or running; the last of them completes this one, too"

@@ -6,6 +6,7 @@ import os
 from datetime import timedelta
 from enum import StrEnum
 
+from tidemark.config import environment
 from tidemark.config.folder import collections_folder as collections_folder
 from tidemark.config.folder import home as home
 from tidemark.errors import InvalidUsage
@@ -64,7 +65,7 @@ def spark_when(chosen: str | None = None) -> str | None:
 
 def ready_within() -> timedelta:
     """How long after an interval's end its files are waited for: TIDEMARK_READY_WITHIN, as 12h or 30m."""
-    return parse_duration(os.environ.get("TIDEMARK_READY_WITHIN") or "12h") * MICROSECOND
+    return environment.ready_within() * MICROSECOND
 
 
 def backfill_intervals() -> int:

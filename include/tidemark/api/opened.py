@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tidemark.api.pinned import Pinned
@@ -356,12 +357,18 @@ class OpenCollection:
 
         return whole_status(self.store, self.log, self.pinned_head, lambda name: _head(self.root, name))
 
-    def history(self, limit: int | None = None) -> list[Entry]:
-        """The versions down from this one, newest first: what each changed, when, and who wrote it; at most `limit`."""
-        from tidemark.jobs.queries.history import history
+    def history(self, limit: int | None = None, *, attempts: bool = True) -> list[Entry]:
+        """The versions down from this one, newest first: what each changed, when, and who wrote it.
+
+        Args:
+            limit: How many, at most.
+            attempts: Whether attempts that started and holds of derived collections are among them.
+        """
+        from tidemark.jobs.queries.history import history, is_outcome
 
         most = None if limit is None else _count(limit)
-        found = list(history(self.log, limit=most, upto=self.version, zone=self.state.collection.zone))
+        shown: dict[str, Any] = {} if attempts else {"is_shown": is_outcome}
+        found = list(islice(history(self.log, upto=self.version, zone=self.state.collection.zone, **shown), most))
         if not found:
             self._pinned.check_kept()
         return found

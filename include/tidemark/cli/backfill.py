@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -159,12 +160,13 @@ def _preview_lines(found: Preview, before: int) -> list[RenderableType]:
 def _show_report(
     call: Call, job: Job, asked: list[Interval], result: dict[str, Any], failed: TidemarkError | None
 ) -> None:
-    from tidemark.jobs.queries.intervals import interval_reports
+    from tidemark.jobs.queries.blocked import blocked_by, found_wrong
+    from tidemark.jobs.queries.intervals import interval_reports, summed_up
     from tidemark.model.change import passed_over_words
     from tidemark.model.instant import format_instant
 
     state = job.log.load().state
-    reports = list(interval_reports(job.store, state, asked))
+    reports = list(interval_reports(job.store, state, asked, time.time_ns() // 1000))
     call.done.extend(one.as_dict() for one in reports)
     names = ("files", "rows", "late", "dead", "left_out", "refused", "corrected", "written")
     table = output.table(
@@ -185,11 +187,12 @@ def _show_report(
         if not call.settings.as_json:
             call.emit({}, table, *beside)
         raise failed
-    waits = f"; waits for {result['waits_for']}" if result["waits_for"] else ""
-    waits += f"; {output.counted(result['not_over'], 'interval')} not over" if result["not_over"] else ""
+    now, wrong = time.time_ns() // 1000, found_wrong(job.store, state)
+    waits = f"; {output.counted(result['not_over'], 'interval')} not over" if result["not_over"] else ""
     complete = format_instant(state.complete_below)
     document = {"collection": call.collection, **result, "version": job.log.newest_version()}
     document |= {"complete_below": state.complete_below, "complete_below_text": complete, "intervals": call.done}
     unread = [f"{output.counted(count, 'file')} {said}" for name, said in UNREAD.items() if (count := result.get(name))]
     stays = [f"{' and '.join(unread)}: rows of these stay as they are"] if unread else []
-    call.emit(document, table, *beside, f"complete below {complete}{waits}", *stays)
+    said = f"{summed_up(reports, blocked_by(state, now, wrong))}; complete below {complete}{waits}"
+    call.emit(document, table, *beside, said, *stays)

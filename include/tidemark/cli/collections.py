@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -144,12 +145,17 @@ def log(
     call: Call,
     collection: CollectionArgument,
     number: Annotated[int, typer.Option("-n", "--number", min=1, help="How many versions, newest first.")] = 20,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also attempts that started, and holds of derived collections.")
+    ] = False,
 ) -> None:
     """The versions of a collection, newest first: what changed, when, and who wrote it."""
-    entries = call.opened(collection).history(limit=number)
-    rows = [(entry.version, format_instant(entry.written_at), entry.change, entry.writer) for entry in entries]
+    entries = call.opened(collection).history(number, attempts=everything)
+    rows = [(entry.version, format_instant(entry.written_at), entry.in_full, entry.writer) for entry in entries]
     document = {"collection": collection, "versions": [entry.as_dict() for entry in entries]}
-    call.emit(document, output.table(("version", "when", "change", "writer"), rows))
+    folded = sum(newer.version - older.version - 1 for newer, older in pairwise(entries))
+    said = f"{output.counted(folded, 'version')} of attempts and holds between them; --all shows them"
+    call.emit(document, output.table(("version", "when", "change", "writer"), rows), *([said] if folded else []))
 
 
 def verify(
@@ -247,7 +253,7 @@ def _lines(seen: Status) -> list[tuple[str, str]]:
     )
     if seen.images_unmatched:
         landed.append(("before-images", f"{seen.images_unmatched:,} {UNMATCHED}"))
-    waiting = [("waiting for", str(seen.waiting_for) if seen.waiting_for else "nothing")]
+    waiting = [("waiting for", seen.waiting_for.in_full if seen.waiting_for else "nothing")]
     return [
         *_frontier_lines(seen),
         *_follows(seen),

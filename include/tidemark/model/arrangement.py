@@ -24,6 +24,7 @@ from tidemark.model.records import Hold as Hold
 from tidemark.model.records import LedgerRun as LedgerRun
 from tidemark.model.records import PassedOver as PassedOver
 from tidemark.model.records import SmallLeaf as SmallLeaf
+from tidemark.model.records import Stopped as Stopped
 from tidemark.model.records import Totals as Totals
 from tidemark.model.shrunk import Compared, compared, rows_remembered
 from tidemark.model.shrunk import SnapshotRows as SnapshotRows
@@ -48,7 +49,8 @@ class Arrangement:
     `drained_snapshots` are the rows, which later ones are compared with.
 
     Of columns that files have and nothing declares the names are kept in `undeclared`, so that each is reported once.
-    `passed_over` are files that lay beside those of an interval, of the last intervals that had any.
+    `passed_over` are files that lay beside those of an interval, of the last intervals that had any; `stopped`
+    says which intervals could not be read, the oldest ones.
 
     Facts that were drained and are *remembered*, as later ones are placed among them, stay with their batches, until
     some of these are merged into one of a shelf of their own (plan/remember.py).
@@ -123,6 +125,7 @@ class Arrangement:
     drained_snapshots: tuple[SnapshotRows, ...] = ()
     undeclared: tuple[str, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
+    stopped: tuple[Stopped, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.violations())

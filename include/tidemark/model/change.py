@@ -12,7 +12,7 @@ from typing import Literal
 
 from tidemark.errors import listed
 from tidemark.model.acceptance import Acceptance
-from tidemark.model.arrangement import Arrangement, Fence, Hold, LedgerRun
+from tidemark.model.arrangement import Arrangement, Fence, Hold, LedgerRun, Stopped
 from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.batching.rate import SECOND
 from tidemark.model.batching.reason import Cut
@@ -30,6 +30,8 @@ from tidemark.model.wording import counted
 
 MOST_PASSED_OVER = 100
 """Intervals with files that were passed over which a state remembers, the last ones."""
+MOST_STOPPED = 100
+"""Intervals that could not be read which a state remembers, the oldest ones: these are waited for."""
 MOST_UNDECLARED = 100
 """Columns that nothing declares which a state remembers: of more nothing is said."""
 NAMES_SHOWN = 10
@@ -41,6 +43,8 @@ UNMATCHED = "of messages that were not what was stored"
 """The label of the count of such before-images."""
 REPLAY = "replay"
 """The step of an ingest that reads dead letters, not an interval."""
+COLLECT = "collect"
+"""The step that removes objects: of it nothing but the attempt is a change."""
 CUT = "cut"
 """The step of an ingest that reads what has landed of an interval so far, and leaves it open."""
 
@@ -109,7 +113,7 @@ class Attempted:
 
     @property
     def words(self) -> str:
-        if self.fence.step == "collect":
+        if self.fence.step == COLLECT:
             return "began to remove objects that no version names"
         return f"started to {self.fence.step} {self.fence.interval}, attempt {self.fence.token[:SHORT_ID]}"
 
@@ -272,19 +276,30 @@ class Ingested:
 
 @dataclass(frozen=True)
 class Refused:
-    """Source files that could not be taken stopped their interval; `run` remembers which and why.
+    """An interval could not be read: files could not be taken, which `run` remembers, or something else was wrong.
 
-    `fence` and `sources` as in Ingested: the last word on a file must not be an older attempt's.
+    `fence` and `sources` as in Ingested: the last word on a file must not be an older attempt's. `reason` says why the
+    interval was stopped, by the file at `path` where it is one (both are empty in versions before 0.7.0).
     """
 
-    run: LedgerRun
+    run: LedgerRun | None
     fence: Fence
     sources: tuple[int, ...] = ()
+    path: str = ""
+    reason: str = ""
     kind: Literal["refused"] = "refused"
 
     @property
+    def stopped(self) -> Stopped:
+        """What the state remembers of it."""
+        return Stopped(self.fence.interval, self.reason, self.path, self.run.entries if self.run else 0)
+
+    @property
     def words(self) -> str:
-        return f"refused {counted(self.run.entries, 'source file')} that cannot be taken"
+        if not self.reason:
+            return f"refused {counted(self.run.entries if self.run else 0, 'source file')} that cannot be taken"
+        what = f": {self.stopped.words}" if self.stopped.words else ""
+        return f"could not read {self.fence.interval}{what}"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tidemark.model.batch import ObjectRef
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry
+from tidemark.model.wording import counted
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,33 @@ class PassedOver:
     interval: Interval
     names: tuple[str, ...]
     files: int
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """An interval could not be read, and is not ingested since.
+
+    Attributes:
+        interval: Which one.
+        reason: Why, with the way out.
+        path: The file that could not be taken, the first of them; empty where it is no matter of one.
+        files: How many there are.
+    """
+
+    interval: Interval
+    reason: str
+    path: str = ""
+    files: int = 0
+
+    @property
+    def words(self) -> str:
+        """What it was, for all who may know of the collection: no name of a file, nor what may quote a row."""
+        return f"{counted(self.files, 'file')} cannot be taken" if self.files else ""
+
+    @property
+    def detail(self) -> str:
+        """Which file is meant, and what is wrong with it; or what else is wrong."""
+        return f"{self.path}: {self.reason}" if self.path else self.reason
 
 
 @dataclass(frozen=True)

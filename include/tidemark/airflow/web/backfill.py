@@ -13,7 +13,6 @@ from typing import Any
 
 from tidemark.airflow import settings
 from tidemark.airflow.timetable import moment
-from tidemark.airflow.web.calendar import bounds_in_words
 from tidemark.airflow.web.markup import Markup, joined, tag
 from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.airflow.web.permissions import Ask
@@ -22,12 +21,14 @@ from tidemark.airflow.web.start import Start, script, unpause
 from tidemark.api.pinned import Pinned, find
 from tidemark.errors import TidemarkError
 from tidemark.jobs.queries.backfill_preview import Preview, preview
-from tidemark.jobs.queries.intervals import IntervalReport, interval_reports
+from tidemark.jobs.queries.blocked import blocked_by, found_wrong
+from tidemark.jobs.queries.intervals import IntervalReport, interval_reports, summed_up
 from tidemark.model.collection import Landed, Origin
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval, IntervalSet
 from tidemark.model.wording import counted
 from tidemark.plan.correct import HOLD
+from tidemark.plan.day import interval_in_words
 
 MOST_LINES = 120
 """Intervals that a page lists one by one."""
@@ -83,14 +84,14 @@ def report_page(pinned: Pinned, chosen: Range, now: int, may_read: Ask) -> Page:
         way_to_status(name, _CALENDAR),
     ]
     reports = _reports(pinned, chosen, now)
-    done = sum(report.status == "complete" for report in reports)
-    said = f"{done:,} of {counted(len(reports), 'interval')} complete"
+    all_complete = all(report.status.is_complete for report in reports)
+    said = summed_up(reports, blocked_by(pinned.state, now, found_wrong(pinned.store, pinned.state)))
     content.append(tag("section", tag("h2", said), *_totals(reports), *_followers(pinned, may_read)))
     lines = [_line(report) for report in reports[:MOST_LINES]]
     more = [f"{len(reports) - MOST_LINES:,} more are in the file. "] if len(reports) > MOST_LINES else []
     file = tag("a", "All of it as a file", href=f"report.csv{chosen.address}", download=f"{name}.csv")
     days = tag("section", table(("interval", "", *HEADINGS), lines), tag("p", *more, file)) if reports else ""
-    return document(f"{name}, report", *content, days, refresh=done < len(reports), linked=True, downloads=True)
+    return document(f"{name}, report", *content, days, refresh=not all_complete, linked=True, downloads=True)
 
 
 def refused_page(subject: Subject, why: str) -> Page:
@@ -136,7 +137,7 @@ def _figures(report: IntervalReport) -> tuple[int, ...]:
 
 def _line(report: IntervalReport) -> tuple[object, ...]:
     return (
-        tag("a", bounds_in_words(report.interval), href=f"intervals/{report.interval.lower}"),
+        tag("a", interval_in_words(report.interval), href=f"intervals/{report.interval.lower}"),
         report.status,
         *_figures(report),
     )
@@ -145,7 +146,7 @@ def _line(report: IntervalReport) -> tuple[object, ...]:
 def _reports(pinned: Pinned, chosen: Range, now: int) -> list[IntervalReport]:
     intervals = chosen.intervals(pinned.state.collection.origin, now)
     _ = pinned.state.collection.landed  # InvalidUsage of a derived one: its days are on its calendar
-    return list(interval_reports(pinned.store, pinned.state, intervals))
+    return list(interval_reports(pinned.store, pinned.state, intervals, now))
 
 
 def _totals(reports: Sequence[IntervalReport]) -> Iterator[Markup]:
@@ -202,7 +203,7 @@ def _preview(subject: Subject, intervals: Sequence[Interval], runs: Runs) -> tup
 def _expected(expected: Any) -> tuple[object, ...]:
     rows = "unknown" if expected.rows is None else f"{expected.rows:,}"
     return (
-        bounds_in_words(expected.interval),
+        interval_in_words(expected.interval),
         expected.landed,
         expected.files,
         rows,

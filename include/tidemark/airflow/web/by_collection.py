@@ -48,13 +48,13 @@ T = TypeVar("T")
 
 
 def collection(
-    dag_id: str, may_read: MayRead, may_see: MaySeeRows, may_start: MayStart, request: Request
+    dag_id: str, may_read: MayRead, logs: MaySeeLogs, may_see: MaySeeRows, may_start: MayStart, request: Request
 ) -> HTMLResponse:
     # The DAG of a collection's batches shows the collection, to who may read that one's DAG.
     name = dag_id.removesuffix(BATCHES)
     shown = NAME.fullmatch(name) and (name == dag_id or may_read(name))
     framed = request.headers.get("Sec-Fetch-Dest") == "iframe"
-    entry = describe(settings.root(), name, may_read) if shown else None
+    entry = describe(settings.root(), name, may_read, logs) if shown else None
     more = stuck(stuck_runs(dag_id))
     if entry is None:
         why = dropped_words(settings.root(), name) if shown else ""

@@ -15,7 +15,7 @@ from tidemark.airflow.on_time import overdue_seals
 from tidemark.airflow.web.gates import Shown, gate_page
 from tidemark.airflow.web.overview import Overview, overview
 from tidemark.airflow.web.page import after_link, overview_page
-from tidemark.airflow.web.permissions import MayRead, MaySeeRows
+from tidemark.airflow.web.permissions import MayRead, MaySeeLogs, MaySeeRows
 from tidemark.airflow.web.responses import Text, html
 from tidemark.errors import TidemarkError
 from tidemark.jobs.app import open_job
@@ -27,9 +27,9 @@ from tidemark.storage.stores.store import Indeterminate, Unavailable
 Entry = dict[str, Any]
 
 
-def readable(may_read: MayRead, after: Text = "") -> Overview:
+def readable(may_read: MayRead, logs: MaySeeLogs, after: Text = "") -> Overview:
     """Some of the collections that the user may read: the first whose names come after a text."""
-    return overview(settings.root(), may_read, after=after)
+    return overview(settings.root(), may_read, logs, after=after)
 
 
 Readable = Annotated[Overview, Depends(readable)]

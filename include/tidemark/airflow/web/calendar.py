@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from urllib.parse import urlencode
 
@@ -23,22 +23,15 @@ from tidemark.model.change import LEFT_OUT, passed_over_words
 from tidemark.model.collection import Landed
 from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
-from tidemark.model.local_time import clock, first_instant, format_local
+from tidemark.model.local_time import clock, format_local
 from tidemark.model.wording import counted
+from tidemark.plan.day import WORDS, DayState, interval_in_words
 
 MOST_CELLS = 750
 """Cells of one page: two years of days, a month of hours."""
 DAY = 86_400_000_000
 _MEASURED = 8
 """Intervals whose lengths decide how long a page is."""
-
-_SAYS = {
-    "complete": "complete",
-    "ingested": "ingested, not sealed yet",
-    "waiting": "ingested, waits for an earlier one that is missing",
-    "failed": "ingested, and did not pass its gate",
-    "missing": "not ingested",
-}
 
 
 @dataclass(frozen=True)
@@ -123,7 +116,11 @@ def _link(cell: Cell, label: str) -> Markup:
 
 
 def _marks(report: IntervalReport) -> Iterator[str]:
-    yield "refused" if report.refused else report.status
+    yield "-".join(report.status.split())
+    if report.day.blocks and report.status not in (DayState.FAILED, DayState.REFUSED):
+        yield "hole"
+    if report.refused and report.status.is_read:
+        yield "refused"
     if report.late or report.dead:
         yield "late"
     if report.corrected:
@@ -134,13 +131,15 @@ def _marks(report: IntervalReport) -> Iterator[str]:
 
 def in_words(report: IntervalReport) -> str:
     """The state of an interval, in one line."""
-    said = [_SAYS[report.status]]
+    said = [report.day.words]
     if report.files:
         said.append(f"{counted(report.rows, 'row')} of {counted(report.files, 'file')}")
     counts = {"late, applied": report.late, "late, kept as dead letters": report.dead, LEFT_OUT: report.left_out}
     said += [f"{count:,} {what}" for what, count in counts.items() if count]
-    if report.refused:
+    if report.refused and report.status is not DayState.REFUSED:
         said.append(f"{counted(report.refused, 'file')} refused")
+    if report.accepted:
+        said.append("accepted although expectations failed")
     if report.duplicates:
         said.append(f"{counted(report.duplicates, 'file')} with the bytes of another")
     if report.passed_over:
@@ -149,15 +148,7 @@ def in_words(report: IntervalReport) -> str:
         said.append(f"{counted(report.corrected, 'file')} corrected by {counted(report.written, 'row')}")
     if report.taken_out:
         said.append(f"{counted(report.taken_out, 'batch', 'batches')} in quarantine")
-    return f"{bounds_in_words(report.interval)}: {', '.join(said)}"
-
-
-def bounds_in_words(interval: Interval) -> str:
-    """An interval as people name it: a day by its date, where it is a day in its zone."""
-    day = _clock(interval).date()
-    if [first_instant(each, interval.zone) for each in (day, day + timedelta(1))] == [interval.lower, interval.upper]:
-        return f"{day:%Y-%m-%d}"
-    return f"{format_local(interval.lower, interval.zone)} to {format_local(interval.upper, interval.zone)}"
+    return f"{report.day.name}: {', '.join(said)}"
 
 
 def _clock(interval: Interval) -> datetime:
@@ -169,15 +160,13 @@ def day_in_words(report: DayReport) -> str:
     """What a derived collection learned on a day, in one line."""
     how_far = "complete" if report.complete else "begun" if report.runs else "nothing of it is there"
     changed = f"{report.added:,} rows added and {report.retracted:,} retracted by {counted(report.runs, 'run')}"
-    return f"{bounds_in_words(report.interval)}: {how_far}, {changed if report.runs else 'nothing changed'}"
+    return f"{interval_in_words(report.interval)}: {how_far}, {changed if report.runs else 'nothing changed'}"
 
 
 LEGEND = {
-    "complete": "complete",
-    "ingested": "ingested, not sealed yet",
-    "waiting": "waits for an earlier one",
-    "failed": "gate failed, or a file refused",
-    "missing": "not ingested",
+    **{"-".join(state.split()): WORDS[state] for state in DayState if state is not DayState.LANDED},
+    "missing hole": "later ones wait for it",
+    "complete refused": "files refused",
     "complete late": "has late rows",
     "complete corrected": "corrected since",
     "complete beside": "files passed over",
@@ -260,7 +249,7 @@ def day_page(name: str, report: DayReport, about: About) -> Page:
 
 
 def _page(name: str, interval: Interval, content: Sequence[Markup], about: About) -> Page:
-    said = bounds_in_words(interval)
+    said = interval_in_words(interval)
     ways: list[object] = [tag("a", "all intervals", href="../calendar")]
     ways += [" ", tag("a", "rows", href=f"{interval.lower}/rows")] if about.rows else []
     day = _clock(interval).date()
@@ -281,21 +270,21 @@ def _advice(said: str) -> Markup:
 def _to_do(name: str, report: IntervalReport, bounds: Sequence[str]) -> Iterator[str]:
     """What may be done about an interval, most pressing first; commands between backticks."""
     span = f"--lower {bounds[0]} --upper {bounds[1]}"
-    if report.refused:
-        yield f"Mend the files that were refused, then clear its run, or say `tidemark backfill {name} {span} --again`."
-    elif report.status == "missing":
+    if report.status is DayState.REFUSED or report.refused:
+        yield f"Mend what was refused, then clear its run, or say `tidemark backfill {name} {span} --again`."
+    elif report.status in (DayState.MISSING, DayState.EXPECTED, DayState.LANDED):
         yield f"Backfill it: Trigger, Backfill in Airflow, or `tidemark backfill {name} {span}`."
-    if report.status == "failed":
+    if report.status is DayState.FAILED:
         yield (
             "The gate asks what to do, on the tab Required Actions of the DAG; where nobody answered, its run is red, "
             f"and the Details of that show the rows. `tidemark gate {name} unsealed` judges it again."
         )
-    if report.status == "waiting":
+    if report.status is DayState.WAITING:
         yield (
             "An earlier interval is missing: backfill that, and its run seals this one, too. "
             f"`tidemark status {name}` names it."
         )
-    if report.status == "ingested":
+    if report.status is DayState.INGESTED:
         yield (
             "Its run seals it, once what comes before it is complete: clear the run if that is red. "
             f"`tidemark status {name}` says what it waits for."

@@ -10,7 +10,9 @@ STYLE = """
 .cell.ingested { background: color-mix(in srgb, var(--unsealed) 40%, transparent) }
 .cell.waiting { background: color-mix(in srgb, var(--unsealed) 40%, transparent); border-style: dashed }
 .cell.failed, .cell.refused { background: color-mix(in srgb, var(--bad) 45%, transparent) }
-.cell.missing { border-style: dashed; color: var(--quiet) }
+.cell.missing, .cell.landed, .cell.expected, .cell.not-over { border-style: dashed; color: var(--quiet) }
+.cell.hole { border: 2px dashed var(--bad); color: var(--bad) }
+.cell.empty { background: none; border-color: var(--good) }
 .cell.late { text-decoration: underline dotted 2px }
 .cell.corrected { font-weight: 700; border: 2px solid var(--marked) }
 .cell.beside { font-style: italic; border: 2px dashed var(--marked) }

@@ -95,7 +95,7 @@ def _facts(entry: Entry) -> list[tuple[str, str, str]]:
     if follows and follows["waits_for"]:
         facts.append((f"waits for {_cut(follows['waits_for'], _LONGEST - 8)}", "", "bad"))
     elif entry["waiting_for"]:
-        facts.append(("waits for files", short(entry["waiting_for"].strip("[").partition(",")[0]), "bad"))
+        facts.append((f"waits for {_cut(entry['waiting_for_name'], _LONGEST - 8)}", "", "bad"))
     elif due := [batch for batch in entry["quarantine"] if batch["may_be_released"]]:
         facts.append((f"{len(due)} in quarantine", "", "bad"))
     return facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
@@ -17,7 +18,6 @@ from tidemark.airflow.web.calendar import (
     About,
     Run,
     Shown,
-    bounds_in_words,
     calendar_page,
     cell_of,
     cell_of_day,
@@ -30,25 +30,22 @@ from tidemark.airflow.web.page import Page
 from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned
 from tidemark.config.schedule import Schedule
-from tidemark.errors import InvalidUsage, TidemarkError
+from tidemark.errors import InvalidUsage
 from tidemark.jobs.queries.derived_days import DAYS, DayReport, day_reports
 from tidemark.jobs.queries.intervals import entries_of, interval_reports
 from tidemark.model.batching.rate import SECOND
 from tidemark.model.change import CUT, LEFT_OUT, Change, Corrected, Ingested, Quarantined, Released, words_in
-from tidemark.model.collection import Gate
 from tidemark.model.instant import MAX_TIME, format_duration, format_instant, from_datetime
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
 from tidemark.model.local_time import format_local
 from tidemark.model.wording import counted
-from tidemark.quality.results import results_of, wrong_batches
+from tidemark.plan.day import interval_in_words
 from tidemark.storage.documents.codec import VersionRecord
-from tidemark.storage.stores.store import Indeterminate
-from tidemark.storage.stores.store import Unavailable as StoreAway
 
 LOOKED_THROUGH = 200
 """Newest versions among which those that an interval brought are looked for."""
-MOST_FILES, MOST_RUNS, MOST_RESULTS = 200, 10, 10
+MOST_FILES, MOST_RUNS = 200, 10
 
 
 def calendar_of(pinned: Pinned, now: int, upto: int | None) -> Page:
@@ -60,7 +57,7 @@ def calendar_of(pinned: Pinned, now: int, upto: int | None) -> Page:
         some = Shown([day.interval for day in days], older=False, newer=False)
         return calendar_page(name, some, [cell_of_day(day) for day in days], LEGEND_OF_DERIVED)
     some = shown(state.collection.landed, now, upto)
-    reports = interval_reports(pinned.store, state, some.intervals, _wrong(pinned))
+    reports = interval_reports(pinned.store, state, some.intervals, now)
     return calendar_page(name, some, [cell_of(one) for one in reports], LEGEND)
 
 
@@ -74,7 +71,7 @@ def interval_of(pinned: Pinned, lower: int, *, logs: bool, rows: bool) -> Page:
         report = next((day for day in _days(pinned) if day.interval == interval), DayReport(interval, complete=False))
         return day_page(pinned.name, report, about)
     entries = entries_of(pinned.store, state, interval)
-    (found,) = interval_reports(pinned.store, state, [interval], _wrong(pinned))
+    (found,) = interval_reports(pinned.store, state, [interval], time.time_ns() // 1000)
     files = [_file(entry) for entry in entries[:MOST_FILES]] if logs else None
     late = late_section(pinned.store, state, interval, entries) if rows else ()
     return interval_page(pinned.name, found, about, files=files, late=late)
@@ -85,7 +82,7 @@ def rows_of(pinned: Pinned, lower: int) -> Page:
     from tidemark.airflow.web.day_rows import rows_page  # with Arrow, which other pages do without
 
     interval = interval_at(pinned, lower)
-    return rows_page(OpenCollection(pinned), interval, bounds_in_words(interval))
+    return rows_page(OpenCollection(pinned), interval, interval_in_words(interval))
 
 
 def interval_at(pinned: Pinned, lower: int) -> Interval:
@@ -102,19 +99,6 @@ def interval_at(pinned: Pinned, lower: int) -> Interval:
 
 def _days(pinned: Pinned) -> list[DayReport]:
     return day_reports(pinned.log, pinned.state, pinned.version)
-
-
-def _wrong(pinned: Pinned) -> set[str]:
-    """The batches that the unsealed gate found wrong, as its newest failures say; none where these cannot be read."""
-    try:
-        results = results_of(pinned.root)
-        if results is None or not pinned.state.uncertified:
-            return set()
-        failures = (kept for kept in results.names(pinned.name, Gate.UNSEALED) if kept.outcome == "failed")
-        newest = [results.load(pinned.name, Gate.UNSEALED, kept) or {} for kept in islice(failures, MOST_RESULTS)]
-    except (TidemarkError, StoreAway, Indeterminate):
-        return set()
-    return {batch for found in newest for batch in wrong_batches(found)}
 
 
 def _file(entry: LedgerEntry) -> tuple[str, str, int, int, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from urllib.parse import urlencode
 
-from tidemark.airflow.web.calendar import bounds_in_words, shown
+from tidemark.airflow.web.calendar import shown
 from tidemark.airflow.web.chart import Bar, bars
 from tidemark.airflow.web.markup import Markup, tag
 from tidemark.airflow.web.page import Page, document, table, way_to_status
@@ -15,6 +15,7 @@ from tidemark.jobs.queries.intervals import interval_reports
 from tidemark.model.change import Corrected, Sealed
 from tidemark.model.instant import format_duration, format_instant
 from tidemark.model.wording import counted
+from tidemark.plan.day import interval_in_words
 from tidemark.storage.documents.codec import VersionRecord
 
 LINES = 100
@@ -62,16 +63,16 @@ def _rows(pinned: Pinned, now: int) -> Iterator[Markup]:
     if state.collection.is_derived:
         return
     intervals = shown(state.collection.landed, now).intervals[-MOST_BARS:]
-    reports = [one for one in interval_reports(pinned.store, state, intervals) if one.status != "missing"]
+    reports = [one for one in interval_reports(pinned.store, state, intervals, now) if one.status.is_read]
     if not reports:
         return
-    first, last = (bounds_in_words(one.interval) for one in (reports[0], reports[-1]))
+    first, last = (interval_in_words(one.interval) for one in (reports[0], reports[-1]))
     for title, kind, values in (
         ("Rows of each interval", "", [one.rows for one in reports]),
         ("Late rows of each interval", "late", [one.late + one.dead for one in reports]),
     ):
         found = [
-            Bar(value, f"{bounds_in_words(one.interval)}: {counted(value, 'row')}")
+            Bar(value, f"{interval_in_words(one.interval)}: {counted(value, 'row')}")
             for one, value in zip(reports, values, strict=True)
         ]
         yield bars(title, found, first, last, counted(max(values), "row"), kind)

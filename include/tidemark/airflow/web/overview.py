@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -11,23 +11,28 @@ from tidemark.api.opened import OpenCollection
 from tidemark.api.pinned import Pinned, find
 from tidemark.definition.windows.explained import explained_windows
 from tidemark.errors import TidemarkError
-from tidemark.jobs.queries.history import Entry, history
+from tidemark.jobs.queries.history import Entry, history, is_outcome
 from tidemark.jobs.queries.whole_status import whole_status
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import TraceBatch, UnsealedBatch
-from tidemark.model.change import Attempted, Change, HoldPlaced
 from tidemark.model.collection import NAME, Collection
 from tidemark.model.instant import format_duration, format_instant
-from tidemark.plan.correct import HOLD
 from tidemark.storage import open_store
 from tidemark.storage.log.log import Head
 
+Ask = Callable[[str], bool]
+"""Whether something of a collection is for who asks."""
 COLLECTIONS = 50
 """Most collections on one page, which a browser reloads every few seconds: each is read from the store."""
 CHANGES = 12
 """Newest versions shown of each collection: about one run."""
 LOOKED_THROUGH = 5 * CHANGES
 """Versions among which these are looked for."""
+
+
+def nobody(name: str) -> bool:
+    """Nobody may."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -38,21 +43,26 @@ class Overview:
     more: bool
 
 
-def overview(root: str, may_read: Callable[[str], bool], *, after: str = "") -> Overview:
-    """One entry for each of the first COLLECTIONS that `may_read` admits and whose name is greater than `after`. A
-    broken one is an entry with `error`. No other collection is read, but for one that says whether more come, and the
-    inputs of those shown."""
+def overview(root: str, may_read: Ask, may_see_logs: Ask = nobody, *, after: str = "") -> Overview:
+    """One entry for each of the first COLLECTIONS that `may_read` admits and whose name is greater than `after`.
+
+    A broken one is an entry with `error`. No other collection is read, but for one that says whether more come, and the
+    inputs of those shown. Which files are refused, and why, is for who `may_see_logs`.
+    """
     names = [name for name in open_store(root).folders("") if name > after and NAME.fullmatch(name)]
     found = _Found(root)
-    described = (_entry_of(found, name, may_read) for name in names if may_read(name))
+    described = (_entry_of(found, name, may_read, may_see_logs) for name in names if may_read(name))
     entries = list(islice((entry for entry in described if entry is not None), COLLECTIONS + 1))
     return Overview(entries[:COLLECTIONS], len(entries) > COLLECTIONS)
 
 
-def describe(root: str, name: str, may_read: Callable[[str], bool]) -> dict[str, Any] | None:
-    """A collection's status, batches and newest changes; None where there is none. Of the inputs of a derived one that
-    `may_read` does not admit it says how far they were consumed, which is the collection's own, and nothing else."""
-    return _entry_of(_Found(root), name, may_read)
+def describe(root: str, name: str, may_read: Ask, may_see_logs: Ask = nobody) -> dict[str, Any] | None:
+    """A collection's status, batches and newest changes; None where there is none.
+
+    Of the inputs of a derived one that `may_read` does not admit it says how far they were consumed, which is the
+    collection's own, and nothing else. Which files are refused, and why, is for who `may_see_logs`.
+    """
+    return _entry_of(_Found(root), name, may_read, may_see_logs)
 
 
 class _Found:
@@ -77,17 +87,22 @@ class _Found:
         return None if found is None else found.head
 
 
-def _entry_of(found: _Found, name: str, may_read: Callable[[str], bool]) -> dict[str, Any] | None:
+def _entry_of(found: _Found, name: str, may_read: Ask, may_see_logs: Ask) -> dict[str, Any] | None:
     try:
         pinned = found.collection(name)
-        return None if pinned is None else _described(OpenCollection(pinned), found, may_read)
+        if pinned is None:
+            return None
+        return _described(OpenCollection(pinned), found, may_read, logs=may_see_logs(name))
     except TidemarkError as error:
         return {"collection": name, "error": f"{error.kind}: {error}"}
 
 
-def _described(opened: OpenCollection, found: _Found, may_read: Callable[[str], bool]) -> dict[str, Any]:
+def _described(opened: OpenCollection, found: _Found, may_read: Ask, *, logs: bool) -> dict[str, Any]:
     state = opened.state
-    status = whole_status(opened.store, opened.log, opened.pinned_head, found.head).as_dict()
+    whole = whole_status(opened.store, opened.log, opened.pinned_head, found.head)
+    status = whole.as_dict()
+    if logs and whole.waiting_for:
+        status["waiting_for_words"] = whole.waiting_for.in_full
     if status["follows"]:
         status["follows"] = _shown(status["follows"], may_read)
     return {
@@ -98,7 +113,7 @@ def _described(opened: OpenCollection, found: _Found, may_read: Callable[[str], 
         "end": _ends(state.collection, found, may_read, set()),
         "batches": _batches(state),
         "quarantine": [_taken_out(batch, state) for batch in state.quarantined],
-        "changes": [entry.as_dict() for entry in islice(_changes(opened), CHANGES)],
+        "changes": [_shown_change(entry, logs=logs) for entry in islice(_changes(opened), CHANGES)],
     }
 
 
@@ -114,7 +129,7 @@ def _by_load(collection: Collection) -> tuple[str, str] | None:
     return None if batching is None else (str(batching), format_duration(batching.settle))
 
 
-def _begins(collection: Collection, found: _Found, may_read: Callable[[str], bool], seen: set[str]) -> int | None:
+def _begins(collection: Collection, found: _Found, may_read: Ask, seen: set[str]) -> int | None:
     """Where what it holds begins: of a derived collection where the first of its inputs does; None if none is there."""
     if not collection.is_derived:
         return collection.start
@@ -125,7 +140,7 @@ def _begins(collection: Collection, found: _Found, may_read: Callable[[str], boo
     return min((time for time in begins if time is not None), default=None)
 
 
-def _ends(collection: Collection, found: _Found, may_read: Callable[[str], bool], seen: set[str]) -> int | None:
+def _ends(collection: Collection, found: _Found, may_read: Ask, seen: set[str]) -> int | None:
     """Where what it holds ends: of a derived collection where the last of its inputs does; None if one has no end, or
     is not to be read."""
     if not collection.is_derived:
@@ -137,7 +152,7 @@ def _ends(collection: Collection, found: _Found, may_read: Callable[[str], bool]
     return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
-def _shown(follows: dict[str, Any], may_read: Callable[[str], bool]) -> dict[str, Any]:
+def _shown(follows: dict[str, Any], may_read: Ask) -> dict[str, Any]:
     """How a collection follows its inputs, without the state of those that are not to be read."""
     nothing = {"readable": 0, "readable_text": None, "complete_below": 0, "complete_below_text": None}
     hidden = {one["name"] for one in follows["inputs"] if not may_read(one["name"])}
@@ -148,15 +163,13 @@ def _shown(follows: dict[str, Any], may_read: Callable[[str], bool]) -> dict[str
 def _changes(opened: OpenCollection) -> Iterator[Entry]:
     """What became of attempts, newest first."""
     return history(
-        opened.log, limit=LOOKED_THROUGH, upto=opened.version, is_shown=_is_shown, zone=opened.state.collection.zone
+        opened.log, limit=LOOKED_THROUGH, upto=opened.version, is_shown=is_outcome, zone=opened.state.collection.zone
     )
 
 
-def _is_shown(change: Change) -> bool:
-    """Whether a change says enough to be shown: not that an attempt started, nor a hold of what is computed from it."""
-    if isinstance(change, HoldPlaced):
-        return not change.hold.name.startswith(HOLD)
-    return not isinstance(change, Attempted)
+def _shown_change(entry: Entry, *, logs: bool) -> dict[str, Any]:
+    """A change, with its detail for who may see logs."""
+    return (entry if logs else replace(entry, detail="")).as_dict()
 
 
 def _batches(state: Arrangement) -> list[dict[str, Any]]:

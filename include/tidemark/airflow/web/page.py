@@ -274,7 +274,7 @@ def _state_of(entry: Mapping[str, Any], written: Callable[[str], str] = str) -> 
     if entry["follows"] and entry["follows"]["waits_for"]:
         return f"waits for {entry['follows']['waits_for']}", "bad"
     if entry["waiting_for"]:
-        return f"waits for {entry['waiting_for']}", "bad"
+        return f"waits for {entry['waiting_for_words']}", "bad"
     if entry["trace_upper"] < entry["seal"] or entry["uncertified"]:
         return "not finished", "quiet"
     if not entry["seal"]:

@@ -7,25 +7,44 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
+from tidemark.model.change import COLLECT, Attempted, Change, HoldDropped, HoldPlaced, Refused, words_in
 from tidemark.model.change import SHORT_ID as SHORT_ID
-from tidemark.model.change import Change, words_in
 from tidemark.model.instant import format_instant
+from tidemark.plan.correct import HOLD
 from tidemark.storage.log.log import StateLog
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One version: its number, wall-clock microseconds and writer (for people only), kind and words of its change."""
+    """One version: its number, wall-clock microseconds and writer (for people only), kind and words of its change.
+
+    `detail` names a file that was refused, and why, for who may see logs.
+    """
 
     version: int
     written_at: int
     writer: str
     kind: str
     change: str
+    detail: str = ""
+
+    @property
+    def in_full(self) -> str:
+        """What it changed, and the detail."""
+        return f"{self.change}: {self.detail}" if self.detail else self.change
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; the wall-clock time also as ISO 8601."""
         return {**asdict(self), "written_at_text": format_instant(self.written_at)}
+
+
+def is_outcome(change: Change) -> bool:
+    """Whether a change is something that came of a run: not that an attempt started, nor the hold of a derived
+    collection, which moves with each of its runs."""
+    if isinstance(change, HoldPlaced | HoldDropped):
+        name = change.hold.name if isinstance(change, HoldPlaced) else change.name
+        return not name.startswith(HOLD)
+    return not isinstance(change, Attempted) or change.fence.step == COLLECT
 
 
 def history(
@@ -42,4 +61,5 @@ def history(
         change = record.change
         if not is_shown(change):
             continue
-        yield Entry(record.version, record.written_at, record.writer, change.kind, words_in(change, zone))
+        detail = change.stopped.detail if isinstance(change, Refused) else ""
+        yield Entry(record.version, record.written_at, record.writer, change.kind, words_in(change, zone), detail)

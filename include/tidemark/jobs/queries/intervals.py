@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
-from tidemark.model.arrangement import Arrangement, LedgerRun
+from tidemark.config.environment import ready_within
+from tidemark.jobs.queries.blocked import found_wrong, reached
+from tidemark.model.arrangement import Arrangement, LedgerRun, Stopped
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, Status
+from tidemark.model.wording import counted
+from tidemark.plan.day import Day, DayState, Seen, day_of
 from tidemark.storage.sidecars import ledger
 from tidemark.storage.stores.store import ObjectStore
 
-IntervalStatus = Literal["missing", "ingested", "waiting", "failed", "complete"]
-"""Not ingested; ingested, and not sealed yet; ingested, and an earlier one is missing, without which it is not sealed;
-ingested, and a batch of it did not pass its gate; complete and readable."""
 Rows = Mapping[Interval, "IntervalReport"]
 _READ = OrderedDict[str, tuple[tuple[LedgerRun, ...], Rows]]()
 """What the newest ledger of each store says of intervals, which never changes for the same runs of it. Of a store one
 is kept: a year of hours takes 3 MB, and each ingest makes another ledger."""
+FILES_OF_PAGE = "files cannot be taken, which its page in Airflow names"
 _MOST_READ = 20
 """Stores of which it is kept."""
 _LOCK = Lock()
@@ -32,12 +34,12 @@ class IntervalReport:
     """What came of one interval: how far it is, its files, and their rows as they were first read. Of these `late` came
     too late and were applied, `dead` too late and were not. `refused` files could not be taken. `corrected` files were
     read again because they had changed; `written` are the rows by which they differed. `taken_out` are batches of it
-    in quarantine. `left_out` are rows of its files, as these are now, that `only` does not take. `passed_over` are
-    names of files that lay beside its own when it was last read, `files_passed_over` in all. `duplicates` are files
-    with the bytes of another of them, which counted."""
+    in quarantine, `accepted` how often somebody accepted one. `left_out` are rows of its files, as these are now, that
+    `only` does not take. `passed_over` are names of files that lay beside its own when it was last read,
+    `files_passed_over` in all. `duplicates` are files with the bytes of another of them, which counted."""
 
     interval: Interval
-    status: IntervalStatus
+    day: Day
     files: int = 0
     rows: int = 0
     late: int = 0
@@ -50,39 +52,67 @@ class IntervalReport:
     passed_over: tuple[str, ...] = ()
     files_passed_over: int = 0
     duplicates: int = 0
+    accepted: int = 0
+
+    @property
+    def status(self) -> DayState:
+        """How far it is."""
+        return self.day.state
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values, times in ISO 8601."""
-        counts = {name: value for name, value in asdict(self).items() if name != "interval"}
+        counts = {name: value for name, value in asdict(self).items() if name not in ("interval", "day")}
         counts["passed_over"] = list(self.passed_over)
-        return {"lower": format_instant(self.interval.lower), "upper": format_instant(self.interval.upper), **counts}
+        bounds = {"lower": format_instant(self.interval.lower), "upper": format_instant(self.interval.upper)}
+        return {**bounds, "status": str(self.status), "words": self.day.words, **counts}
 
 
 def interval_reports(
-    store: ObjectStore, state: Arrangement, intervals: Sequence[Interval], wrong: Set[str] = frozenset()
+    store: ObjectStore, state: Arrangement, intervals: Sequence[Interval], now: int
 ) -> Iterator[IntervalReport]:
-    """The report of each interval of the collection's schedule, in the order given; `wrong` are batches that a gate
-    found so, as its results say, which no state remembers. Reads the ledger, whole, unless it did so before and nothing
-    was ingested since."""
+    """The report of each interval of the collection's schedule as of `now` (µs), in their order.
+
+    Reads the results of gates, as no state remembers what these found wrong, and the ledger, whole, unless it did so
+    before and nothing was ingested since.
+    """
     readable = min(state.complete_below, state.trace_upper) + state.collection.landed.grace
+    wrong = found_wrong(store, state)
     failed = {each.interval for each in state.uncertified if each.id in wrong}
     taken_out = Counter(each.interval for each in state.taken_out)
+    accepted = Counter(each.interval for each in state.accepted)
     rows = _rows_of_ledger(store, state)
     beside = {each.interval: each for each in state.passed_over}
+    stopped = {each.interval: each for each in state.stopped}
+    expected_within, read_to = ready_within(), reached(state)
     for interval in intervals:
-        status: IntervalStatus = "missing"
-        if state.ingested.covers(interval):
-            status = "waiting" if interval.lower > state.complete else "ingested"
-        if interval in failed:
-            status = "failed"
-        elif interval.upper <= readable:
-            status = "complete"
-        report = rows.get(interval) or IntervalReport(interval, status)
+        report = rows.get(interval) or IntervalReport(interval, Day(interval, DayState.MISSING))
         if not state.collection.landed.source.adds_up:
             report = replace(report, duplicates=0)
         if seen := beside.get(interval):
             report = replace(report, passed_over=seen.names, files_passed_over=seen.files)
-        yield replace(report, status=status, taken_out=taken_out[interval])
+        why = stopped.get(interval)
+        if why is None and report.refused:  # by a version that did not remember why
+            why = Stopped(interval, FILES_OF_PAGE, files=report.refused)
+        is_complete = interval.upper <= readable
+        seen_day = Seen(
+            interval,
+            is_complete=is_complete,
+            is_ingested=state.ingested.covers(interval),
+            waits=interval.lower > state.complete,
+            is_hole=interval.lower < read_to,
+            has_failed=interval in failed,
+            stopped=why,
+            has_rows=bool(report.rows + report.written) if is_complete else None,
+        )
+        day = day_of(seen_day, now, expected_within)
+        yield replace(report, day=day, taken_out=taken_out[interval], accepted=accepted[interval])
+
+
+def summed_up(reports: Sequence[IntervalReport], waits_for: Day | None) -> str:
+    """How many intervals of a range are complete, and what the collection waits for (`blocked_by`), in one line."""
+    complete = sum(report.status.is_complete for report in reports)
+    waits = f"; waits for {waits_for.sentence}" if waits_for else ""
+    return f"{complete:,} of {counted(len(reports), 'interval')} complete{waits}"
 
 
 def entries_of(store: ObjectStore, state: Arrangement, interval: Interval) -> list[LedgerEntry]:
@@ -122,7 +152,7 @@ def _report(interval: Interval, entries: Sequence[LedgerEntry]) -> IntervalRepor
     with_rows = [entry.sha256 for entry in counted if entry.rows + entry.rows_late_discarded]
     return IntervalReport(
         interval,
-        "ingested",
+        Day(interval, DayState.INGESTED),
         files=len(counted),
         rows=sum(entry.rows + entry.rows_late_discarded for entry in first),
         late=sum(entry.rows_late_applied for entry in first),

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from tidemark.jobs.queries.blocked import blocked_by
 from tidemark.jobs.queries.follows import Follows
 from tidemark.model.acceptance import Acceptance
 from tidemark.model.arrangement import Arrangement, Certificate, Hold
 from tidemark.model.batch import TraceBatch, UnsealedBatch
 from tidemark.model.collection import Gate
 from tidemark.model.instant import format_instant
-from tidemark.model.interval import Interval
 from tidemark.model.local_time import clock
 from tidemark.model.transition import merged_trace
 from tidemark.plan.bounds import Bounds, bounds
 from tidemark.plan.compact import CompactionRequest, plan_compaction
+from tidemark.plan.day import Day
 from tidemark.storage.log.log import Head
 
 FRONTIERS = {
@@ -77,8 +79,8 @@ class Status:
 
     `unsealed` holds what no drain has moved yet; `ahead` what drains left, as its time is still to come; `remembered`
     what was moved and is kept because later facts are placed among it (keyed collections). `uncertified` names batches
-    no current certificate covers. `waiting_for` is the oldest interval that is missing below one that was ingested or
-    asked for. `readable` says which times compaction leaves readable. `next_step` is a command. Intervals that begin at
+    no current certificate covers. `waiting_for` is the oldest interval that keeps it from being complete. `readable`
+    says which times compaction leaves readable. `next_step` is a command. Intervals that begin at
     `correctable_from` or later can be run again and corrected, which keeps `reprocess_bytes` that nothing else needs;
     both None where no file may be corrected, the bytes also where nobody counted them (queries/reprocessing.py).
     `published` are the tables that it is published to. `left_out` are rows of files that `only` did not take.
@@ -115,7 +117,7 @@ class Status:
     bytes_drained: int
     bytes_compacted: int
     write_amplification: float | None
-    waiting_for: Interval | None
+    waiting_for: Day | None
     next_step: str
     correctable_from: int | None = None
     reprocess_bytes: int | None = None
@@ -130,7 +132,13 @@ class Status:
     def as_dict(self) -> dict[str, Any]:
         """JSON values; each frontier also as ISO 8601 under `<name>_text`."""
         texts = {f"{name}_text": format_instant(getattr(self, name)) for name in FRONTIERS}
-        missing = {"waiting_for": str(self.waiting_for) if self.waiting_for else None}
+        waits = self.waiting_for
+        missing = {
+            "waiting_for": str(waits.interval) if waits else None,
+            "waiting_for_state": str(waits.state) if waits else None,
+            "waiting_for_name": waits.name if waits else None,
+            "waiting_for_words": waits.sentence if waits else None,
+        }
         can = self.correctable_from
         correctable = {"correctable_from_text": None if can is None else format_instant(can)}
         levels = {"levels": [{"level": level, **asdict(shelf)} for level, shelf in self.levels.items()]}
@@ -140,8 +148,14 @@ class Status:
         return {**asdict(self), **texts, **missing, **correctable, **levels, **follows, **accepted, **published}
 
 
-def status(head: Head) -> Status:
-    """The status at a version. Pure: reads nothing but the state."""
+def status(head: Head, now: int | None = None, wrong: Set[str] = frozenset()) -> Status:
+    """The status at a version, which reads nothing but the state.
+
+    Args:
+        head: The version.
+        now: By which time an interval is missing, in microseconds; None: by the clock.
+        wrong: Batches that a gate found so (`found_wrong`).
+    """
     state, totals = head.state, head.state.totals
     remembered = [*state.drained, *state.remembered]
     written = totals.bytes_drained + totals.bytes_compacted
@@ -173,7 +187,7 @@ def status(head: Head) -> Status:
         bytes_drained=totals.bytes_drained,
         bytes_compacted=totals.bytes_compacted,
         write_amplification=round(written / totals.bytes_ingested, 3) if totals.bytes_ingested else None,
-        waiting_for=waiting_for(state),
+        waiting_for=blocked_by(state, time.time_ns() // 1000 if now is None else now, wrong),
         next_step=next_step(state),
         correctable_from=correctable_from(state),
         derived=state.collection.is_derived,
@@ -189,12 +203,6 @@ def correctable_from(state: Arrangement) -> int | None:
     """From when on intervals can be corrected; None if none can."""
     collection = state.collection
     return max(collection.start, state.correctable_from) if collection.correctable_for else None
-
-
-def waiting_for(state: Arrangement) -> Interval | None:
-    """The oldest interval that is missing below one that was ingested, or that a run asked to seal; None if no hole."""
-    reached = max([state.requested_seal, *(interval.upper for interval in state.ingested)])
-    return state.hole_below(reached)
 
 
 def debt(state: Arrangement) -> Debt:

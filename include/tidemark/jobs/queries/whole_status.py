@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tidemark.jobs.queries.blocked import found_wrong
 from tidemark.jobs.queries.follows import follows, follows_of, inputs_as_they_are
 from tidemark.jobs.queries.reprocessing import reprocess_bytes
 from tidemark.jobs.queries.status import Status, next_step, status
@@ -16,10 +17,13 @@ from tidemark.storage.stores.store import ObjectStore
 
 
 def whole_status(store: ObjectStore, log: StateLog, head: Head, newest: Callable[[str], Head | None]) -> Status:
-    """The status at `head`, with nothing left out; `newest` gives the heads of other collections of its root."""
+    """The status at `head` as of now, with nothing left out; `newest` gives the heads of other collections of its
+    root."""
     costs = reprocess_bytes(store, head.state)
     following = next_step_among(head.state, newest)
-    return replace(status(head), reprocess_bytes=costs, follows=follows_of(head, log, newest), next_step=following)
+    own = status(head, wrong=found_wrong(store, head.state))
+    following_of = follows_of(head, log, newest)
+    return replace(own, reprocess_bytes=costs, follows=following_of, next_step=following)
 
 
 def next_step_among(state: Arrangement, newest: Callable[[str], Head | None]) -> str:

@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 
 from tidemark.config.neighbours import has_own_folder, ready_of, shares_files_with
 from tidemark.config.template import pattern_of
-from tidemark.errors import Contention, Corruption, GateFailed, InvalidUsage, NotReady, listed
+from tidemark.errors import Corruption, GateFailed, InvalidUsage, NotReady, listed
 from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.queries.arrivals import memory_share
 from tidemark.jobs.steps.reread import Corrections, contributing, corrected
+from tidemark.jobs.steps.stopped import stopped_by, stopped_by_files
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch, verified
 from tidemark.model.batching.cutting import SETTLE, Batching, Cutter, Open, Seen
@@ -24,7 +25,6 @@ from tidemark.model.change import (
     NAMES_SHOWN,
     NOTHING_CHANGED,
     Ingested,
-    Refused,
     passed_over_words,
 )
 from tidemark.model.collection import Collection, Envelope
@@ -34,7 +34,6 @@ from tidemark.model.interval import NOT_OVER, Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status, path_hash, set_aside
 from tidemark.model.only import leave_out, two_tables
 from tidemark.model.place import NO_ORDER, POSITION, another_server, two_servers
-from tidemark.model.transition import Stale
 from tidemark.model.wording import counted
 from tidemark.plan import duplicates
 from tidemark.plan.ingest import IngestRequest, check_within, ingest_tasks, left_to_cut, numbers_of, plan_ingest
@@ -91,7 +90,17 @@ def ingest(
     if cut is None and not not_over and not interval.is_over(time.time_ns() // 1000):
         raise NotReady(f"{interval} {NOT_OVER}; --not-over takes what has landed for all of it, --cut leaves it open")
 
+    step = "ingest" if cut is None else CUT
+
     def propose(head: Head) -> Proposal[Ingested, _Found]:
+        try:
+            return read(head)
+        except InvalidUsage as error:
+            if not (removed or columns):  # which are about what was read before
+                stopped_by(job, step, interval, error)
+            raise
+
+    def read(head: Head) -> Proposal[Ingested, _Found]:
         if cut is None:
             planned = _plan(job, head.state, interval, landing_root, wanted)
         else:
@@ -100,7 +109,7 @@ def ingest(
         if request is None:
             return Proposal(None, _Found(planned=planned))
         rerun = head.state.ingested.covers(interval)
-        head, fence = job.fenced(head, "ingest" if cut is None else CUT, interval)
+        head, fence = job.fenced(head, step, interval)
         batch = job.new_id()
         read = _execute(job, head.state, request, batch, counts_keys=cut is not None)
         entries = [entry for answer in read for entry in answer.entries]
@@ -462,9 +471,7 @@ def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[Led
 
 
 def _refuse(job: Job, head: Head, fence: Fence, bad: Sequence[LedgerEntry], advice: str) -> NoReturn:
-    outcome = job.log.commit(head, Refused(recorded_run(job, bad), fence, sources_of(bad)))
-    if isinstance(outcome, Stale):
-        raise Contention(f"{outcome.reason}; run the step again")
+    stopped_by_files(job, head, fence, bad, recorded_run(job, bad))
     more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
     raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; {advice}")
 

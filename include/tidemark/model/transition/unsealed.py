@@ -7,11 +7,12 @@ from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from tidemark.model import admission
-from tidemark.model.arrangement import Arrangement, Certificate, EmptyReading, LedgerRun, PassedOver
+from tidemark.model.arrangement import Arrangement, Certificate, EmptyReading, LedgerRun, PassedOver, Stopped
 from tidemark.model.batch import UnsealedBatch
 from tidemark.model.change import (
     CUT,
     MOST_PASSED_OVER,
+    MOST_STOPPED,
     MOST_UNDECLARED,
     REPLAY,
     Ingested,
@@ -23,6 +24,7 @@ from tidemark.model.change import (
     Trimmed,
 )
 from tidemark.model.full_snapshot import Effect, FullSnapshot
+from tidemark.model.interval import Interval
 from tidemark.model.only import two_tables
 from tidemark.model.ordering import with_senders
 from tidemark.model.place import another_server
@@ -92,6 +94,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
             empty=empty,
             undeclared=_undeclared_after(state, change),
             passed_over=_passed_over_after(state, change),
+            stopped=state.stopped if fence.step == REPLAY else _going_on(state, fence.interval),
             certificates=_without(state, {each.id for each in state.empty} - {each.id for each in empty}),
         )
     )
@@ -149,13 +152,26 @@ def _misjudged(state: Arrangement, change: Ingested) -> str | None:
 
 
 def refused(state: Arrangement, change: Refused) -> Outcome:
-    """The ledger remembers files that stopped their interval."""
-    if any(run.object == change.run.object for run in state.ledger):
+    """The state remembers that an interval could not be read, and the ledger the files that stopped it."""
+    run = change.run
+    if run and any(other.object == run.object for other in state.ledger):
         return AlreadyApplied()
     if off := fenced_off(state, change.fence):
         return off
-    fences = unfenced(state, change.fence)
-    return Applied(replace(state, ledger=(*state.ledger, change.run), fences=fences))
+    stopped = state.stopped
+    # An interval that was read before is complete without what comes now.
+    if change.reason and not state.ingested.covers(change.fence.interval):
+        others = (*_going_on(state, change.fence.interval), change.stopped)
+        stopped = tuple(sorted(others, key=lambda each: each.interval))[:MOST_STOPPED]
+    if run is None and stopped == state.stopped:
+        return AlreadyApplied()
+    ledger = (*state.ledger, run) if run else state.ledger
+    return Applied(replace(state, ledger=ledger, stopped=stopped, fences=unfenced(state, change.fence)))
+
+
+def _going_on(state: Arrangement, interval: Interval) -> tuple[Stopped, ...]:
+    """What stopped other intervals."""
+    return tuple(each for each in state.stopped if each.interval != interval)
 
 
 def ledger_merged(state: Arrangement, change: LedgerMerged) -> Outcome:
