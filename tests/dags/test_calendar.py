@@ -246,8 +246,7 @@ def test_a_range_has_local_days(collections: Path) -> None:
 
 
 def test_every_door_says_the_same_of_a_day(client: Any, orders: Path) -> None:
-    """Shell, calendar, its own page, the report, the page of the collection and the overview; which file it is goes to
-    who may read logs."""
+    """Shell, calendar, its own page, report, status and overview; which file it is goes to who may read logs."""
     from tidemark.airflow.web.permissions import reader_of_logs
 
     name, what = "2024-01-02", "2024-01-02: refused: 1 file cannot be taken"

@@ -135,7 +135,7 @@ def test_who_may_not_read_an_input_sees_its_name_and_what_was_consumed_of_it_alo
     assert "not on this page" in picture
     assert "collections/carriers" not in picture
     page = overview_page("/root", entries).html
-    assert "2024-01-03T00:00:00Z" in page  # of flights, which may be read
+    assert "complete below 2024-01-03<" in page  # of flights, which may be read
     alone = describe(str(graph.root), "delays", lambda name: name == "delays")
     assert "2024-01-03" not in collection_page("delays", alone).html
 
@@ -169,8 +169,8 @@ def test_names_and_times_that_are_long_are_cut_and_none_is_markup() -> None:
     [
         ("2024-01-02T00:00:00Z", "2024-01-02"),
         ("2024-01-02T06:00:00Z", "2024-01-02T06:00:00"),
-        ("2024-01-02T00:00:00.000001Z", "2024-01-02 +1 µs"),
-        ("2024-01-02T06:00:00.000012Z", "2024-01-02T06:00:00 +12 µs"),
+        ("2024-01-02T00:00:00.000001Z", "2024-01-02"),
+        ("2024-01-02T06:00:00.000012Z", "2024-01-02T06:00:00"),
         ("2024-01-02T06:00:00.5Z", "2024-01-02T06:00:00"),
     ],
 )

@@ -119,7 +119,7 @@ def test_every_route_is_in_the_list_and_only_reads(anonymous: Any) -> None:
 
 
 def test_the_page_shows_where_a_collection_stands(client: Any, root: Path) -> None:
-    page = client.get("/").text
+    page = client.get("/collections/orders").text
     for text in (
         "orders",
         "seal",
@@ -136,26 +136,31 @@ def test_the_page_shows_where_a_collection_stands(client: Any, root: Path) -> No
 
 
 SETTLED = {"waiting_for": None, "quarantine": [], "uncertified": [], "trace_upper": 21, "seal": 21}
-SETTLED |= {"complete_below_text": "midnight", "seal_text": "midnight"}
+SETTLED |= {"complete_below_text": "midnight", "seal_text": "midnight", "end": None}
 CERTIFIED = {"uncertified": [], "next_step": "tidemark do this"}
 CORRECTABLE = {"correctable_from": 5, "correctable_from_text": "last Tuesday", "reprocess_bytes": 12345}
 PASSED_BY = {"id": "c" * 32, "interval": "[1, 2)", "rows": 3, "may_be_released": False}
-NEXT = "next is <code>tidemark do this</code>"
+UNFINISHED = '<span class="quiet">Not finished: next is </span>'
 
 
 @pytest.mark.parametrize(
     ("more", "shown", "hidden"),
     [
-        ({}, ("next is <code>tidemark gate orders unsealed</code>",), ("Corrections", "ahead, not due yet")),
-        (SETTLED, ("complete below midnight<",), ()),
+        ({}, (f"{UNFINISHED}<code>tidemark gate orders unsealed</code>",), ("Corrections", "ahead, not due yet")),
+        (SETTLED, ("<b>Complete below midnight</b>.", "Nothing blocks it."), ("What to do",)),
+        (SETTLED | {"end": 0}, ("<b>It has ended, and is complete below midnight</b>.",), ()),
         (
-            SETTLED | {"seal_text": "an instant later"},
-            ("complete below midnight, known up to an instant later<",),
+            SETTLED | {"seal_text": "an hour later"},
+            ("<b>Complete below midnight, and corrections are known up to an hour later</b>.",),
             (),
         ),
         (CORRECTABLE, ("can be run again from", "last Tuesday", "kept for that alone", "12,345 bytes"), ()),
-        (CERTIFIED, (f"nothing is sealed yet; {NEXT}",), ()),
-        (CERTIFIED | {"waiting_for": "[1, 2)", "waiting_for_words": "[1, 2)"}, (f"waits for [1, 2); {NEXT}",), ()),
+        (CERTIFIED, ("<b>Nothing of it is sealed yet</b>.",), ()),
+        (
+            {"waiting_for": "[1, 2)", "waiting_for_words": "[1, 2): missing", "waiting_for_lower": 1},
+            ("Waits for [1, 2): missing", '<a href="orders/intervals/1" class="button">What to do</a>'),
+            (),
+        ),
         (
             {"ahead": {"batches": 1, "rows": 1234, "bytes": 5}},
             ('ahead, not due yet</td><td class="number">1,234</td>',),
@@ -164,8 +169,8 @@ NEXT = "next is <code>tidemark do this</code>"
         (
             SETTLED | {"quarantine": [PASSED_BY]},
             (
-                '<span class="good">complete below midnight</span>',
-                '<span class="quiet">1 batch in quarantine</span>',
+                '<span class="good">Nothing blocks it.</span>',
+                "<h3>In quarantine</h3>",
                 "may be ingested again: clear the run of its interval",
             ),
             ("tidemark release",),
@@ -175,10 +180,10 @@ NEXT = "next is <code>tidemark do this</code>"
 def test_a_page_says_how_a_collection_stands(
     client: Any, root: Path, more: dict[str, Any], shown: tuple[str, ...], hidden: tuple[str, ...]
 ) -> None:
-    from tidemark.airflow.web.page import overview_page
+    from tidemark.airflow.web.page import collection_page
 
     (entry,) = client.get("/collections.json").json()
-    page = overview_page("r", [entry | more]).html
+    page = collection_page("orders", entry | more).html
     assert [text for text in shown if text not in page] == []
     assert [text for text in hidden if text in page] == []
 
@@ -203,9 +208,14 @@ def five(locations: Path, collections: Path, monkeypatch: pytest.MonkeyPatch) ->
     return read
 
 
+def names_on(page: str) -> list[str]:
+    """The collections of a page, in their order."""
+    return re.findall(r'<td><a href="collections/(\w+)">', page)
+
+
 def test_a_page_shows_some_collections_and_reads_one_more(client: Any, five: list[str]) -> None:
     """However many there are: it loads itself again every few seconds."""
-    assert re.findall(r"<h2>(?:<a[^>]*>)?(\w+)", client.get("/").text) == ["a", "b"]
+    assert names_on(client.get("/").text) == ["a", "b"]
     assert five == ["a", "b", "c"]
 
 
@@ -215,7 +225,7 @@ def test_every_collection_is_on_one_page_and_each_page_leads_to_the_next_and_the
     pages, address = [], "/"
     while address:
         page = client.get(address).text
-        pages.append(re.findall(r"<h2>(?:<a[^>]*>)?(\w+)", page))
+        pages.append(names_on(page))
         assert (' href="./">first collections' in page) == (address != "/")
         onward = re.search(r' href="(\?after=[^"]+)">collections after (\w+)', page)
         assert onward is None or onward[2] == pages[-1][-1]
@@ -244,7 +254,7 @@ def bars(page: str) -> dict[str, list[tuple[str, float, float]]]:
 
 def test_every_batch_is_a_bar_that_can_be_seen(client: Any, root: Path) -> None:
     """A correction has an interval of a microsecond at the right end of all."""
-    from tidemark.airflow.web.page import overview_page
+    from tidemark.airflow.web.page import collection_page
 
     (entry,) = client.get("/collections.json").json()
     (batch,) = entry["batches"]
@@ -252,7 +262,7 @@ def test_every_batch_is_a_bar_that_can_be_seen(client: Any, root: Path) -> None:
     tick = {**whole, "lower": 8 * day, "upper": 8 * day + 1, "rows": 4}
     ahead = {**whole, "level": None, "ahead": True, "lower": 7 * day, "upper": 8 * day, "rows": 12}
     unsealed = {**ahead, "ahead": False, "rows": 20}
-    page = overview_page("r", [entry | {"start": 0, "batches": [whole, tick, unsealed, ahead]}]).html
+    page = collection_page("orders", entry | {"start": 0, "batches": [whole, tick, unsealed, ahead]}).html
     shown = bars(page)
     assert [says for says, _, _ in shown["level 0"]] == ["30 rows", "4 rows"]
     assert all(0 <= begins < ends <= 100.001 for lane in shown.values() for _, begins, ends in lane)
@@ -262,7 +272,7 @@ def test_every_batch_is_a_bar_that_can_be_seen(client: Any, root: Path) -> None:
 
 def test_batches_of_one_interval_are_one_bar(client: Any, root: Path) -> None:
     """As of a day that is ingested by load: drawn one by one the last would hide the others."""
-    from tidemark.airflow.web.page import overview_page
+    from tidemark.airflow.web.page import collection_page
 
     (entry,) = client.get("/collections.json").json()
     (batch,) = entry["batches"]
@@ -270,7 +280,7 @@ def test_batches_of_one_interval_are_one_bar(client: Any, root: Path) -> None:
     first = {**batch, "lower": 0, "upper": day, "rows": 1200, "bytes": 10, "certified": True}
     second = {**first, "rows": 30, "bytes": 5, "certified": False}
     other = {**first, "lower": day, "upper": 2 * day, "rows": 4}
-    page = overview_page("r", [entry | {"start": 0, "batches": [second, other, first]}]).html
+    page = collection_page("orders", entry | {"start": 0, "batches": [second, other, first]}).html
     assert bars(page)["unsealed"] == [("1,230 rows in 2 batches", 0.0, 50.0), ("4 rows", 50.0, 100.0)]
     assert "1,230 rows, 15 bytes, 2 batches, 1 of them not certified yet" in page
 
@@ -292,12 +302,12 @@ def test_what_is_in_quarantine_is_named_with_the_way_out_and_hides_nothing(
     job = location_of(collections / "orders.yaml").job()
     file = LedgerEntry("orders/a.csv", 1, "0", "0", Interval(0, 1), Status.FREED, "b" * 32)
     job.log.commit(job.log.load(), Quarantined("b" * 32, ledger.save_run(job.store, "ledger/x", [file])))
-    page = client.get("/").text
-    assert "1 batch in quarantine" in page
+    page = client.get("/collections/orders").text
+    assert "<h3>In quarantine</h3>" in page
     for text in ("bbbbbbbbbbbb", "[2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z)", "clear the run of its interval"):
         assert text in page
     assert "<code>tidemark release orders bbbbbbbbbbbb</code>" in page
-    assert "next is <code>tidemark ingest" in page or "next is <code>tidemark seal" in page
+    assert re.search(r"next is </span><code>tidemark (ingest|seal) ", page)
 
 
 def test_a_broken_collection_hides_no_other(client: Any, root: Path) -> None:
@@ -328,7 +338,8 @@ def test_the_dag_of_its_batches_shows_the_collection(client: Any, root: Path) ->
 def test_no_link_in_airflows_frame_leads_out_of_it(client: Any, root: Path) -> None:
     """The frame allows no navigation of what is around it: such a link does nothing when it is clicked."""
     framed = {"Sec-Fetch-Dest": "iframe"}
-    assert re.findall(r'href="([^"]*)"', client.get("/", headers=framed).text) == ["collections/orders"]
+    links = re.findall(r'href="([^"]*)"', client.get("/", headers=framed).text)
+    assert [link for link in links if not link.startswith("?sort=")] == ["collections/orders"]
     assert re.findall(r'href="([^"]*)"', client.get("/collections/orders", headers=framed).text) == [
         "orders/calendar",
         "orders/about",
@@ -432,7 +443,7 @@ def test_the_page_says_who_accepted_a_batch_and_why_also_when_it_is_gone(
     job.log.commit(head, certified)
     said = html.escape(f"accepted by ada at 1970-01-01T00:00:00.000007Z: {why} (failed: rows, 2 rows)")
     assert of_run(client).text.count(said) == 2, "what this run did, and what is so now"
-    assert "a strike on that day" in client.get("/").text, "the newest versions are on the page"
+    assert "a strike on that day" in client.get("/collections/orders").text, "the newest versions are on the page"
 
 
 def test_a_gate_that_could_not_run_says_why(client: Any, locations: Path) -> None:
@@ -550,7 +561,7 @@ def test_a_page_needs_nothing_from_elsewhere(client: Any, root: Path, failure: N
         links = re.findall(r'href="([^"]*)"', answer.text)
         assert links
         assert all(
-            re.fullmatch(r"(\.\./|collections/|orders/|intervals/|backfill|\?result=|\d+/rows).*", link)
+            re.fullmatch(r"(\.\./|collections/|orders/|intervals/|backfill|\?result=|\?sort=|\d+/rows).*", link)
             for link in links
         )
 

@@ -68,10 +68,8 @@ _LEGEND = tag(
 
 
 def short(text: str) -> str:
-    """A time in as few characters as identify it: a midnight is its day, the instants just behind it are counted."""
-    second, point, rest = text.removesuffix("Z").partition(".")
-    behind = f" +{int(rest.ljust(6, '0'))} µs" if point and rest.startswith("000") else ""
-    return second.removesuffix("T00:00:00") + behind
+    """A time in as few characters as people need, to the second: a midnight is its day."""
+    return text.removesuffix("Z").partition(".")[0].removesuffix("T00:00:00")
 
 
 def _inputs(entry: Entry | None) -> Sequence[Entry]:

@@ -16,7 +16,6 @@ from tidemark.airflow.web.markup import with_commands as with_commands
 from tidemark.airflow.web.status_table import status_table
 from tidemark.jobs.queries.status import frontiers_of
 from tidemark.model.instant import format_instant
-from tidemark.model.wording import counted
 
 REFRESH_SECONDS = 10
 
@@ -44,7 +43,9 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
 .scroll { overflow-x: auto } .range { display: flex; flex-wrap: wrap; gap: .4rem .8rem; align-items: center }
 input, button { font: inherit; color: var(--text); background: var(--back); border: 1px solid var(--line);
   border-radius: 5px; padding: .25rem .6rem } button { cursor: pointer; background: var(--soft) }
-button:disabled { opacity: .5 } :is(a, button, input):focus-visible { outline: 2px solid var(--trace) }
+a.button { border: 1px solid var(--line); border-radius: 5px; padding: .15rem .6rem; text-decoration: none }
+summary { cursor: pointer; color: var(--quiet); margin-top: 1rem } button:disabled { opacity: .5 }
+:is(a, button, input):focus-visible { outline: 2px solid var(--trace) }
 pre { overflow-x: auto; font: 12.5px/1.5 ui-monospace, monospace }
 p, li { overflow-wrap: anywhere } td { overflow-wrap: break-word; max-width: 40rem }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 0 2.5rem }
@@ -92,18 +93,14 @@ def overview_page(
     sort: str = "",
 ) -> Page:
     """The page of collections: those whose names come `after` a text, and whether there are `more`; a table of them as
-    of `now` (µs), by the column `sort`, and a card of each."""
+    of `now` (µs), by the column `sort`, and a picture of what is made of what."""
     nothing = tag("p", "No collection here yet: backfill a DAG, or say ", tag("code", "tidemark init"), ".")
     if after:
         nothing = tag("p", f"No collection comes after {after}.")
-    cards = [
-        _broken(entry) if "error" in entry else _card(entry, href=f"collections/{entry['collection']}")
-        for entry in entries
-    ] or [nothing]
     title = tag("h1", "Tidemark ", tag("span", f"collections in {root}", class_="quiet"))
     others = _other_pages(entries, after, more)
-    lines = status_table(entries, now, _short_verdict, sort=sort, after=after)
-    return document("Tidemark", title, *others, *lines, *drawing.graph(entries), *cards, *others, refresh=True)
+    lines = status_table(entries, now, _short_verdict, sort=sort, after=after) if entries else nothing
+    return document("Tidemark", title, *others, lines, *drawing.graph(entries), *others, refresh=True)
 
 
 def way_to_status(name: str, *more: Markup) -> Markup:
@@ -218,28 +215,65 @@ def _broken(entry: Mapping[str, Any]) -> Markup:
 def _card(entry: Mapping[str, Any], *, href: str) -> Markup:
     name = entry["collection"]
     heading = tag("a", name, href=href) if href else name
+    changes = [(str(each["version"]), _seconds(each["written_at"]), each["change"]) for each in entry["changes"]]
+    figures = tag(
+        "div", tag("div", tag("h3", "Rows"), table(("", ""), _figures(entry))), *_corrections(entry), class_="columns"
+    )
     return tag(
         "section",
-        tag("header", tag("h2", heading), *_verdict(entry)),
+        tag("h2", heading),
+        *_lead(entry),
         *_overdue(entry),
+        *_quarantine(entry),
+        *_inputs(entry),
+        figures,
+        tag("h3", "Last changes"),
+        table(("version", "when", "what"), changes),
+        _internals(entry),
+    )
+
+
+def _lead(entry: Mapping[str, Any]) -> list[Markup]:
+    """How far it is, and what blocks it, with the way to what can be done about that."""
+    how_far = tag("p", tag("b", _how_far(entry, drawing.short)), ".")
+    words, class_, way = _next(entry)
+    return [how_far, tag("p", tag("span", words, class_=class_), *way)]
+
+
+def _how_far(entry: Mapping[str, Any], written: Callable[[str], str] = str) -> str:
+    """Up to where all can be read, as a sentence."""
+    if not entry["seal"]:
+        return "Nothing of it is sealed yet"
+    ended = entry["end"] is not None and entry["complete_below"] >= entry["end"]
+    complete, known = written(entry["complete_below_text"]), written(entry["seal_text"])
+    more = f", and corrections are known up to {known}" if known != complete else ""
+    return f"It has ended, and is complete below {complete}{more}" if ended else f"Complete below {complete}{more}"
+
+
+def _next(entry: Mapping[str, Any]) -> tuple[str, str, list[object]]:
+    """What it waits for, or is to be done; how loud that is; and the way to it."""
+    name, follows = entry["collection"], entry["follows"]
+    if follows and follows["waits_for"]:
+        return f"Waits for {follows['waits_for']}: {follows['why']}", "bad", []
+    if entry["waiting_for"]:
+        button = tag("a", "What to do", href=f"{name}/intervals/{entry['waiting_for_lower']}", class_="button")
+        return f"Waits for {entry['waiting_for_words']}", "bad", [" ", button]
+    if entry["trace_upper"] < entry["seal"] or entry["uncertified"] or not entry["seal"]:
+        return "Not finished: next is ", "quiet", [tag("code", entry["next_step"])]
+    return "Nothing blocks it.", "good", []
+
+
+def _internals(entry: Mapping[str, Any]) -> Markup:
+    """How it is stored: levels, frontiers, and what compaction owes."""
+    return tag(
+        "details",
+        tag("summary", "Internals: levels, frontiers, compaction"),
         tag("h3", "Live batches, by level"),
         lanes(entry),
         tag("h3", "Frontiers"),
         _frontiers(entry),
-        tag(
-            "div",
-            tag("div", tag("h3", "Rows"), table(("", ""), _figures(entry))),
-            tag("div", tag("h3", "Compaction"), table(("", ""), _compaction(entry))),
-            *_corrections(entry),
-            class_="columns",
-        ),
-        *_quarantine(entry),
-        *_inputs(entry),
-        tag("h3", "Last changes"),
-        table(
-            ("version", "when", "what"),
-            [(str(change["version"]), _seconds(change["written_at"]), change["change"]) for change in entry["changes"]],
-        ),
+        tag("h3", "Compaction"),
+        table(("", ""), _compaction(entry)),
     )
 
 
@@ -247,40 +281,16 @@ def _seconds(time: int) -> Markup:
     return tag("time", format_instant(time // 1_000_000 * 1_000_000))
 
 
-def _verdict(entry: Mapping[str, Any]) -> list[Markup]:
-    """Its state in a few words, and what comes next where there is something to be done."""
-    words, class_ = _state_of(entry)
-    next_ = joined(["; next is ", tag("code", entry["next_step"])]) if class_ != "good" else ""
-    batches = entry["quarantine"]
-    due = any(batch["may_be_released"] for batch in batches)
-    quarantine = [
-        tag("span", f"{counted(len(batches), 'batch', 'batches')} in quarantine", class_="bad" if due else "quiet")
-    ]
-    return [tag("span", words, next_, class_=class_), *(quarantine if batches else [])]
-
-
 def _short_verdict(entry: Mapping[str, Any]) -> Markup:
     """Its state, in a line of a table."""
-    said, class_ = _state_of(entry, drawing.short)
-    return tag("span", said, class_=class_)
+    words, class_, _ = _next(entry)
+    said = _how_far(entry, drawing.short) if class_ == "good" else words.removesuffix(": next is ")
+    return tag("span", f"{said[0].lower()}{said[1:]}", class_=class_)
 
 
 def _overdue(entry: Mapping[str, Any]) -> list[Markup]:
     """That it should be sealed further, where its file says by when."""
     return [tag("p", entry["overdue"], class_="bad")] if entry.get("overdue") else []
-
-
-def _state_of(entry: Mapping[str, Any], written: Callable[[str], str] = str) -> tuple[str, str]:
-    if entry["follows"] and entry["follows"]["waits_for"]:
-        return f"waits for {entry['follows']['waits_for']}", "bad"
-    if entry["waiting_for"]:
-        return f"waits for {entry['waiting_for_words']}", "bad"
-    if entry["trace_upper"] < entry["seal"] or entry["uncertified"]:
-        return "not finished", "quiet"
-    if not entry["seal"]:
-        return "nothing is sealed yet", "quiet"
-    complete, known = written(entry["complete_below_text"]), written(entry["seal_text"])
-    return f"complete below {complete}" + (f", known up to {known}" if known != complete else ""), "good"
 
 
 def _frontiers(entry: Mapping[str, Any]) -> Markup:

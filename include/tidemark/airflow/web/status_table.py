@@ -63,11 +63,9 @@ COLUMNS: Mapping[str, Column] = {
 
 def status_table(
     entries: Sequence[Entry], now: int, verdict: Callable[[Entry], Markup], *, sort: str = "", after: str = ""
-) -> list[Markup]:
-    """The table, by name or by the column `sort`; nothing of fewer than two collections. `now` is in µs, and `after`
-    what the page's own address says. Of an unknown column the names order it."""
-    if len(entries) < 2:
-        return []
+) -> Markup:
+    """The table, by name or by the column `sort`. `now` is in µs, and `after` what the page's own address says. Of an
+    unknown column the names order it."""
     lines = [entry for entry in entries if "error" not in entry]
     if sort in COLUMNS:
         lines.sort(key=lambda entry: (-COLUMNS[sort].weighs(entry, now), entry["collection"]))
@@ -75,7 +73,7 @@ def status_table(
     headings += [_heading(column.heading, name, sort, after, number=True) for name, column in COLUMNS.items()]
     rows = [_line(entry, now, verdict) for entry in lines] + [_broken(entry) for entry in entries if "error" in entry]
     table = tag("table", tag("thead", tag("tr", *headings)), tag("tbody", *rows))
-    return [tag("section", tag("div", table, class_="scroll"))]
+    return tag("section", tag("div", table, class_="scroll"))
 
 
 def _heading(text: str, name: str, sort: str, after: str, *, number: bool = False) -> Markup:

@@ -136,6 +136,7 @@ class Status:
         missing = {
             "waiting_for": str(waits.interval) if waits else None,
             "waiting_for_state": str(waits.state) if waits else None,
+            "waiting_for_lower": waits.interval.lower if waits else None,
             "waiting_for_name": waits.name if waits else None,
             "waiting_for_words": waits.sentence if waits else None,
         }

@@ -17,8 +17,7 @@ from tidemark.storage.stores.store import ObjectStore
 
 
 def whole_status(store: ObjectStore, log: StateLog, head: Head, newest: Callable[[str], Head | None]) -> Status:
-    """The status at `head` as of now, with nothing left out; `newest` gives the heads of other collections of its
-    root."""
+    """The status at `head` as of now, nothing left out; `newest` gives the heads of other collections of its root."""
     costs = reprocess_bytes(store, head.state)
     following = next_step_among(head.state, newest)
     own = status(head, wrong=found_wrong(store, head.state))
