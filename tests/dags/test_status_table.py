@@ -40,9 +40,9 @@ def lines(sort: str = "", **more: Any) -> list[list[str]]:
 def test_a_line_says_how_a_collection_stands() -> None:
     heading, a, b, c, d = lines()
     assert heading == ["collection", "status", *(column.heading for column in COLUMNS.values())]
-    assert a == ["a", "well", "1d6h30m", "overdue", "0", "0", "5", "0", "0"]
+    assert a == ["a", "well", "30 hours", "overdue", "0", "0", "5", "0", "0"]
     assert b == ["b", "well", "ended", "–", "0", "0", "0", "0", "2,000,001"]
-    assert c == ["c", "well", "2d6h30m", "–", "1", "0", "8", "3", "0"]
+    assert c == ["c", "well", "2 days", "–", "1", "0", "8", "3", "0"]
     assert d[0] == "d"
     assert "&lt;script&gt;" in d[1]
 

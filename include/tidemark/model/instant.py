@@ -82,6 +82,14 @@ def format_duration(micros: int) -> str:
     return "".join(pieces) or "0s"
 
 
+def roughly(micros: int) -> str:
+    """A duration for people, in its largest unit of which there are two or more: `3 days`, `30 hours`."""
+    for name, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if (count := micros // (length * 1_000_000)) > 1:
+            return f"{count:,} {name}"
+    return "a minute"
+
+
 def parse_duration(text: str | int) -> int:
     """Microseconds from `90s`, `2h`, `3d`, `1h30m` or an integer of microseconds. Raises InvalidUsage otherwise."""
     if isinstance(text, int) and not isinstance(text, bool):

@@ -80,6 +80,6 @@ def test_it_is_one_sentence_and_json() -> None:
     assert late is not None
     assert late.words(now) == (
         "orders: [2024-01-02T00:00:00Z, 2024-01-03T00:00:00Z), and all up to 2024-01-05T00:00:00Z is overdue by "
-        "2d1h30m; the collection is complete below 2024-01-02T00:00:00Z"
+        "2 days; the collection is complete below 2024-01-02T00:00:00Z"
     )
     assert late.as_dict()["since"] == "2024-01-03T03:00:00Z"

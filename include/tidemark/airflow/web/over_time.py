@@ -13,7 +13,7 @@ from tidemark.airflow.web.page import Page, document, table, way_to_status
 from tidemark.api.pinned import Pinned
 from tidemark.jobs.queries.intervals import interval_reports
 from tidemark.model.change import Corrected, Sealed
-from tidemark.model.instant import format_duration, format_instant
+from tidemark.model.instant import format_instant, roughly
 from tidemark.model.wording import counted
 from tidemark.plan.day import interval_in_words
 from tidemark.storage.documents.codec import VersionRecord
@@ -23,7 +23,6 @@ LINES = 100
 LOOKED_THROUGH = 300
 """Newest versions of which the pictures are made: about a month of days."""
 MOST_BARS = 90
-MINUTE = 60_000_000
 
 
 def history_page(pinned: Pinned, now: int, upto: int | None) -> Page:
@@ -103,15 +102,11 @@ def _lags(records: Sequence[VersionRecord]) -> Iterator[Markup]:
     if not lags:
         return
     found = [
-        Bar(lag, f"complete below {format_instant(change.complete_below)}: {_lasting(lag)} behind")
+        Bar(lag, f"complete below {format_instant(change.complete_below)}: {roughly(lag)} behind")
         for _, change, lag in lags
     ]
     first, last = (_second(record.written_at) for record, _, _ in (lags[0], lags[-1]))
-    yield bars("Behind, at each seal", found, first, last, _lasting(max(lag for _, _, lag in lags)), "lag")
-
-
-def _lasting(lag: int) -> str:
-    return format_duration(max(1, lag // MINUTE) * MINUTE)
+    yield bars("Behind, at each seal", found, first, last, roughly(max(lag for _, _, lag in lags)), "lag")
 
 
 def _second(time: int) -> str:

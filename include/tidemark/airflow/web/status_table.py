@@ -8,10 +8,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tidemark.airflow.web.markup import Markup, joined, tag
-from tidemark.model.instant import format_duration
+from tidemark.model.instant import roughly
 
 Entry = Mapping[str, Any]
-_MINUTE = 60_000_000
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def _behind_in_words(entry: Entry, now: int) -> str:
     if entry["end"] is not None and entry["complete_below"] >= entry["end"]:
         return "ended"
     behind = _behind(entry, now)
-    return format_duration(max(1, behind // _MINUTE) * _MINUTE) if behind else "–"
+    return roughly(behind) if behind else "–"
 
 
 def _overdue(entry: Entry, now: int) -> int:

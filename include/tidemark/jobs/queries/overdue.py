@@ -8,11 +8,9 @@ from typing import Any
 
 from tidemark.config.schedule import Schedule
 from tidemark.model.collection import Collection
-from tidemark.model.instant import format_duration, format_instant
+from tidemark.model.instant import format_instant, roughly
 from tidemark.model.interval import Interval
 from tidemark.model.local_time import format_local
-
-_MINUTE = 60_000_000
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Overdue:
 
     def words(self, now: int) -> str:
         """One sentence that names the collection and the interval; `now` is in microseconds."""
-        late = format_duration(max(1, (now - self.since) // _MINUTE) * _MINUTE)
+        late = roughly(now - self.since)
         more = (
             f", and all up to {format_local(self.upto, self.interval.zone)}" if self.upto > self.interval.upper else ""
         )
