@@ -184,7 +184,7 @@ def test_the_pictures_have_a_bar_for_each_interval_and_each_seal(corrected: Any)
     assert "2024-01-02: 1 row</title>" in page
     for heading in ("Rows of each interval", "Late rows of each interval", "Behind, at each seal"):
         assert f"<h3>{heading}</h3>" in page
-    assert re.search(r"complete below 2024-01-03T00:00:00Z: \w[\w ]* behind</title>", page)
+    assert re.search(r"complete below 2024-01-03T00:00:00Z: \d[\w, ]* behind</title>", page)
 
 
 def test_a_derived_collection_has_a_calendar_of_its_days(client: Any, hours: Windowed) -> None:
