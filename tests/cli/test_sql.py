@@ -49,11 +49,14 @@ def test_a_statement_is_answered_with_what_it_read(asked: Shell) -> None:
     assert list(document["collections"]) == ["events"]
 
 
-def test_each_read_answers_as_it_did_by_the_clock(asked: Shell) -> None:
-    sealed = next(e for e in asked.json("log", "events")["versions"] if e["kind"] == "sealed")
+def test_each_read_answers_as_it_did_by_the_clock(events: Shell) -> None:
+    for day in (1, 2):
+        events.events(day, f"a,{day},08:00", "b,5,09:00")
+        events.moved("events", f"2024-01-0{day}")
+    sealed = next(e for e in events.json("log", "events")["versions"] if e["kind"] == "sealed")
     then, before = sealed["written_at_text"], f"{sealed['written_at'] - 1}us"
-    asked.events(3, "c,7,08:00")
-    asked.moved("events", "2024-01-03")
+    events.events(3, "c,7,08:00")
+    events.moved("events", "2024-01-03")
     for command, *options in (
         ("as-of", "events"),
         ("range", "events", "--on", "amount"),
@@ -62,17 +65,17 @@ def test_each_read_answers_as_it_did_by_the_clock(asked: Shell) -> None:
     ):
         clock = "--committed-upto" if command == "changes" else "--committed"
         now, past, first_day = (
-            asked.json(command, *options, *more)["count"] for more in ((), (clock, then), (clock, before))
+            events.json(command, *options, *more)["count"] for more in ((), (clock, then), (clock, before))
         )
         assert (now, first_day) == (past + 1, 2), command
-    assert asked.json("changes", "events", "--committed-after", then)["count"] == 1
-    document = asked.json("as-of", "events", "--committed", then)
+    assert events.json("changes", "events", "--committed-after", then)["count"] == 1
+    document = events.json("as-of", "events", "--committed", then)
     assert (document["committed_text"], document["time_text"]) == (then, "2024-01-02T23:59:59.999999Z")
-    said = asked.ok("as-of", "events", "--committed", then).out
+    said = events.ok("as-of", "events", "--committed", then).out
     assert f"as known at 2024-01-02T23:59:59.999999Z, the newest at {then} by the clock" in said
-    both = asked.refused("as-of", "events", "--committed", then, "--time", "2024-01-02")
+    both = events.refused("as-of", "events", "--committed", then, "--time", "2024-01-02")
     assert both == "time is a time of the schedule, and committed of the wall clock; give one of them"
-    early = asked.refused("export", "events", "--to", "x.csv", "--committed", "1970-01-02")
+    early = events.refused("export", "events", "--to", "x.csv", "--committed", "1970-01-02")
     assert "no commit by then is recorded; the earliest moment that can be asked is 20" in early
 
 

@@ -35,15 +35,17 @@ pytestmark = pytest.mark.simulation
 Rows = Counter[tuple[Any, ...]]
 
 
-def rows(opened: tidemark.OpenCollection, **asked: Any) -> Rows:
-    answer = opened.as_of(**asked).to_arrow().to_pylist()
+def rows(opened: tidemark.OpenCollection, **times: Any) -> Rows:
+    answer = opened.as_of(**times).to_arrow().to_pylist()
     return Counter({tuple(each.values())[:-1]: each["_multiplicity"] for each in answer})
 
 
 @dataclass
 class Life:
-    """A landed collection and one that is derived from it, and what each said when. The wall clock goes back where it
-    `steps`; then the times of what was said are made ascending."""
+    """A landed collection and one that is derived from it, and what each said when.
+
+    The wall clock goes back where it `steps`; then the times of what was said are made ascending.
+    """
 
     sea: Sea
     dice: random.Random

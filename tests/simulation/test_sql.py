@@ -89,7 +89,7 @@ def test_what_was_known_then(sea: Sea, table: str) -> None:
 
 
 def test_what_was_known_by_the_clock(sea: Sea) -> None:
-    """Of several tables at once, and in each way to say it: `then` is after the first days, and before the next ones."""
+    """Of several tables at once, and in each way to say it: `then` is between two ingests."""
     root, then = str(sea.root), int(sea.clock() * 1_000_000)
     past = tidemark.open(root, "tides").as_of().to_arrow().num_rows
     sea.clock.now += 60

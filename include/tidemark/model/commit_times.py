@@ -81,8 +81,11 @@ class CommitTimes:
         return self.runs[first:]
 
     def stored(self, inputs: Sequence[str], run: CommitRun) -> CommitTimes | None:
-        """Replace the newest runs, by object key, and the recent lines up to the run's last by a run. None where these
-        are not there."""
+        """Replace the newest runs, by object key, and the recent lines up to the run's last by a run.
+
+        Returns:
+            None where these are not there.
+        """
         before, replaced = self.runs[: len(self.runs) - len(inputs)], self.runs[len(self.runs) - len(inputs) :]
         taken = bisect_right(self.recent, run.last.seal, key=lambda line: line.seal)
         first = replaced[0].first if replaced else next(iter(self.recent), None)

@@ -103,7 +103,7 @@ class Tables:
             if (moment := given.pop(clock, None)) is not None:
                 by_schedule = _times(given, name).get(name)
                 time = chosen_time(pinned, by_schedule, micros(moment, clock), name)
-                given |= {} if time is None else {name: time}
+                given.update({} if time is None else {name: time})
         match source.function:
             case "changes":
                 return AnswerRows(pinned, partial(_changes, pinned, _times(given, "after", "upto")))

@@ -213,13 +213,13 @@ def _read_pins(store: ObjectStore, state: Arrangement, found: Contents, each: Ea
 
 
 def _read_commit_times(
-    store: ObjectStore, state: Arrangement, found: Contents, each: Each[CommitRun, list[SealCommit]]
+    store: ObjectStore, state: Arrangement, into: Contents, each: Each[CommitRun, list[SealCommit]]
 ) -> None:
     runs = state.commits.runs
-    found.objects += len(runs)
+    into.objects += len(runs)
     for run, lines in each("reading commit times", lambda run: commit_runs.read_run(store, run), runs):
         if isinstance(lines, Corruption):
-            found.findings.append(Finding("commit times", str(lines), "", run.object.key))
+            into.findings.append(Finding("commit times", str(lines), "", run.object.key))
 
 
 def _compare_with_listing(store: ObjectStore, found: Contents) -> None:
