@@ -17,7 +17,7 @@ from tidemark.airflow.web.calendar import MOST_CELLS, Cell, Shown, bounds_in_wor
 from tidemark.airflow.web.range import Range
 from tidemark.config.collection_file import load
 from tidemark.config.schedule import Schedule
-from tidemark.errors import FileRefused
+from tidemark.errors import FileRefused, GateFailed
 from tidemark.jobs import app
 from tidemark.jobs.backfill import backfill
 from tidemark.jobs.in_process_runner import InProcess
@@ -80,7 +80,7 @@ def test_each_interval_is_a_cell_that_says_how_it_stands(client: Any, orders: Pa
 def test_a_day_that_a_gate_found_wrong_is_marked_until_it_is_mended(client: Any, orders: Path) -> None:
     day = orders / "orders" / "2024-01-02" / "a.csv"
     day.write_text("id,status,amount,happened_at\n2,lost,20,2024-01-02T09:00:00Z\n")
-    with pytest.raises(FileRefused, match="lost"):
+    with pytest.raises(GateFailed, match="lost"):
         read(orders, 1, 2)
     found = cells(client)
     assert [marks for marks, _ in found.values()][:2] == [["ingested"], ["failed"]]

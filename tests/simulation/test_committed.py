@@ -29,6 +29,7 @@ from tidemark.model.change import Created, Dropped
 from tidemark.model.collection import Envelope, Retention
 from tidemark.model.instant import format_instant
 from tidemark.storage.log import log as state_log
+from tidemark.storage.sidecars import commit_runs
 from tidemark.storage.verify.collection import verify_objects
 
 pytestmark = pytest.mark.simulation
@@ -123,6 +124,8 @@ def test_every_answer_is_given_again(tmp_path: Path, seed: int, steps: bool) -> 
             world.stepped, life.sea.clock.now = 0, life.sea.clock.now + 30 * 86_400
             world.run(lambda job: collect(job, keep=0, graces=AT_ONCE))
             assert life.check(name), "versions are gone, and commit times stay"
+            objects = {run.object.key for run in world.state.commits.runs}
+            assert {*world.truth.keys(commit_runs.PREFIX)} == objects, "what was merged is gone, too"
 
 
 def test_commits_of_a_release_before_are_those_of_kept_versions(
