@@ -4,7 +4,9 @@
     ├── InvalidUsage     the call or its input is wrong; a retry will not help          exit 1
     │   ├── Uncertified  a step touches what no gate has certified; run that gate       exit 1
     │   └── MissingExtra a package is not installed that this needs; install it         exit 1
-    ├── GateFailed       the data is wrong; a human decides                             exit 1
+    ├── DataRefused      the data is wrong; a human decides                             exit 1
+    │   ├── GateFailed   it did not pass a gate; accept it, mend it or take it out      exit 1
+    │   └── FileRefused  a source file cannot be read as declared; mend the file        exit 1
     ├── UpgradeRequired  a newer Tidemark wrote what is stored; upgrade this one        exit 1
     ├── Corruption       storage does not hold what was written; stop and look          exit 1
     ├── Contention       lost too many races; nothing happened; run again               exit 75
@@ -109,8 +111,16 @@ def require(package: str, extra: str | None = None) -> None:
         raise MissingExtra(f"{package} is not installed: pip install {what}")
 
 
-class GateFailed(TidemarkError):
-    """Data did not pass a gate, or a source file cannot be taken; a human decides.
+class DataRefused(TidemarkError):
+    """The data is wrong; a human decides."""
+
+
+class FileRefused(DataRefused):
+    """A source file cannot be read as the collection declares it: mend the file, and run the step again."""
+
+
+class GateFailed(DataRefused):
+    """Data did not pass a gate; a human decides.
 
     `details` are JSON values about what failed, where a gate says them (`GateReport.of_failures`).
     """

@@ -83,6 +83,8 @@ def test_a_delta_file_that_cannot_be_taken_stops_its_day(events: Shell, case: st
     message = events.refused("ingest", "events", "--date", "2024-01-01")
     expected = ("events/2024-01-01/bad.csv: ", "mend the file and run again", *named)
     assert all(name in message for name in expected), message
+    kind = events("ingest", "events", "--date", "2024-01-01", "--json").document["error"]["kind"]
+    assert kind == "FileRefused", "no gate has seen it"
     assert events.json("status", "events")["rows_ingested"] == 0
     assert ": 1 file cannot be taken: " in events.ok("log", "events").out
     file.write_text(good.read_text().replace("a,1,", "b,1,"))
@@ -230,7 +232,7 @@ def test_a_root_where_nobody_may_write(shell: Shell) -> None:
 def test_a_collection_that_is_not_there_names_those_that_are(events: Shell) -> None:
     events.ok("init", events.declared(PEOPLE))
     message = events.refused("status", "event")
-    assert message == f"no collection event under {events.root}; existing: events, people"
+    assert message == f"no collection event under {events.root}; existing: events, people; did you mean 'events'?"
 
 
 def test_a_name_no_collection_can_have(events: Shell) -> None:

@@ -44,9 +44,18 @@ SHAPES: dict[tuple[str, ...], str] = {
     ("late", "events"): "collection version applied moved discarded replayed files rows",
     ("verify", "events"): "collection version batches objects parts parts_read unverified_parts validations "
     "validations_left rows_read findings sound",
-    ("as-of", "events"): "collection version time time_text event_time event_time_text count rows",
-    ("range", "events", "--on", "amount", "--from", "2"): "collection version on from to time time_text event_time "
-    "event_time_text count rows",
+    (
+        "as-of",
+        "events",
+    ): "collection version time time_text committed committed_text event_time event_time_text count rows",
+    (
+        "range",
+        "events",
+        "--on",
+        "amount",
+        "--from",
+        "2",
+    ): "collection version on from to time time_text committed committed_text event_time event_time_text count rows",
     ("changes", "events"): "collection version after after_text upto upto_text net count rows",
     ("gate", "events", "unsealed"): "step collection gate outcome version suite batches rules warnings docs next_step",
     ("seal", "events", "--date", "2024-01-01"): "step collection results next_step",

@@ -49,6 +49,36 @@ def test_a_statement_is_answered_with_what_it_read(asked: Shell) -> None:
     assert list(document["collections"]) == ["events"]
 
 
+def test_each_read_answers_as_it_did_by_the_clock(events: Shell) -> None:
+    for day in (1, 2):
+        events.events(day, f"a,{day},08:00", "b,5,09:00")
+        events.moved("events", f"2024-01-0{day}")
+    sealed = next(e for e in events.json("log", "events")["versions"] if e["kind"] == "sealed")
+    then, before = sealed["written_at_text"], f"{sealed['written_at'] - 1}us"
+    events.events(3, "c,7,08:00")
+    events.moved("events", "2024-01-03")
+    for command, *options in (
+        ("as-of", "events"),
+        ("range", "events", "--on", "amount"),
+        ("sql", "SELECT id, amount FROM events"),
+        ("changes", "events"),
+    ):
+        clock = "--committed-upto" if command == "changes" else "--committed"
+        now, past, first_day = (
+            events.json(command, *options, *more)["count"] for more in ((), (clock, then), (clock, before))
+        )
+        assert (now, first_day) == (past + 1, 2), command
+    assert events.json("changes", "events", "--committed-after", then)["count"] == 1
+    document = events.json("as-of", "events", "--committed", then)
+    assert (document["committed_text"], document["time_text"]) == (then, "2024-01-02T23:59:59.999999Z")
+    said = events.ok("as-of", "events", "--committed", then).out
+    assert f"as known at 2024-01-02T23:59:59.999999Z, the newest at {then} by the clock" in said
+    both = events.refused("as-of", "events", "--committed", then, "--time", "2024-01-02")
+    assert both == "time is a time of the schedule, and committed of the wall clock; give one of them"
+    early = events.refused("export", "events", "--to", "x.csv", "--committed", "1970-01-02")
+    assert "no commit by then is recorded; the earliest moment that can be asked is 20" in early
+
+
 def test_what_is_opened_is_explained(asked: Shell) -> None:
     said = asked.ok("sql", "SELECT amount FROM events WHERE id = 'b'", "--explain").out
     assert "chunks read" in said

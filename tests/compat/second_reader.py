@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from functools import cached_property
-from itertools import product
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,8 @@ def _fold(state: State, change: dict[str, Any]) -> None:
             state |= {"since": max(state["since"], first["since"]), "rungs": first["rungs"]}
         state["event_times_from"] = max(state.get("event_times_from", 0), change["event_times_from"])
     elif kind == "sealed":
+        if change["upper"] > state["seal"] and change.get("at", 0):
+            _committed(state, change["at"], change["upper"])
         state["seal"] = max(state["seal"], change["upper"])
         state["complete_below"] = max(state["complete_below"], change["complete_below"])
     elif kind == "drained":
@@ -132,6 +134,28 @@ def _fold(state: State, change: dict[str, Any]) -> None:
         _remember(state, change)
     elif kind == "compaction_allowed":
         state |= {"since": change["since"], "rungs": change["rungs"]}
+        floor = change["rungs"][-1]["lower"] if change["rungs"] else change["since"]
+        commits = commit_times(state)
+        while commits["runs"] and commits["runs"][0]["last"]["seal"] <= floor:
+            del commits["runs"][0]
+        while not commits["runs"] and commits["recent"] and commits["recent"][0]["seal"] <= floor:
+            del commits["recent"][0]
+    elif kind == "commit_times_stored":
+        commits, run = commit_times(state), change["run"]
+        before = [each for each in commits["runs"] if each["object"]["key"] not in change["inputs"]]
+        recent = [line for line in commits["recent"] if line["seal"] > run["last"]["seal"]]
+        state["commits"] = {"runs": [*before, run], "recent": recent}
+
+
+def commit_times(state: State) -> dict[str, Any]:
+    times: dict[str, Any] = state.setdefault("commits", {"runs": [], "recent": []})
+    return times
+
+
+def _committed(state: State, at: int, seal: int) -> None:
+    commits = commit_times(state)
+    before = [*(run["last"] for run in commits["runs"]), *commits["recent"]][-1:]
+    commits["recent"].append({"at": max([at, *(line["at"] for line in before)]), "seal": seal})
 
 
 def _put_ahead(state: State, gone: list[str], ahead: list[dict[str, Any]]) -> None:
@@ -299,6 +323,21 @@ class SecondReader:
             if learned <= time and happened <= event_time:
                 counts[item] += diff
         return Counter({item: count for item, count in counts.items() if count})
+
+    def commits(self) -> list[tuple[int, int]]:
+        """When the seal was moved, by the wall clock, and to where."""
+        commits, lines = commit_times(self.state), []
+        for run in commits["runs"]:
+            stored = document(self.folder / run["object"]["key"])
+            lines += zip(accumulate(stored["at"]), accumulate(stored["seals"]), strict=True)
+        return lines + [(line["at"], line["seal"]) for line in commits["recent"]]
+
+    def committed(self, at: int) -> Counter[Item]:
+        """What the collection knew at a time of the wall clock."""
+        seals = [seal for time, seal in self.commits() if time <= at]
+        if not seals:
+            raise Unreadable(f"no commit by {at} is recorded")
+        return self.as_of(seals[-1] - 1)
 
     @cached_property
     def in_trace(self) -> list[tuple[Item, int, int, int]]:

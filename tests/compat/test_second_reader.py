@@ -23,11 +23,12 @@ from tidemark.jobs.steps.ingest import ingest
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine, release
 from tidemark.jobs.steps.seal import seal
+from tidemark.model import commit_times
 from tidemark.model.change import CompactionAllowed
 from tidemark.model.collection import Column, ColumnType, DecimalType, Envelope, Late, Layout, ValueType
 from tidemark.model.frontier import Rung
 from tidemark.plan import remember, undue
-from tidemark.storage.sidecars import parts_table
+from tidemark.storage.sidecars import commit_runs, parts_table
 from tidemark.storage.stores.local import LocalStore
 
 pytestmark = pytest.mark.simulation
@@ -87,7 +88,7 @@ class Small:
         self.folder, self.envelope = folder / "tides", envelope
         self.rungs = (Rung(0, 5),) if seed % 2 else ()
         self.ahead = random.Random(seed)
-        self.compared = self.timed = self.ticks = self.corrected = self.merged = self.settled = 0
+        self.compared = self.timed = self.ticks = self.corrected = self.merged = self.settled = self.stored = 0
 
     def row(self, day: int) -> dict[str, Any]:
         happened = self.dice.choice([day, day, self.dice.randint(0, day)]) * DAY + self.dice.randint(0, DAY - 1)
@@ -177,6 +178,7 @@ class Small:
         self.ticks += world.state.seal - before.seal
 
     def step(self, step: Any) -> None:
+        self.world.clock.now += 1
         self.world.run(step)
         self.compare()
 
@@ -192,6 +194,11 @@ class Small:
         assert theirs.state["forgotten_below"] == state.forgotten_below
         assert [batch["id"] for batch in theirs.state["unsealed"]] == [batch.id for batch in state.unsealed]
         assert [batch["id"] for batch in theirs.state.get("remembered", [])] == [b.id for b in state.remembered]
+        lines = [(line.at, line.seal) for line in commit_runs.all_lines(self.world.truth, state.commits)]
+        assert theirs.commits() == lines
+        self.stored += len(state.commits.runs)
+        if lines and state.function.keeps(lines[0][1] - 1):
+            assert theirs.committed(lines[0][0]) == theirs.as_of(lines[0][1] - 1)
         for time in {state.since - 1, state.since, state.trace_upper + 3, state.seal - 1}:
             for event_time in (None, self.dice.randint(0, state.seal + 3)):
                 self.compared += self.same_answer(theirs, max(0, time), event_time)
@@ -229,9 +236,12 @@ def test_a_second_reader_answers_alike(
     monkeypatch.setattr(remember, "FAN_IN", 2)
     monkeypatch.setattr(remember, "LEAST_GROWTH", 1)
     monkeypatch.setattr(undue, "STAGE_ROWS", 2)
+    monkeypatch.setattr(commit_times, "RECENT", 2)
+    monkeypatch.setattr(commit_times, "FAN_IN", 2)
     small = Small(tmp_path, envelope, seed, layout)
     small.live()
     assert small.compared > 20
+    assert small.stored
     assert (small.timed > 0) == (envelope is not Envelope.DEBEZIUM)
     assert (small.merged > 0) == (envelope in (Envelope.UPSERT, Envelope.DEBEZIUM))
     assert small.ticks == (0 if envelope is Envelope.SNAPSHOT else 2)

@@ -22,7 +22,7 @@ from tests.support.windowed import Windowed
 from tidemark.airflow.web import subject
 from tidemark.airflow.web.backfill import Runs, script
 from tidemark.airflow.web.range import range_of
-from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.errors import FileRefused, InvalidUsage
 from tidemark.model.change import HoldPlaced
 from tidemark.model.instant import parse_instant
 from tidemark.model.records import Hold
@@ -182,7 +182,7 @@ def test_a_day_alone_is_a_range() -> None:
 
 
 def test_the_report_counts_each_day_and_is_a_file_too(client: Any, orders: Path) -> None:
-    with pytest.raises(GateFailed):
+    with pytest.raises(FileRefused):
         read(orders, 1, 3)
     answer = client.get(f"/collections/orders/report{DAYS}")
     said = text_of(answer)

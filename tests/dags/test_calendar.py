@@ -18,7 +18,7 @@ from tidemark.airflow.web.calendar import MOST_CELLS, Cell, Shown, calendar_page
 from tidemark.airflow.web.range import Range
 from tidemark.config.collection_file import load
 from tidemark.config.schedule import Schedule
-from tidemark.errors import GateFailed
+from tidemark.errors import FileRefused, GateFailed
 from tidemark.jobs import app
 from tidemark.jobs.backfill import backfill
 from tidemark.jobs.in_process_runner import InProcess
@@ -55,7 +55,7 @@ def cells(client: Any) -> dict[str, tuple[list[str], str]]:
 
 def test_each_interval_is_a_cell_that_says_how_it_stands(client: Any, orders: Path) -> None:
     assert [marks for marks, _ in cells(client).values()] == [["missing"]] * 5
-    with pytest.raises(GateFailed, match="1 of 3 intervals failed"):
+    with pytest.raises(FileRefused, match="1 of 3 intervals failed"):
         read(orders, 1, 3)
     found = cells(client)
     assert [marks for marks, _ in found.values()] == [
@@ -113,7 +113,7 @@ def test_a_correction_marks_its_day(client: Any, orders: Path) -> None:
 
 
 def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Path) -> None:
-    with pytest.raises(GateFailed):
+    with pytest.raises(FileRefused):
         read(orders, 1, 3)
     second = parse_instant("2024-01-02")
     answer = client.get(f"/collections/orders/intervals/{second}")
@@ -137,7 +137,7 @@ def test_the_page_of_a_day_says_what_came_and_what_to_do(client: Any, orders: Pa
 def test_files_are_for_who_may_read_logs_and_late_rows_for_who_may_see_rows(client: Any, orders: Path) -> None:
     from tidemark.airflow.web.permissions import reader_of_logs, reader_of_rows
 
-    with pytest.raises(GateFailed):
+    with pytest.raises(FileRefused):
         read(orders, 1, 3)
     client.app.dependency_overrides[reader_of_rows] = lambda: lambda _: False
     assert "a.csv" in client.get(f"/collections/orders/intervals/{parse_instant('2024-01-02')}").text
@@ -149,7 +149,7 @@ def test_files_are_for_who_may_read_logs_and_late_rows_for_who_may_see_rows(clie
 
 
 def test_late_rows_that_are_too_many_are_not_read(client: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(GateFailed):
+    with pytest.raises(FileRefused):
         read(orders, 1, 3)
     monkeypatch.setattr("tidemark.airflow.web.late.MOST_BYTES", 1)
     text = client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}").text
@@ -250,7 +250,7 @@ def test_every_door_says_the_same_of_a_day(client: Any, orders: Path) -> None:
     from tidemark.airflow.web.permissions import reader_of_logs
 
     name, what = "2024-01-02", "2024-01-02: refused: 1 file cannot be taken"
-    with pytest.raises(GateFailed):
+    with pytest.raises(FileRefused):
         read(orders, 1, 3)
     location = location_of(Path(orders.parent / "collections" / "orders.yaml"))
     head = location.job().log.load()

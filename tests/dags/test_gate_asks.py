@@ -23,6 +23,7 @@ from tidemark.airflow.location import location_of
 from tidemark.airflow.question import Answer, Question
 from tidemark.jobs.steps.quarantine import quarantine
 from tidemark.model.collection import Gate
+from tidemark.model.interval import Interval
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -387,6 +388,18 @@ def test_a_run_over_several_days_asks_about_those_that_failed(asks: Asks) -> Non
     with pytest.raises(TaskAwaitingInput):
         task.execute({**context, "params": DAY | {"upper": "2024-01-04T00:00:00Z"}})
     assert asks.sent[0].subject == "orders: 1 check failed for [2024-01-01T00:00:00Z, 2024-01-02T00:00:00Z)"
+
+
+def test_its_title_is_short_however_many_days_failed() -> None:
+    details = {"suite": "s", "batches": ["b" * 32], "acceptable": True, "failed": [{"rule": "r"}] * 2}
+    days = [Interval(day * 86_400_000_000, (day + 1) * 86_400_000_000) for day in (*range(60), 90)]
+    question = Question.of("orders", days, "why", details)
+    assert question.subject == (
+        "orders: 2 checks failed for 61 intervals from 1970-01-01T00:00:00Z to 1970-04-02T00:00:00Z"
+    )
+    assert Question.from_dict({**question.as_dict(), "failed": details["failed"]}).subject == question.subject
+    assert str(days[4]) in question.about
+    assert "56 more" in question.about
 
 
 def test_of_a_derived_collection_no_file_can_be_mended() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import uuid
 from collections.abc import Iterator
@@ -118,7 +119,9 @@ def test_a_correction_of_what_was_published_is_reported(days: Days, alerts: Any)
     assert ready == ("ready", subject)
     assert notice.about == "2024-01-01T09:00:00Z to 2024-01-01T09:00:00Z"
     assert "1 file corrected" in notice.text
-    assert f"tidemark changes {days.name} --after" in notice.text
+    instant = r"2024-01-0\dT[0-9:.]+Z"
+    assert re.search(rf"tidemark changes {days.name} --after {instant} --upto {instant}`", notice.text)
+    assert not re.search(r"\d{10}", notice.text), "nobody reads microseconds"
 
 
 def test_a_question_is_reported_once_it_is_asked(asks: Asks, alerts: Any) -> None:

@@ -13,7 +13,7 @@ from tests.dags.test_calendar import CELL, read
 from tests.dags.test_web import check_strict
 from tests.support.windowed import Windowed
 from tidemark.airflow.location import location_of
-from tidemark.errors import GateFailed
+from tidemark.errors import FileRefused
 from tidemark.model.instant import parse_instant
 
 FIRST = f"/collections/orders/intervals/{parse_instant('2024-01-01')}"
@@ -111,7 +111,7 @@ def test_a_masked_time_is_masked_wherever_it_is_shown(client: Any, orders: Path)
     masked = "happened_at: {type: timestamp, masked: true}"
     file.write_text(file.read_text().replace("happened_at: timestamp", masked))
     location_of(file).declare()
-    with pytest.raises(GateFailed):
+    with pytest.raises(FileRefused):
         read(orders, 1, 3)
     late = text_of(client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}"))
     assert re.search(r"\|before its interval\|masked\|masked\|no, a dead letter\|4\|paid\|40\|", late)
@@ -126,7 +126,7 @@ def test_values_of_masked_columns_are_not_among_late_rows(client: Any, orders: P
     file = orders.parent / "collections" / "orders.yaml"
     file.write_text(file.read_text().replace(" status: string,", " status: {type: string, masked: true},"))
     location_of(file).declare()
-    with pytest.raises(GateFailed):
+    with pytest.raises(FileRefused):
         read(orders, 1, 3)
     said = text_of(client.get(f"/collections/orders/intervals/{parse_instant('2024-01-03')}"))
     assert "|4|masked|40|" in said

@@ -12,7 +12,7 @@ import pytest
 from support.faulty import InterruptedStore
 from support.relanded import relanded
 from support.world import World, collection, interval
-from tidemark.errors import Contention, GateFailed
+from tidemark.errors import Contention, FileRefused
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.ingest import ingest, recorded_run, sources_of
 from tidemark.jobs.steps.init import declare_collection
@@ -58,7 +58,7 @@ def test_a_refusal_that_comes_after_the_mended_file_was_counted_changes_nothing(
 def test_a_mended_file_is_taken_after_the_refusal(tmp_path, stores):
     world = World(tmp_path, collection(), stores())
     world.land(0, "a", [{"k": "not a number", "v": "a", "t": 3, "e": 3}])
-    with pytest.raises(GateFailed, match=r"a\.jsonl"):
+    with pytest.raises(FileRefused, match=r"a\.jsonl"):
         world.run(take(world))
     world.land(0, "a", GOOD)
     assert world.run(take(world))["rows"] == 1
@@ -86,7 +86,7 @@ def test_a_file_set_aside_is_read_once_the_declaration_is_mended(tmp_path, store
 def test_a_file_refused_by_stop_is_counted_once_it_may_be_set_aside(tmp_path, stores):
     world = World(tmp_path, collection(), stores())
     world.land(0, "a", [{"k": "not a number", "v": "a", "t": 3, "e": 3}])
-    with pytest.raises(GateFailed):
+    with pytest.raises(FileRefused):
         world.run(take(world))
     world.run(lambda job: declare_collection(job, quarantining()))
     assert world.run(take(world))["bad_files"] == 1
@@ -118,7 +118,7 @@ def test_a_file_name_that_is_not_utf8_is_a_bad_file(tmp_path, stores, policy):
     odd = os.fsencode(folder) + b"/b\xff.jsonl"
     Path(os.fsdecode(odd)).write_text(json.dumps({"k": 2, "v": "b", "t": 3, "e": 3}) + "\n")
     if policy == "stop":
-        with pytest.raises(GateFailed, match=r"b\\xff\.jsonl: the bytes of its name are not UTF-8; rename it"):
+        with pytest.raises(FileRefused, match=r"b\\xff\.jsonl: the bytes of its name are not UTF-8; rename it"):
             world.run(take(world))
     else:
         report = world.run(take(world))

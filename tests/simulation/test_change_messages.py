@@ -14,7 +14,7 @@ from support.connector_logs import LOGS, messages
 from support.relanded import relanded
 from support.world import DAY, World, collection, interval
 from tests.support.reading import as_of, changes
-from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.errors import FileRefused, InvalidUsage
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
@@ -107,7 +107,7 @@ def test_messages_of_another_server_are_never_taken(tmp_path: Path) -> None:
     land(world, 1, "a", other)
     run_day(world, 0, settle=True)
     world.run(lambda job: declare_collection(job, by_connector()))
-    with pytest.raises(GateFailed, match=r"line 1: messages come from server 'mysql other'.* another name"):
+    with pytest.raises(FileRefused, match=r"line 1: messages come from server 'mysql other'.* another name"):
         run_day(world, 1, settle=False)
     assert rows_at(world) == {1: "9"}
     beside = World(tmp_path / "beside", by_connector())

@@ -15,7 +15,7 @@ from support.faulty import Fault, FaultyStore
 from support.relanded import relanded
 from support.world import World, certify, collection, interval
 from tests.support.reading import as_of, changes
-from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.errors import FileRefused, InvalidUsage
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
@@ -201,7 +201,7 @@ def test_nothing_changed_writes_nothing_and_other_bytes_are_an_entry(world: Worl
 def test_a_correction_that_cannot_be_decoded_leaves_what_was_said(world: World) -> None:
     days(world, "x", "y")
     world.land(0, "a", [{"k": "no number", "v": "q"}])
-    with pytest.raises(GateFailed, match="what it said before stays; mend the file and run again"):
+    with pytest.raises(FileRefused, match="what it said before stays; mend the file and run again"):
         run(world, 0)
     run(world, 0, "z")
     drained(world)

@@ -17,7 +17,7 @@ from support.inprocess import InProcessRunner
 from support.relanded import relanded
 from support.world import DAY, World, collection, interval
 from tests.support.reading import as_of
-from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.errors import FileRefused, InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
@@ -126,10 +126,10 @@ def test_a_wrong_file_stops_its_own_cut_once_and_then_the_reading_at_the_end(tmp
     world = made(tmp_path)
     world.land(0, "good", [row(1, "a", 3)])
     world.land(0, "wrong", [{"nothing": "of it"}])
-    with pytest.raises(GateFailed, match=r"wrong\.jsonl"):
+    with pytest.raises(FileRefused, match=r"wrong\.jsonl"):
         world.run(take(world, 0, COUNT))
     assert world.run(take(world, 0, COUNT))["files"] == 1, "what is wrong is left alone until it changes"
-    with pytest.raises(GateFailed, match=r"wrong\.jsonl"):
+    with pytest.raises(FileRefused, match=r"wrong\.jsonl"):
         world.run(take(world))
     world.land(0, "wrong", [row(2, "b", 4)])
     assert world.run(take(world, 0, COUNT))["files"] == 1

@@ -20,7 +20,7 @@ from tests.oracles.database.database import Database, Rows, at_last
 from tests.oracles.database.files import File, cut
 from tests.oracles.database.kinds import EXERCISED, Kind, Kinds
 from tests.support.reading import as_of
-from tidemark.errors import GateFailed
+from tidemark.errors import FileRefused
 from tidemark.jobs.steps.compact import compact
 from tidemark.jobs.steps.drain import drain
 from tidemark.jobs.steps.ingest import ingest
@@ -108,7 +108,7 @@ def check_life(folder: Path, name: str, kinds: Kinds, seed: int) -> None:
     connector = CONNECTORS[name](dice, kinds)
     database, files = lived(connector, kinds, dice)
     if connector.refused:
-        with pytest.raises(GateFailed, match=connector.refused):
+        with pytest.raises(FileRefused, match=connector.refused):
             taken(folder, files, dice)
         return
     world = taken(folder, files, dice)

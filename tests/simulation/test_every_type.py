@@ -15,7 +15,7 @@ from support.typed import BAD, CASES, GOOD, IN_TURN, TYPES, Typed, TypedWorld, a
 from support.world import interval
 from tidemark.airflow.web import overview
 from tidemark.airflow.web.page import collection_page
-from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.errors import FileRefused, InvalidUsage
 from tidemark.jobs.queries.verify import verify
 from tidemark.jobs.steps.init import declare_collection
 from tidemark.jobs.steps.quarantine import quarantine, release
@@ -72,7 +72,7 @@ def test_a_bad_value_stops_its_interval(tmp_path: Path, case: Typed, file_format
     world = TypedWorld(tmp_path, case, file_format)
     world.put_bad(0, "a")
     for _ in range(2):
-        with pytest.raises(GateFailed, match=r"column [kv]|not UTF-8") as failed:
+        with pytest.raises(FileRefused, match=r"column [kv]|not UTF-8") as failed:
             world.run(lambda job: tidemark_ingest(world, job), attempts=1)
         assert "\n" not in str(failed.value)
     answers(world)
@@ -102,7 +102,7 @@ def test_a_null_key_is_refused_and_a_null_value_is_none(tmp_path: Path, case: Ty
     world = TypedWorld(tmp_path, case)
     world.put(0, "a", [{**case.row(0), "k" if case.role == "key" else "v": None}])
     if case.role == "key":
-        with pytest.raises(GateFailed, match="line 1: column k is null; a key never is"):
+        with pytest.raises(FileRefused, match="line 1: column k is null; a key never is"):
             world.ingested()
     else:
         world.ingested()
@@ -172,7 +172,7 @@ def test_a_bad_file_in_place_of_a_good_one(tmp_path: Path, case: Typed) -> None:
         world.moved()
         world.put_bad(0, "a")
         if bad_files == "stop":
-            with pytest.raises(GateFailed, match="what it said before stays"):
+            with pytest.raises(FileRefused, match="what it said before stays"):
                 world.ingested()
         else:
             assert world.ingested()["bad_files"] == 1

@@ -88,6 +88,34 @@ def test_what_was_known_then(sea: Sea, table: str) -> None:
     assert rows(sea, f"SELECT tides.k FROM {table} WHERE tides.k = 3") == [(3,)]
 
 
+def test_what_was_known_by_the_clock(sea: Sea) -> None:
+    """Of several tables at once, and in each way to say it: `then` is between two ingests."""
+    root, then = str(sea.root), int(sea.clock() * 1_000_000)
+    past = tidemark.open(root, "tides").as_of().to_arrow().num_rows
+    sea.clock.now += 60
+    sea.ingest("tides", 2, ("c", [row(9, "new", 21), row(1, "high", 22)]))
+    sea.ingest("ports", 1, ("b", [row(9, "Büsum", 11)]))
+    at_once = "SELECT (SELECT count(*) FROM tides), (SELECT count(*) FROM ports)"
+    assert rows(sea, at_once) == [(past + 1, 4)]
+    assert rows(sea, at_once, committed=then) == [(past, 3)]
+    for table in (
+        f"tides FOR COMMITTED AS OF '{at(then)}'",
+        f"tides COMMITTED AS OF {then}",
+        f"tides AT (COMMITTED => TIMESTAMP '{at(then)}')",
+        f"as_of('tides', committed => '{at(then)}')",
+    ):
+        assert rows(sea, f"SELECT count(*) FROM {table}") == [(past,)]
+        assert rows(sea, f"SELECT new.v FROM {table} AS old JOIN tides AS new USING (k) WHERE k = 1") == [("high",)]
+    learned = f"FROM changes('tides', committed_after => {then}, net => TRUE) SELECT k, v, diff ORDER BY ALL"
+    assert rows(sea, learned) == [(1, "high", 1), (1, "low", -1), (9, "new", 1)]
+    count = "SELECT count(*) FROM"
+    assert rows(sea, f"{count} changes('tides')", committed=then) == rows(
+        sea, f"{count} changes('tides', committed_upto => {then})"
+    )
+    assert rows(sea, f"{count} tides FOR COMMITTED AS OF '2400-01-01'") == [(past + 1,)]
+    assert rows(sea, f"{count} tides FOR TIMESTAMP AS OF '{at(9)}'", committed=then) == [(3,)]
+
+
 def test_a_version_is_the_collection_as_it_was_opened_then(sea: Sea) -> None:
     version = tidemark.open(str(sea.root), "tides").version
     sea.ingest("tides", 2, ("c", [row(9, "new", 21)]))
@@ -225,6 +253,10 @@ REFUSED: list[tuple[str, str]] = [
     ("SELECT * FROM tides FOR TIMESTAMP OF '2013-01-01'", "write FOR TIMESTAMP AS OF and a time"),
     ("SELECT * FROM tides FOR TIMESTAMP AS OF NULL", "is no time"),
     ("SELECT * FROM tides FOR VERSION AS OF '2013-01-01'", "a version is a whole number"),
+    ("SELECT * FROM tides FOR COMMITTED AS OF '1969-12-31'", "is outside"),
+    ("SELECT * FROM tides FOR COMMITTED AS OF '1970-01-01'", "no commit by then is recorded; the earliest moment"),
+    ("SELECT * FROM as_of('tides', 9, committed => 9)", "time is a time of the schedule, and committed of the wall"),
+    ("SELECT * FROM changes('tides', 9, committed_after => 9)", "after is a time of the schedule, and committed_after"),
     ("SELECT * FROM tides AT (VERSION => 1", r"the closing \) is missing"),
     ("SELECT * FROM tides AT (VERSION 1)", r"write AT \(VERSION => …\)"),
     ("SELECT * FROM changes(tides)", "tides is no value that can be read here; write it in single quotes"),

@@ -22,7 +22,7 @@ from tests.support.inprocess import InProcessRunner
 from tests.support.reading import as_of
 from tidemark.arrow.rows.schema import sort_columns
 from tidemark.definition.recipe import DIFF, EVENT_TIME, TIME
-from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.errors import InvalidUsage
 from tidemark.jobs.app import gated
 from tidemark.jobs.derived import Shape, opened, shaped
 from tidemark.jobs.job import Job, collection_store, fresh_id
@@ -384,7 +384,7 @@ def test_columns_that_do_not_fit_are_named_without_what_is_hidden() -> None:
         hidden=(Column("_rows", ColumnType.INT),),
     )
     other = [Column("kind", ColumnType.STRING), Column("n", ColumnType.FLOAT)]
-    with pytest.raises(GateFailed, match="gives the columns kind string, n float now, and d has kind string, n int:"):
+    with pytest.raises(InvalidUsage, match="gives the columns kind string, n float now, and d has kind string, n int:"):
         check_fits(declared, other)
 
 
@@ -513,7 +513,7 @@ def test_a_row_that_is_there_fewer_times_than_never_is_named(spark: Any) -> None
 def test_columns_that_are_others_by_now_are_named_with_those_there_were() -> None:
     declared = Collection("d", (Column("id", ColumnType.INT),), (), select("SELECT id FROM events"))
     check_fits(declared, declared.columns)
-    with pytest.raises(GateFailed, match="gives the columns id string now, and d has id int: change the definition"):
+    with pytest.raises(InvalidUsage, match="gives the columns id string now, and d has id int: change the definition"):
         check_fits(declared, (Column("id", ColumnType.STRING),))
-    with pytest.raises(GateFailed, match="gives the columns id int, more int now, and d has id int"):
+    with pytest.raises(InvalidUsage, match="gives the columns id int, more int now, and d has id int"):
         check_fits(declared, (*declared.columns, Column("more", ColumnType.INT)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.airflow.location import Location
 from tidemark.errors import shortened
 from tidemark.jobs.queries.overdue import Overdue
-from tidemark.model.instant import parse_instant
+from tidemark.model.instant import format_instant, parse_instant
 from tidemark.model.wording import counted
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def notice_of_correction(location: Location, extra: Mapping[str, Any], context: 
     corrected = extra["corrected"]
     times = corrected["event_times"]
     about = f"{times[0]} to {times[1]}" if times else "what was computed"
-    after = max(parse_instant(extra["lower"]) - 1, 0)
+    after, upto = max(parse_instant(extra["lower"]) - 1, 0), parse_instant(extra["upper"]) - 1
     return Notice(
         "correction",
         location.name,
@@ -171,7 +171,7 @@ def notice_of_correction(location: Location, extra: Mapping[str, Any], context: 
         f"{location.name}: {counted(corrected['retracted'], 'row')} retracted and {corrected['added']:,} added in what "
         "was published",
         f"{corrected['changed']}. Who read this before has read something else. The rows: `tidemark changes "
-        f"{location.name} --after {after} --upto {parse_instant(extra['upper']) - 1}`.",
+        f"{location.name} --after {format_instant(after)} --upto {format_instant(upto)}`.",
         **_ids(context),
     )
 

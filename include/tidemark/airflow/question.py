@@ -10,6 +10,7 @@ from typing import Any
 
 from tidemark.errors import listed, plain_line, shortened
 from tidemark.model.acceptance import LEAST_REASON, MOST_REASON
+from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.wording import SHORT_ID, counted
 
@@ -43,8 +44,8 @@ MEANS = {
 @dataclass(frozen=True)
 class Question:
     """What is asked of batches that failed under a suite: whether they may be accepted, and whether they came from
-    files that can be mended. `failed` are the findings as the gate's failure reports them
-    (`GateReport.of_failures`)."""
+    files that can be mended. `about` names the first intervals, `span` says in a few words which they are. `failed` are
+    the findings as the gate's failure reports them (`GateReport.of_failures`)."""
 
     collection: str
     about: str
@@ -55,6 +56,7 @@ class Question:
     headline: str
     failed: tuple[Mapping[str, Any], ...] = ()
     more: int = 0
+    span: str = ""
 
     @classmethod
     def of(
@@ -72,6 +74,7 @@ class Question:
             headline,
             tuple(details["failed"]),
             int(details.get("more", 0)),
+            _span(intervals or ()),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -100,7 +103,7 @@ class Question:
     def subject(self) -> str:
         """One line: how much failed of which collection, and of which interval."""
         failed = counted(len(self.failed) + self.more, "check")
-        return f"{self.collection}: {failed} failed for {self.about}"
+        return f"{self.collection}: {failed} failed for {self.span or self.about}"
 
     @property
     def body(self) -> str:
@@ -158,6 +161,14 @@ class Answered:
         if any(not any(batch.startswith(name) for batch in failed) for name in self.batches):
             return None
         return [batch for batch in failed if not self.batches or batch.startswith(self.batches)]
+
+
+def _span(intervals: Sequence[Interval]) -> str:
+    """Several intervals in a few words; "" for one, which is called by itself."""
+    if len(intervals) < 2:
+        return ""
+    first, last = min(each.lower for each in intervals), max(each.upper for each in intervals)
+    return f"{len(intervals):,} intervals from {format_instant(first)} to {format_instant(last)}"
 
 
 def plain(value: object) -> str:

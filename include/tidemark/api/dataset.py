@@ -19,6 +19,7 @@ from tidemark.api.arrow_filters import implied, referenced
 from tidemark.api.scan import Columns, Scan
 from tidemark.errors import InvalidUsage, listed, plain_line, require
 from tidemark.model.condition.tree import Condition
+from tidemark.model.nearest import nearest
 
 if TYPE_CHECKING:
     import polars
@@ -143,7 +144,7 @@ class CollectionDataset(ds.FileSystemDataset):  # type: ignore[misc]
             return None
         named = [] if isinstance(columns, Mapping) else columns
         if unknown := [name for name in named if name not in self.schema.names]:
-            raise InvalidUsage(f"there is no column {unknown[0]!r}; there are {listed(self.schema.names)}")
+            raise InvalidUsage(f"there is no column {unknown[0]!r}{nearest(str(unknown[0]), self.schema.names)}")
         return set(named).union(*(names for names in looked_at if names is not None))
 
     def filter(self, expression: pc.Expression) -> CollectionDataset:

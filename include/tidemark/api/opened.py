@@ -107,6 +107,8 @@ class OpenCollection:
         event_time: Time | None = None,
         columns: Sequence[str] | None = None,
         where: Where | Sequence[Where] | None = None,
+        *,
+        committed: Time | None = None,
     ) -> AsOf:
         """The rows of the collection: as known at `time` (the newest there is), of what had happened by `event_time`
         (all).
@@ -118,13 +120,17 @@ class OpenCollection:
         columns are looked up; those on columns of whole numbers, dates and times leave out the row groups that can hold
         no such row; others are filtered as the rows are read.
 
+        `time` is by the schedule: what the day of files that ends at it brought was known at it. With `committed`, a
+        time of the wall clock, in its place the answer is the one that was given then, by the last commit at or before
+        it. A time in the future is the newest there is.
+
         Raises InvalidUsage for a time that cannot be read yet or any longer, with the nearest readable ones, and for
         columns, conditions and times that are none.
         """
         with uncollected():
             from tidemark.api.reads import AsOf
 
-        return AsOf(self._pinned, _given(time, "time"), _given(event_time, "event_time"), columns, where)
+        return AsOf(self._pinned, self._known(time, committed), _given(event_time, "event_time"), columns, where)
 
     def dataset(
         self,
@@ -133,6 +139,8 @@ class OpenCollection:
         columns: Sequence[str] | None = None,
         where: Where | Sequence[Where] | None = None,
         multiplicity: bool = False,
+        *,
+        committed: Time | None = None,
     ) -> CollectionDataset:
         """The rows of the collection as a dataset of Arrow: for DuckDB (`duckdb.sql("SELECT … FROM dataset")`), polars
         (`dataset.to_polars()`) and Arrow (`dataset.to_table(columns=…, filter=…)`), whose columns and
@@ -149,7 +157,7 @@ class OpenCollection:
         from tidemark.api.rows import AsOfRows
 
         _check_truth(multiplicity, "multiplicity")
-        known, happened = _given(time, "time"), _given(event_time, "event_time")
+        known, happened = self._known(time, committed), _given(event_time, "event_time")
         return CollectionDataset(AsOfRows(self._pinned, known, happened, columns, where, multiplicity))
 
     def export(
@@ -163,14 +171,15 @@ class OpenCollection:
         format: str | None = None,
         partition_by: str | None = None,
         replace: bool = False,
+        committed: Time | None = None,
     ) -> Exported:
         """Write the rows of the collection to a file (.parquet, .csv, .jsonl), or with `partition_by` into a
         folder with a file for each value of that column; each row repeated by its multiplicity, in no order.
 
         It appears whole: a reader finds what was there before, or all of it. With `replace` a file that is there is
         replaced, and a folder that contains only what an export wrote (its file `_tidemark_export` lists that).
-        `time`, `event_time`, `columns` and `where` are as in `as_of`. The `declaration` of the result is the text of a
-        collection file that reads the rows back, if one can.
+        `time`, `event_time`, `columns`, `where` and `committed` are as in `as_of`. The `declaration` of the result is
+        the text of a collection file that reads the rows back, if one can.
 
         Raises InvalidUsage as `dataset`, and for a format, a column and a place that cannot be; Contention while
         another export to that place is running; Unwritable where it cannot be written.
@@ -179,7 +188,8 @@ class OpenCollection:
         from tidemark.api.export import export
         from tidemark.api.read_back import ReadBack
 
-        rows, known = self.dataset(time, event_time, columns, where).rows, _given(time, "time")
+        known = self._known(time, committed)
+        rows = self.dataset(known, event_time, columns, where).rows
         return export(
             lambda: rows.in_columns(rows.schema, ALL),
             rows.schema,
@@ -201,6 +211,8 @@ class OpenCollection:
         in_order: bool = False,
         time: Time | None = None,
         event_time: Time | None = None,
+        *,
+        committed: Time | None = None,
     ) -> InRange:
         """The rows of `as_of` whose value of the column `timeline` is in [lower, upper], both ends included (None: no
         end); none where lower is above upper. A row that has no value there is in no range.
@@ -216,7 +228,7 @@ class OpenCollection:
         from tidemark.api.ranged import InRange
 
         _check_truth(in_order, "in_order")
-        known, happened = _given(time, "time"), _given(event_time, "event_time")
+        known, happened = self._known(time, committed), _given(event_time, "event_time")
         return InRange(self._pinned, timeline, lower, upper, where, columns, in_order, known, happened)
 
     def head(self, rows: int = 10) -> pa.Table:
@@ -233,6 +245,9 @@ class OpenCollection:
         net: bool = False,
         columns: Sequence[str] | None = None,
         where: Where | Sequence[Where] | None = None,
+        *,
+        committed_after: Time | None = None,
+        committed_upto: Time | None = None,
     ) -> Changes:
         """What the collection learned after one time (the beginning) up to another (the newest there is, included).
 
@@ -246,13 +261,17 @@ class OpenCollection:
         has the changes of the columns that they name: an update of other columns is not in it. An update has its two
         images where the whole key is among these columns.
 
+        `committed_after` and `committed_upto` are times of the wall clock in place of these two: what was learned
+        between the answers of then, as `committed` of `as_of`.
+
         Raises InvalidUsage as `as_of`.
         """
         with uncollected():
             from tidemark.api.reads import Changes
 
         _check_truth(net, "net")
-        return Changes(self._pinned, _given(after, "after"), _given(upto, "upto"), net, columns, where)
+        first, last = self._known(after, committed_after, "after"), self._known(upto, committed_upto, "upto")
+        return Changes(self._pinned, first, last, net, columns, where)
 
     def changes_within(
         self,
@@ -289,6 +308,7 @@ class OpenCollection:
         at: object = None,
         at_column: str | None = None,
         known_at: str | None = None,
+        committed: Time | None = None,
     ) -> LatestAt | PointInTime:
         """Of each key the latest row at the time `t` on a timeline: of the rows that `as_of(time, event_time, where)`
         has, the one with the greatest time that is not above `t`, and not further below than `within`.
@@ -302,8 +322,8 @@ class OpenCollection:
         With `each` every column of the value has its own latest value that is not null, and behind it when that was:
         `speed` and `speed_at`. The timeline's own column has the time of the latest row.
 
-        In order of the key, one row for each that has any. `columns`, `where`, `time` and `event_time` are as in
-        `as_of`; a row has no multiplicity here. Where each key has one value, the usual question is
+        In order of the key, one row for each that has any. `columns`, `where`, `time`, `event_time` and `committed`
+        are as in `as_of`; a row has no multiplicity here. Where each key has one value, the usual question is
         `as_of(event_time=…)`: this one reads the current rows, by a column of theirs.
 
         With a table `at` in place of `t` (of pyarrow, pandas or polars, or a data frame of Spark) each of its rows is
@@ -319,7 +339,7 @@ class OpenCollection:
         """
         from tidemark.api.latest import LatestAt, Question
 
-        known = (_given(time, "time"), _given(event_time, "event_time"))
+        known = (self._known(time, committed), _given(event_time, "event_time"))
         question = Question(timeline, where, within, columns, each, ties, *known)
         if at is None:
             if at_column is not None or known_at is not None:
@@ -332,7 +352,12 @@ class OpenCollection:
         return PointInTime(self._pinned, question, at, at_column, known_at)
 
     def windows(
-        self, time: Time | None = None, open: bool = False, where: Where | Sequence[Where] | None = None
+        self,
+        time: Time | None = None,
+        open: bool = False,
+        where: Where | Sequence[Where] | None = None,
+        *,
+        committed: Time | None = None,
     ) -> WindowRows:
         """Of a collection that is defined by windows: its rows as known at `time` (the newest there is), and what its
         history says of each window.
@@ -340,15 +365,15 @@ class OpenCollection:
         `_end_inclusive` says whether `window_end` belongs to the window, `_closed` whether it is closed: then no row
         that is on time can change it; `_final` whether no late row can either. `_revision` is how often its row changed
         since it was first there, as far as history is kept; `_first_told` and `_last_told` when it was first there and
-        changed last. With `open` those windows too that have rows but are not there before they close. `where` is as in
-        `as_of`.
+        changed last. With `open` those windows too that have rows but are not there before they close. `where` and
+        `committed` are as in `as_of`.
 
         Raises InvalidUsage as `as_of`, and for a collection that is not defined by windows.
         """
         from tidemark.api.windowed import WindowRows
 
         _check_truth(open, "open")
-        return WindowRows(self._pinned, _given(time, "time"), open, where)
+        return WindowRows(self._pinned, self._known(time, committed), open, where)
 
     def status(self) -> Status:
         """Frontiers, what is unsealed, the trace by level, debt, late rows, what corrections cost, and the next step:
@@ -399,6 +424,14 @@ class OpenCollection:
         """Go to the newest version, and return this same object. Answers that were asked before stay at theirs."""
         self._pinned = replace(self._pinned, head=self.log.load())
         return self
+
+    def _known(self, time: Time | None, committed: Time | None, name: str = "time") -> int | None:
+        """The time as known at which is read, by either clock; None: neither says one."""
+        if committed is None:
+            return _given(time, name)
+        from tidemark.api.committed import chosen_time
+
+        return chosen_time(self._pinned, _given(time, name), micros(committed, "committed"), name)
 
     def _job(self) -> Job:
         def no_data() -> Any:

@@ -24,6 +24,7 @@ from tidemark.arrow.runs import Keep, runs_of
 from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
 from tidemark.model.instant import MAX_TIME
+from tidemark.model.nearest import nearest
 from tidemark.plan.read import ReadRequest, read_tasks
 from tidemark.plan.tasks import ReadTask
 from tidemark.storage.sidecars import parts_table
@@ -218,7 +219,7 @@ def _fields(collection: Collection, columns: Sequence[str] | None) -> list[pa.Fi
     asked = names if columns is None else list(columns)
     for name in asked:
         if name not in names and name not in hidden:
-            raise InvalidUsage(f"collection {collection.name} has no column {name}; it has {', '.join(names)}")
+            raise InvalidUsage(f"collection {collection.name} has no column {name}{nearest(name, names)}")
     if len(set(asked)) < len(asked):
         raise InvalidUsage(f"columns {', '.join(asked)}: one is named twice; name each once")
     if not asked:

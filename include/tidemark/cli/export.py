@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidemark.cli.command import Call, CollectionArgument, register
-from tidemark.cli.read import PANEL, HappenedOption, KnownOption, WhereOption
+from tidemark.cli.read import PANEL, CommittedOption, HappenedOption, KnownOption, WhereOption
 
 ReplaceOption = Annotated[
     bool, typer.Option("--replace", help="Replace a file that is there, or a folder with nothing but an export in it.")
@@ -37,6 +37,7 @@ def export(
     ] = None,
     time: KnownOption = None,
     event_time: HappenedOption = None,
+    committed: CommittedOption = None,
     where: WhereOption = None,
     replace: ReplaceOption = False,
 ) -> None:
@@ -51,6 +52,7 @@ def export(
         to,
         time=time,
         event_time=event_time,
+        committed=committed,
         columns=columns,
         where=where,
         format=format,

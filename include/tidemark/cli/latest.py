@@ -9,6 +9,7 @@ import typer
 from tidemark.cli.command import Call, CollectionArgument, UsageError, register
 from tidemark.cli.read import (
     PANEL,
+    CommittedOption,
     ExplainOption,
     FormatOption,
     HappenedOption,
@@ -16,6 +17,7 @@ from tidemark.cli.read import (
     LimitOption,
     Shape,
     WhereOption,
+    about_committed,
     check_shape,
     show,
     show_explanation,
@@ -75,6 +77,7 @@ def latest_at(
     where: WhereOption = None,
     time: KnownOption = None,
     event_time: HappenedOption = None,
+    committed: CommittedOption = None,
     limit: LimitOption = None,
     shape: FormatOption = Shape.TABLE,
     explain: ExplainOption = False,
@@ -102,6 +105,7 @@ def latest_at(
         at=table,
         at_column=at_column,
         known_at=known_at,
+        committed=committed,
     )
     if explain:
         return show_explanation(call, answer)
@@ -114,6 +118,7 @@ def latest_at(
         "at_file": at_file,
         "time": known,
         "time_text": None if known is None else format_instant(known),
+        **about_committed(committed),
     }
     asked = f"by {on} at {answer.at}" if at_file is None else f"of {at_file}, each with the latest by {on}"
     as_known = f"as known at {known_at if known is None else format_instant(known)}"

@@ -22,8 +22,8 @@ MOST_HISTORY = 1_000
 KEYWORDS = (
     "SELECT", "FROM", "WHERE", "GROUP", "BY", "ORDER", "LIMIT", "JOIN", "USING", "ON", "AS", "WITH", "HAVING", "UNION",
     "ALL", "DISTINCT", "CASE", "WHEN", "THEN", "ELSE", "END", "AND", "OR", "NOT", "NULL", "IS", "IN", "BETWEEN", "LIKE",
-    "FOR", "TIMESTAMP", "VERSION", "OF", "DESCRIBE", "SUMMARIZE", "count", "sum", "avg", "min", "max", "as_of",
-    "changes", "windows", "latest_at",
+    "FOR", "TIMESTAMP", "VERSION", "COMMITTED", "OF", "DESCRIBE", "SUMMARIZE", "count", "sum", "avg", "min", "max",
+    "as_of", "changes", "windows", "latest_at",
 )  # fmt: skip
 HELP = """\
 A statement ends with ; and may have several lines. Each collection is a table:
@@ -44,6 +44,7 @@ class Prompt:
     timeout: str | None
     limit: int | None
     shape: Shape
+    committed: int | None = None
     _lines: list[str] = field(default_factory=list)
     _names: list[str] = field(default_factory=list)
 
@@ -81,7 +82,12 @@ class Prompt:
     def _ask(self, statement: str) -> None:
         try:
             with interrupts.heard():
-                shown(self.call, asked(self.call, statement, self.memory, self.timeout), self.limit, self.shape)
+                shown(
+                    self.call,
+                    asked(self.call, statement, self.memory, self.timeout, self.committed),
+                    self.limit,
+                    self.shape,
+                )
         except TidemarkError as error:
             output.note(f"error: {error}")
         except KeyboardInterrupt:

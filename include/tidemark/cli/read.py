@@ -35,6 +35,12 @@ FormatOption = Annotated[Shape, typer.Option("--format", help="How rows are prin
 KnownOption = Annotated[
     int | None, typer.Option("--time", parser=instant, metavar="TIME", help="As known at this time. Default: now.")
 ]
+CommittedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--committed", parser=instant, metavar="TIME", help="As was known at this time of the wall clock. Not --time."
+    ),
+]
 HappenedOption = Annotated[
     int | None,
     typer.Option("--event-time", parser=instant, metavar="TIME", help="What had happened by then. Default: all."),
@@ -68,6 +74,7 @@ def as_of(
     collection: CollectionArgument,
     time: KnownOption = None,
     event_time: HappenedOption = None,
+    committed: CommittedOption = None,
     where: WhereOption = None,
     limit: LimitOption = None,
     shape: FormatOption = Shape.TABLE,
@@ -79,7 +86,7 @@ def as_of(
     """
     check_shape(call, shape)
     opened = call.opened(collection)
-    answer = opened.as_of(time, event_time, where=where)
+    answer = opened.as_of(time, event_time, where=where, committed=committed)
     if explain:
         return show_explanation(call, answer)
     about = {
@@ -89,9 +96,10 @@ def as_of(
         "time_text": format_instant(answer.time),
         "event_time": event_time,
         "event_time_text": None if event_time is None else format_instant(event_time),
+        **about_committed(committed),
     }
     happened = "" if event_time is None else f", as of {format_instant(event_time)}"
-    said = f"as known at {format_instant(answer.time)}{happened}, version {opened.version}"
+    said = f"{known_at(answer.time, committed)}{happened}, version {opened.version}"
     show(call, answer, limit, shape, about, said)
 
 
@@ -109,6 +117,7 @@ def in_range(
     ] = None,
     time: KnownOption = None,
     event_time: HappenedOption = None,
+    committed: CommittedOption = None,
     in_order: Annotated[
         bool, typer.Option("--in-order", help="Sort by the timeline, not by key. Keeps the whole answer in memory.")
     ] = False,
@@ -123,7 +132,9 @@ def in_range(
     """
     check_shape(call, shape)
     opened = call.opened(collection)
-    answer = opened.range(timeline, lower, upper, where, in_order=in_order, time=time, event_time=event_time)
+    answer = opened.range(
+        timeline, lower, upper, where, in_order=in_order, time=time, event_time=event_time, committed=committed
+    )
     if explain:
         return show_explanation(call, answer)
     about = {
@@ -136,11 +147,10 @@ def in_range(
         "time_text": format_instant(answer.time),
         "event_time": event_time,
         "event_time_text": None if event_time is None else format_instant(event_time),
+        **about_committed(committed),
     }
     ends = "".join(f" {word} {end}" for word, end in (("from", lower), ("to", upper)) if end is not None)
-    said = (
-        f"with {timeline}{ends or ' of any value'}, as known at {format_instant(answer.time)}, version {opened.version}"
-    )
+    said = f"with {timeline}{ends or ' of any value'}, {known_at(answer.time, committed)}, version {opened.version}"
     show(call, answer, limit, shape, about, said)
 
 
@@ -155,6 +165,18 @@ def changes(
         int | None,
         typer.Option("--upto", parser=instant, metavar="TIME", help="Learned up to this. Default: now."),
     ] = None,
+    committed_after: Annotated[
+        int | None,
+        typer.Option(
+            "--committed-after", parser=instant, metavar="TIME", help="Learned after this time of the wall clock."
+        ),
+    ] = None,
+    committed_upto: Annotated[
+        int | None,
+        typer.Option(
+            "--committed-upto", parser=instant, metavar="TIME", help="Learned up to this time of the wall clock."
+        ),
+    ] = None,
     net: Annotated[bool, typer.Option("--net", help="The difference of both ends, not each change between.")] = False,
     where: WhereOption = None,
     limit: LimitOption = None,
@@ -167,7 +189,10 @@ def changes(
     """
     check_shape(call, shape)
     opened = call.opened(collection)
-    answer = opened.changes(after, upto, net, where=where)
+    answer = opened.changes(
+        after, upto, net, where=where, committed_after=committed_after, committed_upto=committed_upto
+    )
+    after = answer.after
     if explain:
         return show_explanation(call, answer)
     about = {
@@ -182,6 +207,17 @@ def changes(
     since = "the beginning" if after is None else format_instant(after)
     said = f"learned after {since} up to {format_instant(answer.upto)}, version {opened.version}"
     show(call, answer, limit, shape, about, said)
+
+
+def about_committed(committed: int | None) -> dict[str, Any]:
+    """The option --committed, for a document."""
+    return {"committed": committed, "committed_text": None if committed is None else format_instant(committed)}
+
+
+def known_at(time: int, committed: int | None) -> str:
+    """As known when, for people."""
+    clock = "" if committed is None else f", the newest at {format_instant(committed)} by the clock"
+    return f"as known at {format_instant(time)}{clock}"
 
 
 def show_explanation(call: Call, answer: Answer) -> None:

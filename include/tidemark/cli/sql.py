@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from tidemark.cli.command import Call, UsageError, register
-from tidemark.cli.read import PANEL, LimitOption, Shape, check_shape
+from tidemark.cli.read import PANEL, CommittedOption, LimitOption, Shape, check_shape
 from tidemark.cli.sql_rows import about, asked, described, shown
 from tidemark.errors import require
 
@@ -74,6 +74,7 @@ def sql(
         str | None,
         typer.Argument(help="One SELECT. Default: what is piped in, or a prompt that takes statements.", metavar="SQL"),
     ] = None,
+    committed: CommittedOption = None,
     limit: LimitOption = None,
     shape: Annotated[Shape, typer.Option("--format", help="How rows are printed.")] = Shape.TABLE,
     out: Annotated[
@@ -102,9 +103,9 @@ def sql(
             raise UsageError("a prompt writes no file and no JSON, and explains nothing; give a statement")
         from tidemark.cli.prompt import Prompt
 
-        Prompt(call, memory, timeout, limit, shape).run()
+        Prompt(call, memory, timeout, limit, shape, committed).run()
         return
-    answer = asked(call, sys.stdin.read() if statement is None else statement, memory, timeout)
+    answer = asked(call, sys.stdin.read() if statement is None else statement, memory, timeout, committed)
     if explain:
         reads = answer.explain()
         return call.emit({"reads": [asdict(read) for read in reads]}, *map(str, reads))

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from tidemark.api.sql.answer import SqlAnswer
 
 
-def asked(call: Call, statement: str, memory: str | None, timeout: str | None) -> SqlAnswer:
+def asked(
+    call: Call, statement: str, memory: str | None, timeout: str | None, committed: int | None = None
+) -> SqlAnswer:
     """A statement, asked of the root."""
     from tidemark.api.sql.asking import sql
 
-    return sql(call.root, statement, memory=memory, timeout=timeout)
+    return sql(call.root, statement, memory=memory, timeout=timeout, committed=committed)
 
 
 def shown(call: Call, answer: SqlAnswer, limit: int | None, shape: Shape) -> None:

@@ -10,13 +10,16 @@ import typer
 from tidemark.cli.command import Call, CollectionArgument, SparkOption, UsageError, register
 from tidemark.cli.read import (
     PANEL,
+    CommittedOption,
     ExplainOption,
     FormatOption,
     KnownOption,
     LimitOption,
     Shape,
     WhereOption,
+    about_committed,
     check_shape,
+    known_at,
     show,
     show_explanation,
 )
@@ -36,6 +39,7 @@ def windows(
     call: Call,
     collection: CollectionArgument,
     time: KnownOption = None,
+    committed: CommittedOption = None,
     open_too: Annotated[bool, typer.Option("--open", help="Also open windows that have rows.")] = False,
     statistics: Annotated[
         bool,
@@ -71,17 +75,17 @@ def windows(
         raise UsageError("--plot draws all of them; leave --limit and --format out, and draw some by --where")
     check_shape(call, shape)
     opened = call.opened(collection)
-    answer = opened.windows(time, open_too, where=where)
+    answer = opened.windows(time, open_too, where=where, committed=committed)
     if explain:
         if plot is not None or statistics:
             raise UsageError("--explain says what is opened of the windows; leave --plot and --statistics out")
         return show_explanation(call, answer)
-    known = f"as known at {format_instant(answer.time)}, version {opened.version}"
+    known = f"{known_at(answer.time, committed)}, version {opened.version}"
     if plot is None:
         if value is not None:
             raise UsageError("--value says how high windows are drawn; give --plot FILE too")
         about = {"collection": collection, "version": opened.version, "time": answer.time}
-        about["time_text"] = format_instant(answer.time)
+        about |= {"time_text": format_instant(answer.time), **about_committed(committed)}
         if answer.windows.counts_late_for is not None and (late := late_by(opened.state, answer.time)):
             about["late"] = asdict(late)
             known = f"{known}; {late.words}{_COUNTED if answer.windows.late is Late.NEXT_WINDOW else ''}"

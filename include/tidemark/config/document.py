@@ -30,6 +30,8 @@ MAX_LITERAL = 100
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NEVER = re.compile("[\0\ud800-\udfff]")
 """Written as escapes YAML knows, \\0 and \\ud800; neither has a place in a name, a path or a database."""
+_QUOTED = re.compile(r""""(?:\\.|[^"\\])*"|'(?:''|[^'])*'|(?:^|\s)#.*""")
+_TEMPLATED = re.compile(r"[^\s,\[{]*(?:\{\{[^{}]*\}\}[^\s,\]{}]*)+")
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 _OCTAL = re.compile(r"[-+]?0[0-7_]+")
@@ -53,18 +55,48 @@ class Document:
 
 def read(path: str | Path) -> Document:
     """Read one YAML document. Raises InvalidUsage for what is not there, is not YAML, or names a key twice."""
-    loader = _LOADER(text_of(path))
+    text = text_of(path)
+    loader = _LOADER(text)
     try:
         building = _Building(str(path), _events(loader))
         return Document(str(path), building.document(), building.lines)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        raise InvalidUsage(f"{path}:{line}: not YAML: {error.problem or error.context}") from None
+        raise InvalidUsage(f"{path}:{_not_yaml(text.splitlines(), error)}") from None
+    except _NoName as name:
+        line = name.args[0]
+        wrong = _unquoted(text.splitlines()[line - 1]) or "a field name must be plain text"
+        raise InvalidUsage(f"{path}:{line}: {wrong}") from None
     except yaml.YAMLError as error:
         raise InvalidUsage(f"{path}:1: not YAML: {str(error).splitlines()[0]}") from None
     finally:
         loader.dispose()
+
+
+class _NoName(Exception):
+    """Something that is no text is where a field's name should be; with its line."""
+
+
+def _not_yaml(lines: list[str], error: yaml.MarkedYAMLError) -> str:
+    """The line of an error of the parser, and what is wrong there, with what to write where that is known."""
+    marks = [mark for mark in (error.problem_mark, error.context_mark) if mark]
+    for mark in marks:
+        line = lines[mark.line] if mark.line < len(lines) else ""
+        at_fault = any(word in str(error.problem) for word in ("token", "tab character"))
+        if at_fault and "\t" in line[: mark.column + 1]:
+            return f"{mark.line + 1}: not YAML: a tab; lines begin with spaces: write two in place of each tab"
+        if unquoted := _unquoted(line):
+            return f"{mark.line + 1}: {unquoted}"
+    return f"{marks[0].line + 1 if marks else 1}: not YAML: {error.problem or error.context}"
+
+
+def _unquoted(line: str) -> str:
+    """What to write where a line has `{{` outside of quotes, which begins a mapping in YAML; "" where it has not."""
+    bare = _QUOTED.sub("", line)
+    if "{{" not in bare:
+        return ""
+    text = _TEMPLATED.search(bare)
+    advice = f'write "{text[0]}"' if text else "quote it as a whole"
+    return f"a text with {{{{ needs quotes: {advice}"
 
 
 def _events(loader: Any) -> Iterator[Any]:
@@ -155,7 +187,7 @@ class _Building:
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             line = self._line(event)
             if not isinstance(event, yaml.ScalarEvent):
-                raise self._refusal(event, "a field name must be plain text")
+                raise _NoName(self._line(event))
             name, merges = event.value, self._tag(event) == _MERGE
             key = name if merges else self._key(event)
             if name in seen or key in content:

@@ -32,6 +32,7 @@ from tidemark.model.collection import MAX_PRECISION, ColumnType, DecimalType, Fo
 from tidemark.model.condition.evaluate import truth
 from tidemark.model.condition.tree import Condition
 from tidemark.model.ledger import SourceFile
+from tidemark.model.nearest import similar
 
 SAMPLE_BYTES = 16 * 2**20
 """How much of a jsonl file is looked at. Of csv it is all: a value further on may be one that a type would change."""
@@ -103,9 +104,11 @@ def _check_has(path: str, columns: Iterable[str], names: Sequence[str]) -> None:
     """Raise InvalidUsage for a column that a file does not have."""
     for name in columns:
         if name not in names:
+            near = similar(name, [*names])
+            meant = f"; did you mean {near!r}?" if near else ""
             raise InvalidUsage(
-                f"{path} has no column {name} to infer a type from; it has {listed(names)}; "
-                "declare its type under columns:, or infer from a newer file"
+                f"{path} has no column {name} to infer a type from; it has {listed(names)}; declare its type under "
+                f"columns:, or infer from a newer file{meant}"
             )
 
 

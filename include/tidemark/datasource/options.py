@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PLACE = ("path", "root", "name")
 ANY = (*PLACE, "columns", "where", "net")
-AS_OF = ("as_of", "event_time", "range", "range_from", "range_to", "multiplicity")
+AS_OF = ("as_of", "committed", "event_time", "range", "range_from", "range_to", "multiplicity")
 CHANGES = ("changes_after", "changes_upto", "net")
 BATCH = ("version", *AS_OF, *CHANGES)
 STREAM = ("starting", "hold", "seals_per_batch")
@@ -110,11 +110,12 @@ def question(found: OpenCollection, options: Options, columns: tuple[str, ...] |
         return changes(found, options, names)
     if (ends := options.named(("range_from", "range_to"))) and "range" not in given:
         raise InvalidUsage(f"tidemark: {ends[0]} is an end on a timeline; give its column as option range")
-    time, event_time = given.get("as_of"), given.get("event_time")
+    time, event_time, committed = given.get("as_of"), given.get("event_time"), given.get("committed")
     if "range" in given:
         lower, upper = given.get("range_from"), given.get("range_to")
-        return found.range(given["range"], lower, upper, where, names, time=time, event_time=event_time)
-    return found.as_of(time, event_time, names, where)
+        timeline = given["range"]
+        return found.range(timeline, lower, upper, where, names, time=time, event_time=event_time, committed=committed)
+    return found.as_of(time, event_time, names, where, committed=committed)
 
 
 def stream_options(options: Options) -> None:

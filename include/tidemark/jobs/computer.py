@@ -30,7 +30,7 @@ class Computer(Protocol):
         other attempt uses; no parts where it does not.
 
         Raises InvalidUsage for a definition that raises, naming the row where it is known, for a negative
-        multiplicity; GateFailed, with both, where its columns are not those of D any more.
+        multiplicity, and, with both, where its columns are not those of D any more.
         """
         ...
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidemark.config.schedule import Schedule
-from tidemark.errors import GateFailed, InvalidUsage, NotReady, TidemarkError, listed
+from tidemark.errors import FileRefused, GateFailed, InvalidUsage, NotReady, TidemarkError, listed
 from tidemark.jobs.job import Job, Outcome
 from tidemark.model.change import NOTHING_CHANGED
 from tidemark.model.collection import Collection
 from tidemark.model.derived import Derived
 from tidemark.model.interval import Interval
 
-VERDICTS = (GateFailed, InvalidUsage, NotReady)
+VERDICTS = (FileRefused, GateFailed, InvalidUsage, NotReady)
 """Errors that say something of one interval. Any other would meet the next interval, too."""
 MOST_NAMED, SOME_NAMED = 10, 3
 """Reasons that a message lists, and intervals that it names of those with the same reason; it counts the others."""
@@ -50,8 +50,8 @@ def in_turn(
     """Do a step for one interval after another; `note` gets each, and its number from 1, before it begins.
 
     A bad interval stops no other. Where the files of some cannot be taken, or have not landed, that is raised once the
-    others are done: GateFailed if data were wrong, else InvalidUsage, else NotReady, of all of them together. Of a
-    single interval its error is raised as it is, and any other error at once.
+    others are done: FileRefused or GateFailed if data were wrong, else InvalidUsage, else NotReady, of all of them
+    together. Of a single interval its error is raised as it is, and any other error at once.
     """
     wrong: list[tuple[Interval, TidemarkError]] = []
     for number, one in enumerate(intervals, start=1):

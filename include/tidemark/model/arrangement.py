@@ -9,6 +9,7 @@ from itertools import pairwise
 from tidemark.model.acceptance import Acceptance
 from tidemark.model.batch import ObjectRef, TraceBatch, UnsealedBatch
 from tidemark.model.collection import Collection, Covers, Gate
+from tidemark.model.commit_times import CommitTimes
 from tidemark.model.derived import Consumption
 from tidemark.model.frontier import EMPTY, CompactionFunction, Rung
 from tidemark.model.full_snapshot import Effect, FullSnapshot, after
@@ -50,7 +51,7 @@ class Arrangement:
 
     Of columns that files have and nothing declares the names are kept in `undeclared`, so that each is reported once.
     `passed_over` are files that lay beside those of an interval, of the last intervals that had any; `stopped`
-    says which intervals could not be read, the oldest ones.
+    says which intervals could not be read, the oldest ones. `commits` says when the seal was moved, by the wall clock.
 
     Facts that were drained and are *remembered*, as later ones are placed among them, stay with their batches, until
     some of these are merged into one of a shelf of their own (plan/remember.py).
@@ -126,6 +127,7 @@ class Arrangement:
     undeclared: tuple[str, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
     stopped: tuple[Stopped, ...] = ()
+    commits: CommitTimes = field(default_factory=CommitTimes)
 
     def __post_init__(self) -> None:
         check(self.violations())
@@ -462,7 +464,7 @@ class Arrangement:
 
     def objects(self) -> Iterator[ObjectRef]:
         """The objects the state names itself: parts tables, which name data files in turn, and the files of those that
-        are kept here; roots of the ledger."""
+        are kept here; roots of the ledger; commit times."""
         pins = (pin for publication in self.publications for pin in publication.pins)
         for holder in (*self.batches, *pins):
             if isinstance(holder.parts, ObjectRef):
@@ -470,6 +472,7 @@ class Arrangement:
             else:
                 yield from (part.file for part in holder.parts or ())
         yield from (run.object for run in self.ledger if isinstance(run.object, ObjectRef))
+        yield from (run.object for run in self.commits.runs)
 
 
 def evicted(state: Arrangement) -> Arrangement:

@@ -17,6 +17,7 @@ from tidemark.model.batch import PartsTable, TraceBatch, UnsealedBatch
 from tidemark.model.batching.rate import SECOND
 from tidemark.model.batching.reason import Cut
 from tidemark.model.collection import Collection, Gate
+from tidemark.model.commit_times import CommitRun
 from tidemark.model.corrected import Corrected as Corrected
 from tidemark.model.frontier import CompactionFunction, Rung
 from tidemark.model.full_snapshot import Effect, FullSnapshot
@@ -324,11 +325,12 @@ class Certified:
 class Sealed:
     """What was learned is final below `upper`, and intervals are complete below `complete_below`: the seal moved, by a
     tick where it is ahead of that. `requested_seal` is up to where a run asked for completeness and could not get it
-    because of a hole."""
+    because of a hole. `at` is when it was committed, in wall-clock microseconds (0: not recorded)."""
 
     upper: int
     complete_below: int
     requested_seal: int
+    at: int = 0
     kind: Literal["sealed"] = "sealed"
 
     @property
@@ -391,6 +393,19 @@ class LedgerMerged:
     @property
     def words(self) -> str:
         return f"merged {len(self.inputs)} runs of the ledger: {counted(self.run.entries, 'source file')}"
+
+
+@dataclass(frozen=True)
+class CommitTimesStored:
+    """Recent lines of commit times moved into a run, with those of the newest runs, `inputs` by object key."""
+
+    inputs: tuple[str, ...]
+    run: CommitRun
+    kind: Literal["commit_times_stored"] = "commit_times_stored"
+
+    @property
+    def words(self) -> str:
+        return f"stored {counted(self.run.commits, 'commit time')}"
 
 
 @dataclass(frozen=True)
@@ -519,6 +534,11 @@ class AheadMerged:
         return f"merged {counted(len(self.inputs), 'batch', 'batches')} ahead into {len(self.batches)}: {rows}"
 
 
+def committed_at(change: Change, at: int) -> Change:
+    """The change as it is committed at a time of the wall clock."""
+    return replace(change, at=at) if isinstance(change, Sealed) else change
+
+
 def words_in(change: Change, zone: str) -> str:
     """The words of a change, with the interval of files that it is about as clocks in a zone show it."""
     # An interval from 0 on only names a run.
@@ -541,6 +561,7 @@ Change = (
     | Drained
     | Compacted
     | LedgerMerged
+    | CommitTimesStored
     | Quarantined
     | Released
     | CompactionAllowed

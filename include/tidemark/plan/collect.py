@@ -25,6 +25,7 @@ _UNIQUE = "[0-9a-f]{32}"
 _READ = re.compile(rf"reads/\d{{20}}-{_UNIQUE}\.json")
 _OURS = re.compile(
     rf"data/{_UNIQUE}/((late-)?{_UNIQUE}\.parquet|parts-{_UNIQUE}(-\d+)?\.json)|ledger/{_UNIQUE}(-\d+)?\.json"
+    rf"|commits/{_UNIQUE}\.json"
 )
 """Keys of objects that are garbage where no version names them (docs/format.md). All others are left alone."""
 _UNFINISHED = re.compile(r"(.*/)?\.tmp-[0-9a-f]{24}")

@@ -52,6 +52,7 @@ def test_each_option_is_the_argument_of_that_name(made: Made, stock: Made) -> No
         (asked(made), flights.as_of()),
         (asked(made, as_of=NOON, event_time=NOON), flights.as_of(NOON, NOON)),
         (asked(made, as_of=str(START + HOUR)), flights.as_of(START + HOUR)),
+        (asked(made, committed="2400-01-01"), flights.as_of(committed="2400-01-01")),
         (asked(made, columns=" kind, id ", where=where), flights.as_of(columns=["kind", "id"], where=where)),
         (asked(made, version="5"), before.as_of()),
         (asked(made, changes_after="beginning"), flights.changes()),
@@ -73,6 +74,8 @@ def test_each_option_is_the_argument_of_that_name(made: Made, stock: Made) -> No
 
 
 REFUSED: list[tuple[dict[str, str], str]] = [
+    ({"committed": "1970-01-02"}, "no commit by then is recorded; the earliest moment"),
+    ({"as_of": NOON, "committed": NOON}, "time is a time of the schedule, and committed of the wall clock"),
     ({"asof": NOON}, "there is no option 'asof'; did you mean 'as_of'?"),
     ({"colums": "id"}, "there is no option 'colums'; did you mean 'columns'?"),
     ({"q": "1"}, f"there is no option 'q'; valid are {', '.join(KNOWN)}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.errors import GateFailed, InvalidUsage, NotReady, TidemarkError, Unavailable
+from tidemark.errors import FileRefused, GateFailed, InvalidUsage, NotReady, TidemarkError, Unavailable
 from tidemark.jobs.intervals import in_turn
 from tidemark.model.interval import Interval
 
@@ -33,14 +33,14 @@ def test_all_are_done_in_order_and_announced_before_they_begin() -> None:
 
 
 def test_a_bad_day_stops_no_other_and_is_named_at_the_end() -> None:
-    error, done = tried({1: GateFailed("a.csv: row 1: bad"), 3: InvalidUsage("b.csv changed")})
+    error, done = tried({1: FileRefused("a.csv: row 1: bad"), 3: InvalidUsage("b.csv changed")})
     assert done == [0, 2, 4]
-    assert type(error) is GateFailed
+    assert type(error) is FileRefused
     first, second = (f"{DAYS[day]}: {said}" for day, said in ((1, "a.csv: row 1: bad"), (3, "b.csv changed")))
     assert str(error) == f"2 of 5 intervals failed, the other 3 are done: {first}; {second}"
 
 
-@pytest.mark.parametrize("kind", [GateFailed, InvalidUsage, NotReady])
+@pytest.mark.parametrize("kind", [FileRefused, GateFailed, InvalidUsage, NotReady])
 def test_what_is_raised_is_of_the_kind_of_what_was_wrong(kind: type[TidemarkError]) -> None:
     error, done = tried({0: kind("no")})
     assert type(error) is kind
@@ -51,12 +51,12 @@ def test_what_is_raised_is_of_the_kind_of_what_was_wrong(kind: type[TidemarkErro
 
 
 def test_one_interval_fails_as_it_did() -> None:
-    error, _ = tried({0: GateFailed("no")}, DAYS[:1])
+    error, _ = tried({0: FileRefused("no")}, DAYS[:1])
     assert str(error) == "no"
 
 
 def test_a_store_that_fails_stops_at_once() -> None:
-    error, done = tried({1: Unavailable("the store is away"), 3: GateFailed("bad")})
+    error, done = tried({1: Unavailable("the store is away"), 3: FileRefused("bad")})
     assert str(error) == "the store is away"
     assert done == [0]
 

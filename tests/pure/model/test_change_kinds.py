@@ -18,6 +18,7 @@ from tidemark.model.change import (
     Attempted,
     Certified,
     Change,
+    CommitTimesStored,
     Compacted,
     CompactionAllowed,
     Corrected,
@@ -41,6 +42,7 @@ from tidemark.model.change import (
     Unpublished,
 )
 from tidemark.model.collection import Gate
+from tidemark.model.commit_times import CommitRun, SealCommit
 from tidemark.model.derived import Consumed, Consumption, Mode, Root
 from tidemark.model.frontier import EMPTY
 from tidemark.model.full_snapshot import Effect, FullSnapshot
@@ -122,6 +124,10 @@ SAID: list[tuple[Any, str]] = [
     (Sealed(0, 0, 10), "sealed to 1970-01-01T00:00:00Z, asked for 1970-01-01T00:00:00.000010Z"),
     (Drained(FENCE, TRACE), f"drained {SPAN}: 1 row as t1"),
     (Compacted(FENCE, ("t0", "t9"), TRACE), f"compacted 2 batches of {SPAN}: 1 row at level 0 as t1"),
+    (
+        CommitTimesStored(("r0",), CommitRun(ref("r9"), 128, SealCommit(1, 10), SealCommit(3, 30))),
+        "stored 128 commit times",
+    ),
     (LedgerMerged(("r0", "r9"), RUN), "merged 2 runs of the ledger: 1 source file"),
     (Quarantined("b1", RUN), "quarantined b1, which frees 1 source file"),
     (Quarantined("b1", None), "quarantined b1, and what it had consumed"),

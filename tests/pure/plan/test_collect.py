@@ -142,6 +142,7 @@ OURS = [
     f"data/{UNIQUE}/parts-{OTHER}-12.json",
     f"ledger/{UNIQUE}.json",
     f"ledger/{UNIQUE}-3.json",
+    f"commits/{UNIQUE}.json",
 ]
 FOREIGN = [
     "README",

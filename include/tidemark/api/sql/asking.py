@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidemark.api.opening import address_of
-from tidemark.api.times import Duration, lasting
+from tidemark.api.times import Duration, Time, lasting, micros
 from tidemark.errors import InvalidUsage, require
 from tidemark.jobs.queries import locate
 from tidemark.model.byte_count import byte_count
@@ -31,6 +32,7 @@ def sql(
     *,
     memory: str | int | None = None,
     timeout: Duration | None = None,
+    committed: Time | None = None,
 ) -> SqlAnswer:
     """Ask the collections below `root` in SQL: one SELECT of DuckDB's, in which each collection is a table.
 
@@ -41,10 +43,13 @@ def sql(
 
         flights FOR TIMESTAMP AS OF '2013-01-03'        as known then; also AT (TIMESTAMP => '2013-01-03')
         flights FOR VERSION AS OF 12                    at that version
+        flights FOR COMMITTED AS OF '2024-05-14T09:00Z' as was known at that time of the wall clock
         as_of('flights', time, event_time)              as known at a time, of what had happened by another
         changes('flights', after, upto)                 what was learned, in the columns of `changes`; net => TRUE
         windows('delays_by_hour', time)                 the windows with their revisions; open => TRUE
         latest_at('flights', 'scheduled_at', t)         the latest row of each key; within => '6h'
+
+    With `committed`, a time of the wall clock, each table that says no other time has the rows that it had then.
 
     `parameters` are values for `?` or `$name`. The statement reaches no file and no network. DuckDB uses `memory` at
     most (`"2GiB"`, or bytes; without it what TIDEMARK_SQL_MEMORY says, 1GiB if it says nothing). It does not count
@@ -64,7 +69,8 @@ def sql(
     limits = Limits(memory_limit(memory), _seconds(timeout))
     address = address_of(root)
     locate.check_root(address)
-    return SqlAnswer(address, parsed(statement), parameters, limits)
+    then = None if committed is None else micros(committed, "committed")
+    return SqlAnswer(address, replace(parsed(statement), committed=then), parameters, limits)
 
 
 def memory_limit(memory: str | int | None) -> int:

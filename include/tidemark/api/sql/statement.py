@@ -35,22 +35,30 @@ class Source:
 @dataclass(frozen=True)
 class Statement:
     """A text that DuckDB reads; the tables in it that stand for sources; and all other names in it, which may be
-    collections as they are now."""
+    collections as they are now, or were at the wall-clock time `committed`. So are sources that say no time."""
 
     text: str
     sources: Mapping[str, Source]
     names: frozenset[str]
+    committed: int | None = None
 
 
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
-    "as_of": ("collection", "time", "event_time", "multiplicity"),
-    "changes": ("collection", "after", "upto", "net"),
-    "windows": ("collection", "time", "open"),
-    "latest_at": ("collection", "timeline", "t", "within", "time", "event_time"),
+    "as_of": ("collection", "time", "event_time", "multiplicity", "committed"),
+    "changes": ("collection", "after", "upto", "net", "committed_after", "committed_upto"),
+    "windows": ("collection", "time", "open", "committed"),
+    "latest_at": ("collection", "timeline", "t", "within", "time", "event_time", "committed"),
 }
-"""Our functions, and what their arguments are called."""
+"""Our functions, and what their arguments are called. Those of the wall clock are given by their names alone."""
+_BY_NAME = "committed"
 _BEFORE_TABLES = ("from", "join", ",", "lateral", "pivot", "pivot_wider", "unpivot", "pivot_longer")
-_CLOCKS = {"timestamp": "time", "system_time": "time", "version": "version", "system_version": "version"}
+_CLOCKS = {
+    "timestamp": "time",
+    "system_time": "time",
+    "version": "version",
+    "system_version": "version",
+    "committed": "committed",
+}
 MOST_CHARACTERS = 1_000_000
 """A statement may have so many: no person writes a longer one."""
 
@@ -212,6 +220,7 @@ class _Reading:
     def _call(self, function: str, at: int) -> tuple[Source, int]:
         """The arguments of one of our functions, from a place behind its `(` on."""
         names, given = FUNCTIONS[function], dict[str, Given]()
+        in_order = [name for name in names if not name.startswith(_BY_NAME)]
         how = f"{function}({', '.join(names)})"
         while self._at(at).word != ")":
             if given:
@@ -221,8 +230,8 @@ class _Reading:
             name = self._at(at).name
             if name is not None and self._at(self._next(at) + 1).word in ("=>", ":="):
                 at = self._next(self._next(at) + 1) + 1
-            elif len(given) < len(names):
-                name = names[len(given)]
+            elif len(given) < len(in_order):
+                name = in_order[len(given)]
             if name not in names or name in given:
                 raise InvalidUsage(f"{function}: {name if name else 'one argument'} is too many; it is {how}")
             given[name], at = self._value(at, f"{function}: {name}")

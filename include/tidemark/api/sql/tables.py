@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from tidemark.api.committed import chosen_time
 from tidemark.api.dataset import CollectionDataset
 from tidemark.api.pinned import Pinned, find
 from tidemark.api.rows import AnswerRows, AsOfRows, Rows
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from tidemark.api.latest import LatestAt
     from tidemark.api.reads import Changes
     from tidemark.api.windowed import WindowRows
+
+
+_CLOCKS = {"committed": "time", "committed_after": "after", "committed_upto": "upto"}
+"""Arguments that are times of the wall clock, and those of the schedule in whose place they are."""
+_TIMES = {"time", "version", "upto", "committed", "committed_upto"}
+"""Arguments that say as known when."""
 
 
 class Tables:
@@ -43,7 +50,9 @@ class Tables:
         names = self.collections if "show" in statement.names else statement.names
         for name in sorted({name.lower() for name in names} & self._folders):
             try:
-                self.datasets[name] = CollectionDataset(AsOfRows(self._pinned(name)))
+                pinned = self._pinned(name)
+                then = chosen_time(pinned, None, statement.committed)
+                self.datasets[name] = CollectionDataset(AsOfRows(pinned, then))
             except TidemarkError as error:
                 self._unreadable[name] = error
                 if all(source.collection.lower() != name for source in statement.sources.values()):
@@ -86,8 +95,15 @@ class Tables:
 
     def _rows(self, source: Source) -> Rows:
         given = arguments(source)
+        if self.statement.committed is not None and not _TIMES & given.keys():
+            given["committed_upto" if source.function == "changes" else "committed"] = self.statement.committed
         version = given.pop("version", None)
         pinned = self._pinned(source.collection, version)
+        for clock, name in _CLOCKS.items():
+            if (moment := given.pop(clock, None)) is not None:
+                by_schedule = _times(given, name).get(name)
+                time = chosen_time(pinned, by_schedule, micros(moment, clock), name)
+                given.update({} if time is None else {name: time})
         match source.function:
             case "changes":
                 return AnswerRows(pinned, partial(_changes, pinned, _times(given, "after", "upto")))

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemark.errors import InvalidUsage
+from tidemark.errors import InvalidUsage, listed
 from tidemark.model.collection import NAME
+from tidemark.model.nearest import similar
 from tidemark.storage import open_store
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def absent(root: str, collection: str, existing: Sequence[str]) -> str:
     if words := dropped_words(root, collection):
         return words
     if existing:
-        return f"no collection {collection} under {address}; existing: {', '.join(existing)}"
+        near = similar(collection, [*existing])
+        meant = f"; did you mean {near!r}?" if near else ""
+        return f"no collection {collection} under {address}; existing: {listed(existing)}{meant}"
     if is_absent(root):
         return f"root {address} does not exist; pass another root, or create a collection with `tidemark init FILE`"
     what = f"collection {collection}, nor any other," if collection else "collection"

@@ -161,7 +161,9 @@ class _Search:
         self.began = _clocks(job)
         self.foreign: list[str] = []
         # Objects first: what is written after this listing is not garbage by it, what is named after it is not yet.
-        objects = [_stored(info) for prefix in ("data/", "ledger/", "reads/") for info in _listed(job, prefix)]
+        objects = [
+            _stored(info) for prefix in ("data/", "ledger/", "commits/", "reads/") for info in _listed(job, prefix)
+        ]
         unfinished = [_stored(info) for info in retried(lambda: [*job.store.unfinished()], job.log.pause)]
         written = plans.listed(job.store, job.log.pause)[-1:]
         self.previous = plans.load(job.store, written[0].key, job.log.pause) if written else None

@@ -14,7 +14,7 @@ from tidemark.jobs.steps.retain import retain
 from tidemark.jobs.steps.write import trace_batch
 from tidemark.model.arrangement import Arrangement, LedgerRun
 from tidemark.model.batch import Part, TraceBatch
-from tidemark.model.change import Compacted, LedgerMerged
+from tidemark.model.change import CommitTimesStored, Compacted, LedgerMerged
 from tidemark.model.instant import format_instant
 from tidemark.model.interval import Interval
 from tidemark.model.wording import counted
@@ -22,7 +22,7 @@ from tidemark.plan.compact import CompactionRequest, check, merge_tasks, plan_co
 from tidemark.plan.ranges import TASK_ROWS
 from tidemark.plan.tasks import MergeTask, WriteAnswer
 from tidemark.storage.log.log import Head
-from tidemark.storage.sidecars import ledger, parts_table
+from tidemark.storage.sidecars import commit_runs, ledger, parts_table
 
 SETTLED_RUNS = 8
 """Runs of separated rows that a read of the past opens at most."""
@@ -30,8 +30,8 @@ SETTLED_RUNS = 8
 
 def compact(job: Job, interval: Interval) -> dict[str, Any]:
     """Move `since` by the retention, then run every compaction that is due, each as one streaming merge; also sort the
-    rows stored ahead, and merge remembered facts and the ledger's runs. `interval` names the run. Raises Uncertified if
-    the trace gate has not certified an input.
+    rows stored ahead, merge remembered facts and the ledger's runs, and store commit times. `interval` names the run.
+    Raises Uncertified if the trace gate has not certified an input.
     """
     moved = retain(job)
     settled = settle(job, interval)
@@ -39,6 +39,7 @@ def compact(job: Job, interval: Interval) -> dict[str, Any]:
     remembered = remember(job, interval)
     while _merge_ledger_once(job):
         pass
+    _store_commit_times(job)
     head = job.log.load()
     return {
         "outcome": str(Outcome.APPLIED if merges or moved or remembered or settled else Outcome.NOTHING_TO_DO),
@@ -138,3 +139,11 @@ def _merge_ledger_once(job: Job) -> bool:
         return LedgerMerged(tuple(input_run.object.key for input_run in due), run)
 
     return job.commit_until_fit(change_for).change is not None
+
+
+def _store_commit_times(job: Job) -> None:
+    def change_for(head: Head) -> CommitTimesStored | None:
+        stored = commit_runs.store_recent(job.store, f"{commit_runs.PREFIX}{job.new_id()}.json", head.state.commits)
+        return stored and CommitTimesStored(*stored)
+
+    job.commit_until_fit(change_for)

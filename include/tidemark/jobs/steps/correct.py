@@ -62,7 +62,7 @@ def correct(job: Job, *, until: int | None = None, whole: bool = False, check: b
     this run or by one that was killed, is not readable yet. A run that finds nothing new, or what this process adds up
     itself, starts no JVM.
 
-    Raises InvalidUsage for a definition that is refused or raises, GateFailed where its columns are others by now.
+    Raises InvalidUsage for a definition that is refused or raises, or whose columns are others by now.
     """
     done: list[_Settled] = []
     while True:

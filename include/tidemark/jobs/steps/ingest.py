@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from tidemark.config.neighbours import has_own_folder, ready_of, shares_files_with
 from tidemark.config.template import pattern_of
-from tidemark.errors import Corruption, GateFailed, InvalidUsage, NotReady, listed
+from tidemark.errors import Corruption, FileRefused, InvalidUsage, NotReady, listed
 from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.queries.arrivals import memory_share
 from tidemark.jobs.steps.reread import Corrections, contributing, corrected
@@ -77,7 +77,7 @@ def ingest(
     cannot be taken as declared today, and names those that are `gone`: what both said stays.
 
     Idempotent by source file identity. Raises NotReady if the interval has not landed or is not over, InvalidUsage for
-    a file that changed since it was ingested and cannot be corrected, GateFailed if a file cannot be taken and the
+    a file that changed since it was ingested and cannot be corrected, FileRefused if a file cannot be taken and the
     collection says `stop`, Unavailable if a file cannot be read now, or memory runs out.
     """
     if yes and not removed:
@@ -461,7 +461,7 @@ def _note_dead_letters(job: Job, state: Arrangement, request: IngestRequest, cha
 def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[LedgerEntry]) -> None:
     """Where the collection says so, a file that cannot be taken stops the interval; the ledger remembers why.
 
-    Raises GateFailed, or Contention if another run has taken the file meanwhile.
+    Raises FileRefused, or Contention if another run has taken the file meanwhile.
     """
     bad = _bad(entries)
     if not bad or head.state.collection.landed.source.bad_files != "stop":
@@ -473,7 +473,7 @@ def _stop_on_bad_files(job: Job, head: Head, fence: Fence, entries: Sequence[Led
 def _refuse(job: Job, head: Head, fence: Fence, bad: Sequence[LedgerEntry], advice: str) -> NoReturn:
     stopped_by_files(job, head, fence, bad, recorded_run(job, bad))
     more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
-    raise GateFailed(f"{bad[0].path}: {bad[0].reason}{more}; {advice}")
+    raise FileRefused(f"{bad[0].path}: {bad[0].reason}{more}; {advice}")
 
 
 def _change(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.errors import FileRefused, InvalidUsage
 from tidemark.jobs.job import Job
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import ObjectRef, Part
@@ -73,7 +73,7 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
     """Read the request's corrected files again; they are the batch's from number `first` on.
 
     Raises InvalidUsage where dead letters of one were replayed when nothing was kept to correct by, or history is
-    final, GateFailed where one cannot be taken and the collection says `stop`: what it said before stays.
+    final, FileRefused where one cannot be taken and the collection says `stop`: what it said before stays.
     """
     if not request.corrected:
         return Corrections()
@@ -90,7 +90,7 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
     bad = [entry for file, entry in verdicts if not file.is_as_it_was]
     if bad and state.collection.landed.source.bad_files == "stop":
         more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
-        raise GateFailed(
+        raise FileRefused(
             f"{bad[0].path}: {bad[0].reason}{more}; what it said before stays; mend the file and run again"
         )
     letters = {entry.replay_of: entry for answer in answers for entry in answer.stay_replayed}

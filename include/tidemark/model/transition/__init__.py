@@ -12,6 +12,7 @@ from tidemark.model.change import (
     Attempted,
     Certified,
     Change,
+    CommitTimesStored,
     Compacted,
     CompactionAllowed,
     Corrected,
@@ -40,7 +41,14 @@ from tidemark.model.transition.declarations import created, dropped, redefined, 
 from tidemark.model.transition.derived import corrected
 from tidemark.model.transition.fences import attempted
 from tidemark.model.transition.fences import overtaken as overtaken
-from tidemark.model.transition.frontiers import certified, compaction_allowed, hold_dropped, hold_placed, sealed
+from tidemark.model.transition.frontiers import (
+    certified,
+    commit_times_stored,
+    compaction_allowed,
+    hold_dropped,
+    hold_placed,
+    sealed,
+)
 from tidemark.model.transition.outcome import AlreadyApplied as AlreadyApplied
 from tidemark.model.transition.outcome import Applied as Applied
 from tidemark.model.transition.outcome import FencedOff as FencedOff
@@ -92,6 +100,8 @@ def apply(state: Arrangement | None, change: Change) -> Outcome:
             return compacted(state, change)
         case LedgerMerged():
             return ledger_merged(state, change)
+        case CommitTimesStored():
+            return commit_times_stored(state, change)
         case Quarantined():
             return quarantined(state, change)
         case Released():

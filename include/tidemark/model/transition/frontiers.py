@@ -8,6 +8,7 @@ from tidemark.model import admission
 from tidemark.model.arrangement import Arrangement, Certificate, FrontierCertificate
 from tidemark.model.change import (
     Certified,
+    CommitTimesStored,
     CompactionAllowed,
     HoldDropped,
     HoldPlaced,
@@ -49,6 +50,8 @@ def sealed(state: Arrangement, change: Sealed) -> Outcome:
     recent = state.collection.retention.recent
     if recent and complete > state.complete_below:
         moved = replace(moved, seals=(*state.seals, complete)[-recent:])
+    if change.at and seal > state.seal:
+        moved = replace(moved, commits=state.commits.moved(change.at, seal))
     return Applied(moved)
 
 
@@ -68,7 +71,18 @@ def compaction_allowed(state: Arrangement, change: CompactionAllowed) -> Outcome
             return Stale(
                 f"since would move to {new.since}, past the full snapshot of {snapshot.time} as {snapshot.batch}"
             )
-    return Applied(replace(state, since=new.since, rungs=new.rungs, holds=holds))
+    commits = state.commits.readable(new)
+    return Applied(replace(state, since=new.since, rungs=new.rungs, holds=holds, commits=commits))
+
+
+def commit_times_stored(state: Arrangement, change: CommitTimesStored) -> Outcome:
+    """Lines of commit times are in an object from now on."""
+    if change.run in state.commits.runs:
+        return AlreadyApplied()
+    commits = state.commits.stored(change.inputs, change.run)
+    if commits is None:
+        return Stale("the commit times were stored, or left out with history that was merged, by another job")
+    return Applied(replace(state, commits=commits))
 
 
 def hold_placed(state: Arrangement, change: HoldPlaced) -> Outcome:

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from tidemark.arrow.decode.jsontexts import of_texts
 from tidemark.arrow.rows.schema import arrow_type
-from tidemark.errors import GateFailed, InvalidUsage
+from tidemark.errors import InvalidUsage
 from tidemark.model.canonical_json import NotJson
 from tidemark.model.collection import COLUMN_NAME, HIDDEN_NAME, Collection, Column, ColumnType, DecimalType, ValueType
 from tidemark.model.evolution import holds
@@ -74,7 +74,7 @@ def spark_schema(columns: Sequence[Column]) -> T.StructType:
 
 
 def check_fits(collection: Collection, given: Sequence[Column]) -> None:
-    """Raise GateFailed, with both, unless a definition gives the columns that the collection has, in any order."""
+    """Raise InvalidUsage, with both, unless a definition gives the columns that the collection has, in any order."""
     types = {column.name: column.type for column in given}
     had = {column.name: column.type for column in (*collection.columns, *collection.hidden)}
     if types.keys() == had.keys() and all(holds(types[name], of) for name, of in had.items()):
@@ -83,7 +83,7 @@ def check_fits(collection: Collection, given: Sequence[Column]) -> None:
     shown = {name: of for name, of in types.items() if not HIDDEN_NAME.fullmatch(name)}
     if shown != seen:  # what is hidden is no user's, unless nothing else differs
         types, had = shown, seen
-    raise GateFailed(
+    raise InvalidUsage(
         f"the definition of {collection.name} gives the columns {_listed(types)} now, and {collection.name} has "
         f"{_listed(had)}: change the definition, cast what changed, or declare the columns again in the collection file"
     )

@@ -26,6 +26,7 @@ class Kind(StrEnum):
     PARTS = "table of parts"
     LEDGER = "object of the ledger"
     READ = "record of a read"
+    COMMITS = "commit times"
 
 
 Step = Callable[[Any], Any]

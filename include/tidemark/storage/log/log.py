@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tidemark.errors import CommitUnknown, Contention, Corruption, Fenced, InvalidUsage
-from tidemark.model.change import Change
+from tidemark.model.change import Change, committed_at
 from tidemark.model.transition import AlreadyApplied, Applied, FencedOff, Stale, apply, conflict, overtaken
 from tidemark.storage.documents import document
 from tidemark.storage.documents.codec import VersionRecord, with_checksum
@@ -122,7 +122,8 @@ class StateLog:
                 if isinstance(looked, Stale | Committed):
                     return looked
                 head = looked
-                outcome = apply(head.arrangement, change)
+                now = int(self.wall() * 1_000_000)
+                outcome = apply(head.arrangement, committed_at(change, now))
                 if isinstance(outcome, AlreadyApplied):
                     return Committed(head, False)
                 self._check_present(head)
@@ -133,7 +134,7 @@ class StateLog:
                 self._check_fresh(base, head)
                 if reason := written.lost():
                     return Lost(f"{reason}; write it again")
-                return Committed(self._remembered(self._create(head, change, identity, outcome)), True)
+                return Committed(self._remembered(self._create(head, change, identity, outcome, now)), True)
             except _Collected as collected:
                 raise (CommitUnknown if unknown else Contention)(f"{collected}; run the step again") from None
             except Unwritable as full:
@@ -224,10 +225,10 @@ class StateLog:
                 f"stalled for more than {STALL_LIMIT:.0f} s after version {head.version}; run the step again"
             )
 
-    def _create(self, head: Head, change: Change, identity: str, outcome: Applied) -> Head:
+    def _create(self, head: Head, change: Change, identity: str, outcome: Applied, now: int) -> Head:
         version = head.version + 1
         checkpoint = outcome.state if version % CHECKPOINT_EVERY == 0 else None
-        now = int(self.wall() * 1_000_000)
+        change = committed_at(change, now)
         record = VersionRecord(version, head.sha256, identity, now, self.writer, change, checkpoint)
         data, seen_at = with_checksum(document.write(record)), self.monotonic()
         self.store.create(key_of(version), data)

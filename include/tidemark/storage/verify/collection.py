@@ -14,11 +14,12 @@ from typing import TypeVar
 from tidemark.errors import Corruption
 from tidemark.model.arrangement import Arrangement
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, PartsTable, TraceBatch, UnsealedBatch, verified
+from tidemark.model.commit_times import CommitRun, SealCommit
 from tidemark.model.invariants import Invariant
 from tidemark.model.ledger import LedgerEntry
 from tidemark.model.publication import Pin, pin_of
 from tidemark.storage.log.versions import retried
-from tidemark.storage.sidecars import ledger, parts_table
+from tidemark.storage.sidecars import commit_runs, ledger, parts_table
 from tidemark.storage.sidecars.ledger import LedgerNode
 from tidemark.storage.stores.store import ObjectInfo, ObjectStore
 from tidemark.storage.verify.history import Finding, verify_history
@@ -74,6 +75,7 @@ def contents(store: ObjectStore, state: Arrangement, progress: Progress = silent
         _read_ledger(store, state, found, each)
         _read_kept(store, state, found, each)
         _read_pins(store, state, found, each)
+        _read_commit_times(store, state, found, each)
     _compare_with_listing(store, found)
     found.findings += _of_certificates(state)
     return found
@@ -208,6 +210,16 @@ def _read_pins(store: ObjectStore, state: Arrangement, found: Contents, each: Ea
         found.findings += [Finding("parts table", detail, "", key) for key, detail in table.wrong.items()]
         found.published += [part.file for part in table.parts if part.file.key not in files]
         files |= {part.file.key for part in table.parts}
+
+
+def _read_commit_times(
+    store: ObjectStore, state: Arrangement, into: Contents, each: Each[CommitRun, list[SealCommit]]
+) -> None:
+    runs = state.commits.runs
+    into.objects += len(runs)
+    for run, lines in each("reading commit times", lambda run: commit_runs.read_run(store, run), runs):
+        if isinstance(lines, Corruption):
+            into.findings.append(Finding("commit times", str(lines), "", run.object.key))
 
 
 def _compare_with_listing(store: ObjectStore, found: Contents) -> None:

@@ -169,7 +169,7 @@ def bounded(collection: Collection, desired: DataFrame, columns: Sequence[str]) 
 
 
 def desired_of(views: Views, desired: DataFrame) -> DataFrame:
-    """Rows of the definition as updates. GateFailed where they are not in the columns there are."""
+    """Rows of the definition as updates. InvalidUsage where they are not in the columns there are."""
     check_fits(views.computation.collection, our_columns(desired.schema))
     return desired_at(desired, views.computation)
 
