@@ -70,6 +70,19 @@ def test_a_before_image_that_is_not_what_is_stored_is_counted(shell: Shell) -> N
     assert "1 before-image of messages that were not what was stored" in shell.ok("log", "boats").out
 
 
+def test_a_before_image_that_does_not_fit_is_counted_and_the_others_stay_whole(shell: Shell) -> None:
+    """One whose log is no date has only its key, which its delete needs; the one beside it removes what came, not Ada."""
+    shell.ok("init", shell.declared(BOATS.replace("log: string", "log: date")))
+    ada, bea, zed = (boat(at, name, "2024-01-01") for at, name in ((1, "Ada"), (2, "Bea"), (1, "Zed")))
+    brief = said("c", None, zed, 9, 9) + said("d", zed, None, 10, 9)
+    odd = said("d", bea | {"log": "odd"}, None, 11, 10)
+    shell.land("boats/2024-01-01/a.jsonl", said("c", None, ada, 1, 1) + said("c", None, bea, 2, 2) + brief + odd)
+    shell.moved("boats", "2024-01-01")
+    assert [row[:2] for row in boats(shell)] == [(1, "Ada")]
+    assert shell.json("status", "boats")["images_unmatched"] == 1
+    assert "1 before-image of messages that do not fit their columns" in shell.ok("log", "boats").out
+
+
 def test_a_value_that_was_not_logged_is_that_of_the_row_before_it(shell: Shell) -> None:
     """Also if that comes late; without one the drain waits for a word, and goes on with it."""
     shell.ok("init", shell.declared(BOATS))

@@ -30,7 +30,7 @@ from tidemark.arrow.decode.only import Only
 from tidemark.arrow.decode.placed import Order, fields_of, placed
 from tidemark.arrow.decode.strict import counting, precise
 from tidemark.arrow.decode.tables import TableCheck
-from tidemark.arrow.decode.typed import cells, check_values, epoch_unit, field_of, place, refusal, typed
+from tidemark.arrow.decode.typed import cells, check_values, epoch_unit, field_of, fitting, place, refusal, typed
 from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.schema import ORDER, ROW, transaction_fields
@@ -191,12 +191,29 @@ class _Facts:
         left = self._batch({**before, **nulls, **others}, always, rows).filter(moved)
         return one_batch(pa.Table.from_batches([left, facts]))
 
-    def _images(self, block: pa.RecordBatch, rows: Ints) -> dict[str, pa.Array] | None:
-        """The values of before-images; None where some are none of their columns."""
+    def _images(self, block: pa.RecordBatch, rows: Ints) -> dict[str, pa.Array]:
+        """The values of before-images; of one with a value that does not fit its column, which is noted, none."""
+        read = {c.name: cells(self._content, self._collection, c, block, "before.") for c in self._values}
+        fit = {column.name: fitting(self._collection, column, read[column.name]) for column in self._values}
+        images = {name: values for name, (values, _) in fit.items()}
+        wrong = {name: unfit for name, (_, unfit) in fit.items() if unfit.any()}
+        if not wrong:
+            return images
+        unfit = np.logical_or.reduce([*wrong.values()])
+        if not self._content.seen.images_unfit:
+            at = int(np.argmax(unfit))
+            column = next(column for column in self._values if column.name in wrong and wrong[column.name][at])
+            self._content.seen.first_unfit = self._why(column, read[column.name][at : at + 1], rows[at : at + 1])
+        self._content.seen.images_unfit += int(np.count_nonzero(unfit))
+        return {name: pc.if_else(of_bools(unfit), pa.nulls(1, image.type)[0], image) for name, image in images.items()}
+
+    def _why(self, column: Column, image: pa.Array, row: Ints) -> str:
+        """Why a value does not fit its column."""
         try:
-            return self._typed(block, "before.", self._values, rows)
-        except BadFile:
-            return None
+            typed(self._content, self._collection, column, image, row)
+        except BadFile as bad:
+            return str(bad)
+        raise AssertionError(f"column {column.name} of row {row} fits alone")
 
     def _in_transactions(self, transactions: Transactions, images: Images, rows: Ints) -> pa.RecordBatch:
         batches = []

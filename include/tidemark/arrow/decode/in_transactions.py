@@ -48,7 +48,7 @@ class Images:
 
     Attributes:
         keys: The key that each is about.
-        values: The values of before-images; None where they cannot be read.
+        values: The values of before-images.
         has_before: Whether it has a before-image with a key.
         others: Its fields outside the images.
     """
@@ -57,7 +57,7 @@ class Images:
     keys: _Columns
     before: _Columns
     after: _Columns
-    values: _Columns | None
+    values: _Columns
     has_before: pa.Array
     others: _Columns
 
@@ -123,14 +123,14 @@ class Transactions:
         others = {**images.others, TRANSACTION: names}
         if messages.moved.any():
             whole = messages.whole[messages.moved]
-            image = _chosen(messages.whole, images.values or after, after)
+            image = _chosen(messages.whole, images.values, after)
             only_key = pc.if_else(of_bools(whole), scalar_of(None, pa.string()), scalar_of(ONLY_KEY, pa.string()))
             yield Said.some(messages.moved, {**images.before, **image, **others}, True, lacks=only_key)
         repeated = messages.repeated(images, self._keys)
-        if repeated.any() and images.values is not None:
+        if repeated.any():
             nothing = pa.nulls(int(repeated.sum()), pa.string())
             yield Said.some(repeated, {**images.keys, **images.values, **others}, True, lacks=nothing, is_before=True)
-        image = _chosen(messages.whole, images.values or after, _guessed(after, messages.followed))
+        image = _chosen(messages.whole, images.values, _guessed(after, messages.followed))
         columns = {**images.keys, **_chosen(messages.removes, image, after), **others}
         replaces = messages.updates & ~messages.moved & ~repeated
         taken = messages.puts | messages.removes
@@ -238,9 +238,8 @@ class _Messages:
         )
         transaction, has_before = _codes(names), bools_of(images.has_before)
         whole = np.zeros(len(puts), np.bool_)
-        if images.values is not None:
-            for column in columns:
-                whole |= _says(images.values[column.name], column)
+        for column in columns:
+            whole |= _says(images.values[column.name], column)
         whole &= has_before
         differs = np.zeros(len(puts), np.bool_)
         for name, array in images.before.items():

@@ -59,8 +59,8 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
         entries = [_ingest_file(store, task, file, number, parts, contents=contents) for number, file in numbered]
         unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
         senders = tuple(sorted(parts.servers)), tuple(sorted(parts.tables)[:2])
-        notes = tuple(sorted(parts.notes))
-        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, *senders, notes)
+        said = tuple(sorted(parts.notes)), parts.images_unfit, parts.first_unfit
+        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, *senders, *said)
 
 
 def _ingest_file(
@@ -186,12 +186,16 @@ class SortedParts:
         self.servers: set[str] = set()
         self.tables: set[str] = set()
         self.notes: set[str] = set()
+        self.images_unfit = 0
+        self.first_unfit = ""
 
     def see(self, content: Content) -> None:
         """Note the columns of a file that nothing declares, and whose messages it has."""
         self.servers |= content.seen.servers
         self.tables |= content.seen.tables
         self.notes |= content.seen.notes
+        self.images_unfit += content.seen.images_unfit
+        self.first_unfit = self.first_unfit or content.seen.first_unfit
         self.unread.update(undeclared(content, self._task.collection)[:MOST_UNDECLARED])
 
     def add(self, judged: Judged) -> None:
