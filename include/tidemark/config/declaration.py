@@ -253,6 +253,10 @@ class SourceSection(_Section):
     decimals: Literal["precise", "string", "double"] | None = None
     """How the connector writes decimals, its `decimal.handling.mode` (`debezium` only); a column's `decimals` goes
     before it."""
+    unavailable: Annotated[str, Field(min_length=1)] | None = None
+    """What the connector writes for a value that the database did not log, its `unavailable.value.placeholder`
+    (`debezium` only), a text or `hex:` and its bytes; `__debezium_unavailable_value` if left out. Another one counts
+    for files that are read from then on."""
     duplicate_files: Literal["refuse", "count", "skip"] | None = None
     """What becomes of a file with the bytes of another of its interval, where rows add up (`append`, `updates`):
     `refuse` the interval, the default of collections declared since 0.7.0; `count` its rows, too; `skip` it."""

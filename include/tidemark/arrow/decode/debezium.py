@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from tidemark.arrow.decode import debezium_files
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.debezium_files import TOMBSTONE, LogicalType
-from tidemark.arrow.decode.in_transactions import Images, Transactions, unavailable_forms
+from tidemark.arrow.decode.in_transactions import Images, Transactions
 from tidemark.arrow.decode.jsonlfile import Field
 from tidemark.arrow.decode.messages import kind_of
 from tidemark.arrow.decode.only import Only
@@ -31,12 +31,12 @@ from tidemark.arrow.decode.placed import Order, fields_of, placed
 from tidemark.arrow.decode.strict import counting, precise
 from tidemark.arrow.decode.tables import TableCheck
 from tidemark.arrow.decode.typed import cells, check_values, epoch_unit, field_of, fitting, place, refusal, typed
+from tidemark.arrow.decode.unavailable import encoded, unlogged
 from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.schema import ORDER, ROW, transaction_fields
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Format
 from tidemark.model.only import OP, leave_out
-from tidemark.model.transaction import UNAVAILABLE
 
 _REFUSED = {
     "t": "op t truncates the table and does not say which keys it had; put deletes (op d) of them in its place, or "
@@ -193,7 +193,7 @@ class _Facts:
 
     def _images(self, block: pa.RecordBatch, rows: Ints) -> dict[str, pa.Array]:
         """The values of before-images; of one with a value that does not fit its column, which is noted, none."""
-        read = {c.name: cells(self._content, self._collection, c, block, "before.") for c in self._values}
+        read = {column.name: self._cells(block, "before.", column) for column in self._values}
         fit = {column.name: fitting(self._collection, column, read[column.name]) for column in self._values}
         images = {name: values for name, (values, _) in fit.items()}
         wrong = {name: unfit for name, (_, unfit) in fit.items() if unfit.any()}
@@ -232,15 +232,14 @@ class _Facts:
 
     def _typed(self, block: pa.RecordBatch, prefix: str, columns: Sequence[Column], rows: Ints) -> dict[str, pa.Array]:
         return {
-            column.name: typed(
-                self._content,
-                self._collection,
-                column,
-                cells(self._content, self._collection, column, block, prefix),
-                rows,
-            )
+            column.name: typed(self._content, self._collection, column, self._cells(block, prefix, column), rows)
             for column in columns
         }
+
+    def _cells(self, block: pa.RecordBatch, prefix: str, column: Column) -> pa.Array:
+        """A column of a block before it is typed."""
+        array = cells(self._content, self._collection, column, block, prefix)
+        return encoded(column, array, self._collection.landed.source.placeholder)
 
     def _batch(self, columns: _Columns, deleted: pa.Array, rows: Ints) -> pa.RecordBatch:
         more = [columns[ORDER]] if self._collection.has_places else []
@@ -270,13 +269,13 @@ class _Facts:
         """Raise BadFile for an after-image that lacks what the database did not log."""
         at_rows = rows[bools_of(upserts)]
         for column in self._values:
-            if (forms := unavailable_forms(column)) is None:
-                continue
-            array = after[column.name].filter(upserts)
-            if (at := pc.index(array, scalar_of(forms[0], array.type)).as_py()) >= 0:
-                problem = f"holds {UNAVAILABLE}: the after-image is not whole; set REPLICA IDENTITY FULL at the source"
-                row = int(at_rows[at])
-                raise refusal(self._content, self._collection.landed.source.format, column.name, problem, row)
+            source = self._collection.landed.source
+            missing = unlogged(column, after[column.name].filter(upserts), source.placeholder)
+            if missing.any():
+                holds = f"holds {source.placeholder}: the after-image is not whole"
+                problem = f"{holds}; set REPLICA IDENTITY FULL at the source"
+                row = int(at_rows[np.argmax(missing)])
+                raise refusal(self._content, source.format, column.name, problem, row)
 
     def _check_deletes(self, lost: pa.Array, rows: Ints) -> None:
         if (at := first_true(lost)) >= 0:

@@ -228,7 +228,7 @@ def _jsonl_blocks(
         columns,
         optional=True,
         null_line=_null_message(form),
-        json_in_texts=True,
+        placeholder=content.source.placeholder,
         sieve=_sieve(form, only, nulls, taken, unseen) if only else None,
     ):
         read = block.rename_columns(names)

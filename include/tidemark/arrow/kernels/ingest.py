@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import pyarrow as pa
@@ -59,8 +59,9 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
         entries = [_ingest_file(store, task, file, number, parts, contents=contents) for number, file in numbered]
         unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
         senders = tuple(sorted(parts.servers)), tuple(sorted(parts.tables)[:2])
-        said = tuple(sorted(parts.notes)), parts.images_unfit, parts.first_unfit
-        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, *senders, *said)
+        notes = tuple(sorted(parts.notes))
+        made = IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, *senders, notes)
+        return replace(made, images_unfit=parts.images_unfit, first_unfit=parts.first_unfit)
 
 
 def _ingest_file(
