@@ -24,6 +24,7 @@ from tidemark.config.retention import retention_of
 from tidemark.config.section import STRICT, Nothing
 from tidemark.config.values import (
     CollectionName,
+    ColumnInFiles,
     ColumnName,
     Duration,
     FieldName,
@@ -371,9 +372,9 @@ class Common(_Section):
 class Declaration(Common):
     """A collection whose rows land as files. Times and durations are microseconds already."""
 
-    key: Annotated[list[ColumnName], Field(min_length=1)]
+    key: Annotated[list[ColumnInFiles], Field(min_length=1)]
     """The columns that say which row is meant."""
-    value: list[ColumnName] = []
+    value: list[ColumnInFiles] = []
     """The columns that change. A collection may have none: then it is a changing set of keys."""
     timezone: ZoneName = "UTC"
     """By whose clock intervals are cut, `America/New_York`: the schedule, `{{ ds }}` and the other variables of paths,

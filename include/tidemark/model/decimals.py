@@ -26,7 +26,8 @@ def units(value: str | int | Decimal, of: DecimalType) -> int:
     """The value in units of the type's last digit. Raises NoDecimal if it is not exactly one of the type's values."""
     if isinstance(value, str):
         if not NUMBER.fullmatch(value):
-            raise NoDecimal("which is no decimal number")
+            is_float = value in ("NaN", "Infinity", "-Infinity")
+            raise NoDecimal("which is no decimal number" + ("; declare float, or string" if is_float else ""))
         value = Decimal(value)
     if isinstance(value, int):
         value = Decimal(value)

@@ -67,7 +67,9 @@ def decode(
         yield from facts.end()
     except BadFile as bad:
         is_searched = source.format is Format.JSONL and not source.only
-        raise table.another() or (debezium_files.document(content) if is_searched else None) or bad from None
+        keys = [column.name for column in collection.key]
+        other = (debezium_files.document(content) or debezium_files.only_keys(content, keys)) if is_searched else None
+        raise table.another() or other or bad from None
 
 
 def _check_types(content: Content, collection: Collection, first: int = 0) -> None:
