@@ -26,8 +26,7 @@ def units(value: str | int | Decimal, of: DecimalType) -> int:
     """The value in units of the type's last digit. Raises NoDecimal if it is not exactly one of the type's values."""
     if isinstance(value, str):
         if not NUMBER.fullmatch(value):
-            is_float = value in ("NaN", "Infinity", "-Infinity")
-            raise NoDecimal("which is no decimal number" + ("; declare float, or string" if is_float else ""))
+            raise NoDecimal("which is no decimal number")
         value = Decimal(value)
     if isinstance(value, int):
         value = Decimal(value)

@@ -137,6 +137,8 @@ def _instants(source: Source, column: Column, unit: str | None, array: pa.Array)
         return since_epoch(array, column.type, unit)
     if is_csv or (pa.types.is_string(array.type) and source.format is Format.JSONL):
         return parsed(array, column.type, empty_is_null=empty_is_null)
+    if unit is None and column.type in TIMES and is_text(array.type):
+        return parsed(array.cast(pa.string()), column.type, empty_is_null=False)
     return fitted(array, column.type)
 
 
