@@ -105,4 +105,6 @@ def test_what_the_schema_of_messages_says_of_a_column_is_said(shell: Shell) -> N
 
 def test_transactions_are_not_netted_without_an_order(shell: Shell) -> None:
     shell.land("shop/2024-01-01/a.json", json.dumps(said(1)))
-    assert "each message counts by itself" in shell.ok("init", shell.declared(SHOP + "  order_by: []\n")).err
+    assert (
+        "takes each message of a transaction alone" in shell.ok("init", shell.declared(SHOP + "  order_by: []\n")).err
+    )

@@ -72,8 +72,8 @@ def _ordered(collection: Collection, first: str | None) -> Collection:
     if source.order_by is not None:
         if any(message.get(name) is not None for name in ("txId", "commit_lsn", "gtid")):
             output.note(
-                "order_by: []: each message counts by itself, also where several are of one transaction, so rows whose "
-                "keys change places in one may be lost; leave order_by out to have a transaction as one change"
+                "order_by: [] takes each message of a transaction alone: rows whose keys change places in one may be "
+                "lost; without order_by a transaction is one change"
             )
         return collection
     if rule := RULES.get(str(message.get("connector"))):
