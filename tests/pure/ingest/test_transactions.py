@@ -130,14 +130,14 @@ FORMS = [
 """Of a type how Debezium writes a placeholder, without the library that writes it here."""
 
 
-@pytest.mark.parametrize(("of", "values"), FORMS)
+@pytest.mark.parametrize(("column_type", "values"), FORMS)
 @pytest.mark.parametrize("setting", [WORD, "hex:6e2f61c39f"])
 def test_another_placeholder_is_one_in_each_of_its_forms(
-    tmp_path: Path, of: ColumnType, values: list[Any], setting: str
+    tmp_path: Path, column_type: ColumnType, values: list[Any], setting: str
 ) -> None:
     declared = collection()
     source = replace(declared.landed.source, unavailable=setting)
-    declared = replace(declared, value=(Column("x", of, 2),), origin=replace(declared.landed, source=source))
+    declared = replace(declared, value=(Column("x", column_type, 2),), origin=replace(declared.landed, source=source))
     path = tmp_path / "a.jsonl"
     messages = [message("c", None, {"id": at, "x": value}, at) for at, value in enumerate(values)]
     path.write_text("".join(json.dumps(each) + "\n" for each in messages))

@@ -23,13 +23,13 @@ from tidemark.model.collection import Column, ColumnType, ValueType
 
 
 @lru_cache(maxsize=64)
-def _forms(of: ValueType, placeholder: str) -> tuple[Any, ...]:
+def _forms(column_type: ValueType, placeholder: str) -> tuple[Any, ...]:
     """How a placeholder is written in columns of a type; none where values are always available."""
     data = placeholder.encode()
     encoded, of_urls = base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()
     texts = (placeholder, encoded, of_urls, data.hex())
     a_map = {placeholder: placeholder}
-    match of:
+    match column_type:
         case ColumnType.STRING:
             return (
                 *texts,
