@@ -70,6 +70,30 @@ def test_a_before_image_that_is_not_what_is_stored_is_counted(shell: Shell) -> N
     assert "1 before-image of messages that were not what was stored" in shell.ok("log", "boats").out
 
 
+def test_a_before_image_that_does_not_fit_is_counted_and_the_others_stay_whole(shell: Shell) -> None:
+    """One whose log is no date has only its key, as its delete needs; the one beside it removes Zed, not Ada."""
+    shell.ok("init", shell.declared(BOATS.replace("log: string", "log: date")))
+    ada, bea, zed = (boat(at, name, "2024-01-01") for at, name in ((1, "Ada"), (2, "Bea"), (1, "Zed")))
+    brief = said("c", None, zed, 9, 9) + said("d", zed, None, 10, 9)
+    odd = said("d", bea | {"log": "odd"}, None, 11, 10)
+    shell.land("boats/2024-01-01/a.jsonl", said("c", None, ada, 1, 1) + said("c", None, bea, 2, 2) + brief + odd)
+    shell.moved("boats", "2024-01-01")
+    assert [row[:2] for row in boats(shell)] == [(1, "Ada")]
+    assert shell.json("status", "boats")["images_unmatched"] == 1
+    assert "1 before-image of messages that do not fit their columns" in shell.ok("log", "boats").out
+
+
+def test_a_before_image_that_lacks_what_was_not_logged_is_whole_without_it(shell: Shell) -> None:
+    """As the connector of Oracle writes large objects: of two rows of a key it removes the one it names."""
+    shell.ok("init", shell.declared(BOATS.replace("envelope: debezium", "envelope: debezium\n  unavailable: n/a")))
+    brief = said("c", None, boat(1, "Zed"), 9, 9) + said("d", boat(1, "Zed", "n/a"), None, 10, 9)
+    gone = said("d", boat(2, "Bea", "n/a"), None, 11, 10)
+    shell.land("boats/2024-01-01/a.jsonl", START + brief + gone)
+    shell.moved("boats", "2024-01-01")
+    assert boats(shell) == [(1, "Ada", "long")]
+    assert shell.json("status", "boats")["images_unmatched"] == 0
+
+
 def test_a_value_that_was_not_logged_is_that_of_the_row_before_it(shell: Shell) -> None:
     """Also if that comes late; without one the drain waits for a word, and goes on with it."""
     shell.ok("init", shell.declared(BOATS))

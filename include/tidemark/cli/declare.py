@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from tidemark.cli import output
 from tidemark.errors import InvalidUsage, TidemarkError, Unavailable
 
+_MOST_FILES = 100
+"""Files that are opened to find one with rows."""
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tidemark.cli.command import Call
     from tidemark.config.collection_file import CollectionFile
     from tidemark.config.declaration import Declaration
@@ -56,13 +61,20 @@ def _ordered(collection: Collection, first: str | None) -> Collection:
         return collection
     if source.order_columns == (POSITION,):
         output.note(f"order_by: {NO_ORDER}")
-    if first is None or source.order_by is not None:
+    if first is None or source.order_by not in (None, ()):
         return collection
     try:
         message = first_source(Content(SourceFile(first, 0, ""), "", 0, None, source=source), source.format)
     except BadFile as bad:
         raise InvalidUsage(str(bad)) from None
     if message is None:
+        return collection
+    if source.order_by is not None:
+        if any(message.get(name) is not None for name in ("txId", "commit_lsn", "gtid")):
+            output.note(
+                "order_by: [] takes each message of a transaction alone: rows whose keys change places in one may be "
+                "lost; without order_by a transaction is one change"
+            )
         return collection
     if rule := RULES.get(str(message.get("connector"))):
         if rule.unplaced and all(message.get(name.removeprefix("source.")) is None for name in rule.fields[0]):
@@ -93,7 +105,7 @@ def _checked_first_file(call: Call, job: Job, file: CollectionFile, sample: str 
     if current is not None and not current.has_no_data:
         return None
     try:
-        path = sample or next(iter(_landed_files(call, file)[1]), None)
+        path = sample or _first_of(file, _landed_files(call, file)[1])
         wrong = wrong_coordinate(file, path) if path else None
     except (InvalidUsage, Unavailable) as error:
         if call.has_landing:
@@ -186,7 +198,22 @@ def first_landed(call: Call, file: CollectionFile) -> str:
             f"{file.path} declares no type for {', '.join(file.undeclared)}, and no file has landed at {pattern} "
             "to infer it from; declare it under columns:, or pass --sample FILE"
         )
-    return paths[0]
+    return _first_of(file, paths) or paths[0]
+
+
+def _first_of(file: CollectionFile, paths: Sequence[str]) -> str | None:
+    """The first file that shows columns: of messages one with a row, as heartbeats may fill a file."""
+    from tidemark.arrow.decode.content import Content
+    from tidemark.arrow.decode.debezium_files import shows_rows
+    from tidemark.config.debezium import DEBEZIUM
+    from tidemark.model.ledger import SourceFile
+
+    first = next(iter(paths), None)
+    if file.declaration.source.envelope != DEBEZIUM:
+        return first
+    source = file.declaration.source.as_written
+    contents = (Content(SourceFile(path, 0, ""), "", 0, None, source=source) for path in paths[:_MOST_FILES])
+    return next((content.path for content in contents if shows_rows(content, source.format)), first)
 
 
 def _landed_files(call: Call, file: CollectionFile) -> tuple[str, list[str]]:

@@ -152,6 +152,7 @@ class Builder:
             timezones=readings.said(self._declared, "timezone"),
             ambiguous=tuple(pair for pair in readings.said(self._declared, "ambiguous") if pair[1] != "refuse"),
             formats=readings.said(self._declared, "format"),
+            unavailable=declared.unavailable or "",
         )
 
     def _columns(self, names: list[str]) -> tuple[Column, ...]:

@@ -169,7 +169,11 @@ def infer_columns(path: str | Path, first_source_file: str) -> dict[str, Inferre
     declared = file.declaration
     places, condition = debezium.places(declared, file.undeclared), declared.source.only
     taken = Taken(only.parsed(condition), debezium.places(declared, only.fields(condition))) if condition else None
-    return debezium.inferred_types(declared, inferred(first_source_file, declared.source.as_written, places, taken))
+    try:
+        types = inferred(first_source_file, declared.source.as_written, places, taken)
+    except InvalidUsage as error:
+        raise debezium.another_table(declared, first_source_file) or error from None
+    return debezium.inferred_types(declared, types, first_source_file)
 
 
 def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | None:
@@ -196,6 +200,8 @@ def wrong_coordinate(file: CollectionFile, source_file: str) -> InvalidUsage | N
     if wrong is None:
         return None
     name, has = wrong
+    if declared.source.envelope == debezium.DEBEZIUM and (other := debezium.no_messages(declared, source_file)):
+        return file.refusal(("source", "envelope"), other)
     if declared.source.envelope == debezium.DEBEZIUM and (instead := flattened(has)):
         return file.refusal(("source", "envelope"), f"{source_file} has no messages: {FLATTENED}{instead}")
     return file.refusal(locs[name], f"{source_file} has no column {name}{nearest(name, has)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tidemark.config.document import Loc
@@ -11,13 +12,18 @@ from tidemark.errors import InvalidUsage
 from tidemark.model import field_path, only, time_format
 from tidemark.model.collection import COLUMN_NAME, Collection, ColumnType, DecimalType, ValueType
 from tidemark.model.epoch import unit_of
+from tidemark.model.ledger import SourceFile
 from tidemark.model.place import field_type
 
 if TYPE_CHECKING:
+    from tidemark.arrow.decode.content import Content
+    from tidemark.arrow.decode.debezium_files import LogicalType
     from tidemark.config.declaration import Declaration
     from tidemark.config.infer import Inferred
 
 DEBEZIUM = "debezium"
+MOST_MESSAGES = 10_000
+"""Messages of a file whose tables are looked at."""
 BODIES = ("", "payload.", "value.", "value.payload.")
 """Where the fields of a message may be in a file's rows."""
 
@@ -97,8 +103,50 @@ def check_decimals(collection: Collection) -> None:
         )
 
 
-def inferred_types(declared: Declaration, columns: Mapping[str, Inferred]) -> dict[str, Inferred]:
-    """Columns of a file, those that are times by what is said of them as that."""
+def _content(declared: Declaration, path: str) -> Content | None:
+    """A file of messages; None where rows are no messages."""
+    from tidemark.arrow.decode.content import Content
+
+    if declared.source.envelope != DEBEZIUM:
+        return None
+    return Content(SourceFile(path, 0, ""), "", 0, None, source=declared.source.as_written)
+
+
+def no_messages(declared: Declaration, path: str) -> str | None:
+    """Why a file has no messages, if it has none and is not of flattened ones."""
+    from tidemark.arrow.decode import debezium_files
+    from tidemark.arrow.decode.content import BadFile
+    from tidemark.arrow.decode.messages import FLATTENED
+
+    if (content := _content(declared, path)) is None:
+        return None
+    try:
+        debezium_files.images(content, declared.source.file_format, 1)
+    except BadFile as bad:
+        return None if FLATTENED in bad.reason else str(bad)
+    return None
+
+
+def another_table(declared: Declaration, path: str) -> InvalidUsage | None:
+    """The refusal of a file whose messages are of two tables, if they are and nothing says which to take."""
+    from tidemark.arrow.decode import debezium_files
+    from tidemark.arrow.decode.content import BadFile
+
+    if declared.source.only or (content := _content(declared, path)) is None:
+        return None
+    try:
+        tables = islice(debezium_files.tables(content, declared.source.file_format), MOST_MESSAGES)
+        names = [*dict.fromkeys(table for _, table in tables)]
+    except BadFile:
+        return None
+    return InvalidUsage(f"{path}: {only.two_tables(names[1], names[0])}") if names[1:] else None
+
+
+def inferred_types(declared: Declaration, columns: Mapping[str, Inferred], path: str) -> dict[str, Inferred]:
+    """Columns of a file, those that are times by what is said of them as that.
+
+    Where messages come with their schema it is said what else that has for a column.
+    """
     times = {name: (unit != "days", f"its unit is {unit}") for name, unit in declared.units.items()}
     for name, column in declared.columns.items():
         if column.format or column.timezone:
@@ -108,7 +156,25 @@ def inferred_types(declared: Declaration, columns: Mapping[str, Inferred]) -> di
     for name in columns.keys() & times:
         has_clock, why = times[name]
         said[name] = replace(columns[name], type=ColumnType.TIMESTAMP if has_clock else ColumnType.DATE, why=why)
+    for name, logical in _logical_types(declared, path).items():
+        if name in said and name not in times and (instead := logical.declared):
+            said[name] = replace(said[name], why=f"{said[name].why}; of {logical.name}: write {instead}")
     return said
+
+
+def _logical_types(declared: Declaration, path: str) -> Mapping[str, LogicalType]:
+    """What the schema of a file's first message says of columns of the images."""
+    from tidemark.arrow.decode import debezium_files
+    from tidemark.arrow.decode.content import BadFile
+
+    if declared.source.format == "parquet" or (content := _content(declared, path)) is None:
+        return {}
+    try:
+        types = debezium_files.logical_types(content)
+    except BadFile:
+        return {}
+    names = {name: declared.fields.get(name, (name,)) for name in (*declared.key, *declared.value)}
+    return {name: types[field] for name, fields in names.items() for field in fields[:1] if field in types}
 
 
 def places(declared: Declaration, columns: Iterable[str]) -> dict[str, tuple[str, ...]]:

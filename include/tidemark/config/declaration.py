@@ -24,6 +24,7 @@ from tidemark.config.retention import retention_of
 from tidemark.config.section import STRICT, Nothing
 from tidemark.config.values import (
     CollectionName,
+    ColumnInFiles,
     ColumnName,
     Duration,
     FieldName,
@@ -252,6 +253,10 @@ class SourceSection(_Section):
     decimals: Literal["precise", "string", "double"] | None = None
     """How the connector writes decimals, its `decimal.handling.mode` (`debezium` only); a column's `decimals` goes
     before it."""
+    unavailable: Annotated[str, Field(min_length=1)] | None = None
+    """What the connector writes for a value that the database did not log, its `unavailable.value.placeholder`
+    (`debezium` only), a text or `hex:` and its bytes; `__debezium_unavailable_value` if left out. Another one counts
+    for files that are read from then on."""
     duplicate_files: Literal["refuse", "count", "skip"] | None = None
     """What becomes of a file with the bytes of another of its interval, where rows add up (`append`, `updates`):
     `refuse` the interval, the default of collections declared since 0.7.0; `count` its rows, too; `skip` it."""
@@ -366,9 +371,9 @@ class Common(_Section):
 class Declaration(Common):
     """A collection whose rows land as files. Times and durations are microseconds already."""
 
-    key: Annotated[list[ColumnName], Field(min_length=1)]
+    key: Annotated[list[ColumnInFiles], Field(min_length=1)]
     """The columns that say which row is meant."""
-    value: list[ColumnName] = []
+    value: list[ColumnInFiles] = []
     """The columns that change. A collection may have none: then it is a changing set of keys."""
     timezone: ZoneName = "UTC"
     """By whose clock intervals are cut, `America/New_York`: the schedule, `{{ ds }}` and the other variables of paths,

@@ -92,6 +92,14 @@ def _column(value: Any) -> str:
     return value
 
 
+def _column_in_files(value: Any) -> str:
+    try:
+        return _column(value)
+    except InvalidUsage as error:
+        instead = f"; give it another, with its name in files: columns: {{NAME: {{from: {value!r}}}}}"
+        raise InvalidUsage(f"{error}{instead if isinstance(value, str) else ''}") from None
+
+
 def _field(value: Any) -> str:
     if isinstance(value, str) and "." in value and FIELD_NAME.fullmatch(value):
         return value
@@ -312,6 +320,7 @@ def _type(value: Any) -> Any:
 
 
 ColumnName = Annotated[str, checked(_column)]
+ColumnInFiles = Annotated[str, checked(_column_in_files)]
 Type = Annotated[ColumnType | DecimalType, checked(_type)]
 FieldName = Annotated[str, checked(_field)]
 """A column, or a field within a message: `source.ts_ms`."""

@@ -40,8 +40,9 @@ NOTHING_CHANGED = "nothing changed"
 """What is said of an interval that was run again where that is so."""
 LEFT_OUT = "left out by `only`"
 """The label of the count of such rows."""
+UNFIT = "of messages that do not fit their columns"
 UNMATCHED = "of messages that were not what was stored"
-"""The label of the count of such before-images."""
+"""The labels of the counts of such before-images."""
 REPLAY = "replay"
 """The step of an ingest that reads dead letters, not an interval."""
 COLLECT = "collect"
@@ -150,7 +151,8 @@ class Ingested:
     They were read again for the `columns` named, if any, whether or not their bytes had changed.
 
     Of messages in the order of their connector `server` is whose they are, and `table` of which table they are, where
-    that is looked at: the declaration has both from then on. `rows_left_out` are rows of which `only` is not true.
+    that is looked at: the declaration has both from then on. `rows_left_out` are rows of which `only` is not true. Of
+    `images_unfit` before-images, one for each that has a value which does not fit its column, only the key is taken.
 
     `undeclared` are columns that files have, nothing declares, and no ingest before has named; with how many of the
     files have each. `passed_over` are names of files beside those of the interval, `files_passed_over` in all.
@@ -180,6 +182,7 @@ class Ingested:
     server: str = ""
     table: str = ""
     rows_left_out: int = 0
+    images_unfit: int = 0
     passed_over: tuple[str, ...] = ()
     files_passed_over: int = 0
     kind: Literal["ingested"] = "ingested"
@@ -206,6 +209,7 @@ class Ingested:
             for what, count in counts.items()
             if count
         )
+        more += f", {counted(self.images_unfit, 'before-image')} {UNFIT}" if self.images_unfit else ""
         if self.undeclared:
             names = listed([f"{name} in {counted(files, 'file')}" for name, files in self.undeclared], NAMES_SHOWN)
             more += f", columns that nothing declares: {names}"

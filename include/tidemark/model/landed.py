@@ -16,6 +16,7 @@ from tidemark.model.instant import MAX_TIME
 from tidemark.model.interval import Interval
 from tidemark.model.kind import ADDITIVE, FULL_SNAPSHOT, KEYED, Kind
 from tidemark.model.place import OrderBy, by_connector, columns
+from tidemark.model.unavailable import UNAVAILABLE, placeholder
 
 
 class Envelope(StrEnum):
@@ -74,7 +75,8 @@ class Source:
     `csv` is the dialect of CSV files; `compression` how files of texts are compressed (`auto`: as their names end);
     `rows` the field of a file's one JSON object that has the array of rows (empty: there is no such object).
     `transactions` says whether messages of one transaction are one change, so that facts have theirs, and what they
-    lack (False: declared before 0.7.0, or nothing puts messages in order).
+    lack (False: declared before 0.7.0, or nothing puts messages in order); `unavailable` is what stands for a value
+    that the database did not log, as its connector has it (empty: UNAVAILABLE).
 
     Of some columns: `from_fields` says what they are called in files, the first that is there; `from_paths` that they
     are in a file's path, in a folder `name=value`, or as the group of a pattern; `optional` that they may be missing,
@@ -110,6 +112,7 @@ class Source:
     ambiguous: tuple[tuple[str, str], ...] = ()
     formats: tuple[tuple[str, str], ...] = ()
     transactions: bool = False
+    unavailable: str = ""
 
     def __post_init__(self) -> None:
         for decimals in (self.decimals or "string", *dict(self.column_decimals).values()):
@@ -117,6 +120,9 @@ class Source:
                 raise InvalidUsage(f"decimals is {decimals!r}; it must be string or precise")
         if self.decimals and self.envelope is not Envelope.DEBEZIUM:
             raise InvalidUsage(f"decimals belong to the debezium envelope, not to {self.envelope}")
+        if self.unavailable and self.envelope is not Envelope.DEBEZIUM:
+            raise InvalidUsage(f"unavailable belongs to the debezium envelope, not to {self.envelope}; remove it")
+        placeholder(self.unavailable)
         if self.bad_files not in ("stop", "quarantine"):
             raise InvalidUsage(f"bad_files is {self.bad_files!r}; it must be stop or quarantine")
         if self.order_by and self.envelope not in (Envelope.UPSERT, Envelope.DEBEZIUM):
@@ -158,6 +164,11 @@ class Source:
     def decimals_of(self, name: str) -> str:
         """What the texts of a column of decimals are: `string` or `precise`."""
         return dict(self.column_decimals).get(name) or self.decimals or "string"
+
+    @property
+    def placeholder(self) -> str:
+        """What stands for a value that the database did not log."""
+        return placeholder(self.unavailable) if self.unavailable else UNAVAILABLE
 
     def beyond_of(self, name: str) -> str | None:
         """What becomes of a column's times before the year 1 or after 9999; None: those that fit are taken."""

@@ -131,7 +131,7 @@ class Totals:
     """Counters over the life of the collection; bytes and rows are those of data files written.
 
     Attributes:
-        images_unmatched: Before-images of messages that were not what was stored.
+        images_unmatched: Before-images of messages that were not what was stored, or do not fit their columns.
     """
 
     rows_ingested: int = 0

@@ -42,10 +42,6 @@ Cells = tuple[Any, ...]
 Place = tuple[int, tuple[Any, ...]]
 
 
-UNAVAILABLE = "__debezium_unavailable_value"
-"""What Debezium writes for a large value that the database did not log, as it did not change."""
-
-
 class Missing(Enum):
     """What stands for a value that the database did not log."""
 

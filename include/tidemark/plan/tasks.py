@@ -49,7 +49,11 @@ class IngestTask:
 
 @dataclass(frozen=True)
 class IngestAnswer:
-    """Parts written and one ledger entry per file; the others as in the change Ingested."""
+    """Parts written and one ledger entry per file; the others as in the change Ingested.
+
+    Attributes:
+        first_unfit: Which of the `images_unfit` is the first, and why.
+    """
 
     parts: tuple[Part, ...]
     entries: tuple[LedgerEntry, ...]
@@ -59,6 +63,8 @@ class IngestAnswer:
     servers: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    images_unfit: int = 0
+    first_unfit: str = ""
 
 
 @dataclass(frozen=True)

@@ -53,11 +53,24 @@ def test_both_spellings_of_a_unit_are_one_declaration(path: Path) -> None:
     in_columns = load(path)
     source = in_columns.landed.source
     assert (source.decimals_of("price"), source.decimals_of("other")) == ("string", "precise")
+    for setting, says in (
+        ("''", "a text is expected, found"),
+        ("'hex:'", "has no bytes"),
+        ("'hex:zz'", "bytes of UTF-8"),
+    ):
+        path.write_text(messages.replace("order_by", f"unavailable: {setting}, order_by"))
+        with pytest.raises(InvalidUsage, match=says):
+            load(path)
     path.write_text(messages.replace(", unit: ms", "").replace("order_by", "units: {at: ms}, order_by"))
     assert sorted(load(path).landed.source.units) == sorted(in_columns.landed.source.units)
 
 
 WRONG = [
+    (
+        "envelope: upsert",
+        "envelope: upsert, unavailable: x",
+        "14: unavailable belongs to the debezium envelope, not to",
+    ),
     ("unit: ms", "unit: minutes", "7: columns.at.unit: 'minutes' is not valid; valid are days, s, ms, us, ns"),
     ("unit: ms", "unit: days", "7: column at is of type timestamp, and its unit is days: declare it date"),
     ("unit: days", "unit: s", "5: column day is of type date, and its unit is s: declare it timestamp"),

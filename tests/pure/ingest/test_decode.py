@@ -122,6 +122,8 @@ BAD_PARQUET: list[tuple[str, tuple[Column, ...], bytes, str]] = [
     ("text as bytes", (TEXT,), parquet_of(k=K, t=T, s=[b"x"] * 3), "declared string, the file has binary$"),
     ("bool as int", (FLAG,), parquet_of(k=K, t=T, ok=[1] * 3), "declared bool, the file has int64$"),
     ("time as date", (AT,), parquet_of(k=K, t=T, at=[date(2013, 1, 1)] * 3), "declared timestamp, the file has date32"),
+    ("time as text", (AT,), parquet_of(k=K, t=T, at=["2013-01-01 00:00:00.5", None, "1.1.2013"]),
+     r"^row 3: column at is declared timestamp and holds '1\.1\.2013'; write ISO 8601"),
     ("list", (INT,), parquet_of(k=K, t=T, n=[[1]] * 3), "declared int, the file has list"),
     ("overflow", (INT,), parquet_of(k=K, t=T, n=pa.array([1, 2**63, 2**64 - 1], pa.uint64())),
      "^row 2: column n is declared int and holds 9223372036854775808: integer overflow"),
@@ -144,6 +146,18 @@ BAD_PARQUET: list[tuple[str, tuple[Column, ...], bytes, str]] = [
 )
 def test_a_bad_parquet_file_is_refused(tmp_path: Path, value: tuple[Column, ...], data: bytes, says: str) -> None:
     refused(tmp_path, collection(*value), data, says)
+
+
+def test_texts_of_parquet_that_are_times_are_read_as_such(tmp_path: Path) -> None:
+    """As AWS DMS writes them."""
+    path = tmp_path / "file"
+    texts = pa.array(["2013-01-01 00:00:00.500000", None, "2013-01-01T01:00:00+01:00"], pa.large_string())
+    path.write_bytes(parquet_of(k=K, t=T, at=texts, d=["2013-01-02", "2013-01-03", None]))
+    days = Column("d", ColumnType.DATE)
+    rows = decoded(path, collection(AT, days)).to_pylist()
+    midnight = datetime(2013, 1, 1, tzinfo=UTC)
+    assert [row["at"] for row in rows] == [midnight + timedelta(milliseconds=500), None, midnight]
+    assert [row["d"] for row in rows] == [date(2013, 1, 2), date(2013, 1, 3), None]
 
 
 def refused(tmp_path: Path, declared: Collection, data: bytes, says: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 
 from tests.pure.ingest.landed import decoded, listed
 from tidemark.arrow.decode import jsonlfile
-from tidemark.arrow.decode.in_transactions import UNAVAILABLE
 from tidemark.arrow.decode.source import BadFile, decode, fetch
 from tidemark.model.collection import Collection, Column, ColumnType, Envelope, Format, Landed, Source
+from tidemark.model.unavailable import UNAVAILABLE
 
 pytestmark = pytest.mark.pure
 
@@ -104,7 +105,44 @@ CASES: dict[str, tuple[list[Any], list[Fact]]] = {
         [(2, None, None, False, None, 0), (1, None, 3, False, "-,2,4", 1)],
     ),
     "a hole of an array": ([message("c", None, row(1, "a", 3, [UNAVAILABLE]))], [(1, "a", 3, False, "4", 0)]),
+    "a delete whose before-image lacks what was not logged, as Oracle writes it": (
+        [message("d", row(1, UNAVAILABLE, 1), None)],
+        [(1, None, 1, True, "2", 0)],
+    ),
+    "another key, likewise": (
+        [message("u", row(1, UNAVAILABLE, 1), row(2, UNAVAILABLE, 1))],
+        [(1, None, 1, True, "2", 0), (2, None, 1, False, "2", 0)],
+    ),
+    "an update of the first transaction, likewise": (
+        [message("u", row(1, UNAVAILABLE, 1), row(1, UNAVAILABLE, 2))],
+        [(1, None, 1, True, "2", -1), (1, None, 2, False, "2", 0)],
+    ),
 }
+WORD = "n/a\u00df"
+FORMS = [
+    (ColumnType.STRING, [WORD, "bi9hw58=", "6e2f61c39f", f'{{"{WORD}":"{WORD}"}}']),
+    (ColumnType.BYTES, [WORD, "bi9hw58="]),
+    (
+        ColumnType.JSON,
+        [WORD, [WORD], ["bi9hw58="], {WORD: WORD}, [110, 47, 97, -61, -97], ["19d46ad7-5da4-3690-b9b1-9b83f5614870"]],
+    ),
+]
+"""Of a type how Debezium writes a placeholder, without the library that writes it here."""
+
+
+@pytest.mark.parametrize(("column_type", "values"), FORMS)
+@pytest.mark.parametrize("setting", [WORD, "hex:6e2f61c39f"])
+def test_another_placeholder_is_one_in_each_of_its_forms(
+    tmp_path: Path, column_type: ColumnType, values: list[Any], setting: str
+) -> None:
+    declared = collection()
+    source = replace(declared.landed.source, unavailable=setting)
+    declared = replace(declared, value=(Column("x", column_type, 2),), origin=replace(declared.landed, source=source))
+    path = tmp_path / "a.jsonl"
+    messages = [message("c", None, {"id": at, "x": value}, at) for at, value in enumerate(values)]
+    path.write_text("".join(json.dumps(each) + "\n" for each in messages))
+    rows = decoded(listed(path), declared).to_pylist()
+    assert [(fact["x"], fact["_lacks"]) for fact in rows] == [(None, "2")] * len(values)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -104,6 +104,8 @@ class Seen:
         left_out: How many rows `only` leaves out.
         first_rows: The numbers of the first rows that `only` takes.
         notes: What is to be said of its messages, which are taken all the same.
+        images_unfit: How many before-images have a value that does not fit its column.
+        first_unfit: Which of them is the first, and why.
     """
 
     servers: set[str] = field(default_factory=set)
@@ -111,6 +113,8 @@ class Seen:
     left_out: int = 0
     first_rows: list[int] = field(default_factory=list)
     notes: set[str] = field(default_factory=set)
+    images_unfit: int = 0
+    first_unfit: str = ""
 
 
 @dataclass(frozen=True)

@@ -23,20 +23,20 @@ import pyarrow.compute as pc
 from tidemark.arrow.decode import debezium_files
 from tidemark.arrow.decode.content import BadFile, Content
 from tidemark.arrow.decode.debezium_files import TOMBSTONE, LogicalType
-from tidemark.arrow.decode.in_transactions import Images, Transactions, unavailable_forms
+from tidemark.arrow.decode.in_transactions import Images, Transactions
 from tidemark.arrow.decode.jsonlfile import Field
 from tidemark.arrow.decode.messages import kind_of
 from tidemark.arrow.decode.only import Only
 from tidemark.arrow.decode.placed import Order, fields_of, placed
 from tidemark.arrow.decode.strict import counting, precise
 from tidemark.arrow.decode.tables import TableCheck
-from tidemark.arrow.decode.typed import cells, check_values, epoch_unit, field_of, place, refusal, typed
+from tidemark.arrow.decode.typed import cells, check_values, epoch_unit, field_of, fitting, place, refusal, typed
+from tidemark.arrow.decode.unavailable import encoded, unlogged
 from tidemark.arrow.rows.arrays import bools_of, first_true, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Ints, one_batch
 from tidemark.arrow.rows.schema import ORDER, ROW, transaction_fields
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Format
 from tidemark.model.only import OP, leave_out
-from tidemark.model.transaction import UNAVAILABLE
 
 _REFUSED = {
     "t": "op t truncates the table and does not say which keys it had; put deletes (op d) of them in its place, or "
@@ -67,7 +67,9 @@ def decode(
         yield from facts.end()
     except BadFile as bad:
         is_searched = source.format is Format.JSONL and not source.only
-        raise table.another() or (debezium_files.document(content) if is_searched else None) or bad from None
+        keys = [column.name for column in collection.key]
+        other = (debezium_files.document(content) or debezium_files.only_keys(content, keys)) if is_searched else None
+        raise table.another() or other or bad from None
 
 
 def _check_types(content: Content, collection: Collection, first: int = 0) -> None:
@@ -191,12 +193,29 @@ class _Facts:
         left = self._batch({**before, **nulls, **others}, always, rows).filter(moved)
         return one_batch(pa.Table.from_batches([left, facts]))
 
-    def _images(self, block: pa.RecordBatch, rows: Ints) -> dict[str, pa.Array] | None:
-        """The values of before-images; None where some are none of their columns."""
+    def _images(self, block: pa.RecordBatch, rows: Ints) -> dict[str, pa.Array]:
+        """The values of before-images; of one with a value that does not fit its column, which is noted, none."""
+        read = {column.name: self._cells(block, "before.", column) for column in self._values}
+        fit = {column.name: fitting(self._collection, column, read[column.name]) for column in self._values}
+        images = {name: values for name, (values, _) in fit.items()}
+        wrong = {name: unfit for name, (_, unfit) in fit.items() if unfit.any()}
+        if not wrong:
+            return images
+        unfit = np.logical_or.reduce([*wrong.values()])
+        if not self._content.seen.images_unfit:
+            at = int(np.argmax(unfit))
+            column = next(column for column in self._values if column.name in wrong and wrong[column.name][at])
+            self._content.seen.first_unfit = self._why(column, read[column.name][at : at + 1], rows[at : at + 1])
+        self._content.seen.images_unfit += int(np.count_nonzero(unfit))
+        return {name: pc.if_else(of_bools(unfit), pa.nulls(1, image.type)[0], image) for name, image in images.items()}
+
+    def _why(self, column: Column, image: pa.Array, row: Ints) -> str:
+        """Why a value does not fit its column."""
         try:
-            return self._typed(block, "before.", self._values, rows)
-        except BadFile:
-            return None
+            typed(self._content, self._collection, column, image, row)
+        except BadFile as bad:
+            return str(bad)
+        raise AssertionError(f"column {column.name} of row {row} fits alone")
 
     def _in_transactions(self, transactions: Transactions, images: Images, rows: Ints) -> pa.RecordBatch:
         batches = []
@@ -215,15 +234,14 @@ class _Facts:
 
     def _typed(self, block: pa.RecordBatch, prefix: str, columns: Sequence[Column], rows: Ints) -> dict[str, pa.Array]:
         return {
-            column.name: typed(
-                self._content,
-                self._collection,
-                column,
-                cells(self._content, self._collection, column, block, prefix),
-                rows,
-            )
+            column.name: typed(self._content, self._collection, column, self._cells(block, prefix, column), rows)
             for column in columns
         }
+
+    def _cells(self, block: pa.RecordBatch, prefix: str, column: Column) -> pa.Array:
+        """A column of a block before it is typed."""
+        array = cells(self._content, self._collection, column, block, prefix)
+        return encoded(column, array, self._collection.landed.source.placeholder)
 
     def _batch(self, columns: _Columns, deleted: pa.Array, rows: Ints) -> pa.RecordBatch:
         more = [columns[ORDER]] if self._collection.has_places else []
@@ -253,13 +271,13 @@ class _Facts:
         """Raise BadFile for an after-image that lacks what the database did not log."""
         at_rows = rows[bools_of(upserts)]
         for column in self._values:
-            if (forms := unavailable_forms(column)) is None:
-                continue
-            array = after[column.name].filter(upserts)
-            if (at := pc.index(array, scalar_of(forms[0], array.type)).as_py()) >= 0:
-                problem = f"holds {UNAVAILABLE}: the after-image is not whole; set REPLICA IDENTITY FULL at the source"
-                row = int(at_rows[at])
-                raise refusal(self._content, self._collection.landed.source.format, column.name, problem, row)
+            source = self._collection.landed.source
+            missing = unlogged(column, after[column.name].filter(upserts), source.placeholder)
+            if missing.any():
+                holds = f"holds {source.placeholder}: the after-image is not whole"
+                problem = f"{holds}; set REPLICA IDENTITY FULL at the source"
+                row = int(at_rows[np.argmax(missing)])
+                raise refusal(self._content, source.format, column.name, problem, row)
 
     def _check_deletes(self, lost: pa.Array, rows: Ints) -> None:
         if (at := first_true(lost)) >= 0:

@@ -29,7 +29,7 @@ from tidemark.arrow.decode.parquetfile import Opened, opened
 from tidemark.arrow.rows.arrays import bools_of, of_bools, scalar_of
 from tidemark.arrow.rows.columns import Bools, Ints
 from tidemark.errors import listed
-from tidemark.model.collection import ColumnType, Format
+from tidemark.model.collection import MAX_PRECISION, ColumnType, Format
 from tidemark.model.field_path import DOT, steps
 from tidemark.model.only import OP, TABLE_FIELDS, table_of
 
@@ -41,6 +41,8 @@ _FIELDS = frozenset({OP, "before", "after", "source", "ts_ms", "ts_us", "ts_ns",
 """Those of change messages."""
 _BODIES = ("", "payload", "value", "value.payload")
 _KEYS = ("key.payload", "key")
+_LOOKED_AT = 100
+"""Messages of a file among which one with a row is looked for."""
 _CONNECT = "org.apache.kafka.connect.data."
 _DECIMALS = (f"{_CONNECT}Decimal", "io.debezium.data.VariableScaleDecimal")
 _UNITS = {
@@ -52,6 +54,17 @@ _UNITS = {
     "io.debezium.time.NanoTimestamp": "ns",
 }
 """What the numbers of the logical types of times count since the epoch."""
+_ANY_SCALE = 10
+"""Digits behind the point that are proposed where each value has its own."""
+_OTHERS = {
+    "io.debezium.time.ZonedTimestamp": "timestamp",
+    "io.debezium.time.IsoTimestamp": "timestamp",
+    "io.debezium.time.IsoDate": "date",
+    "io.debezium.data.Json": "json",
+    "io.debezium.data.Bits": "bytes",
+    "bytes": "bytes",
+}
+"""How columns of other logical types, and of types without one, are declared, where texts may be something else."""
 _NO_OP = f"has no op, as a change message of Debezium has; {FLATTENED}"
 
 _DOCUMENTS = "flatten messages (ExtractNewDocumentState) and use the upsert envelope"
@@ -91,19 +104,39 @@ class LogicalType:
         unit: What its numbers count since the epoch, if they do.
         is_precise: Whether it is a decimal as a whole number.
         scale: The digits behind the point of such a decimal, if all its values have as many.
+        precision: All its digits, if it is known how many.
     """
 
     name: str
     unit: str | None
     is_precise: bool
     scale: int | None
+    precision: int | None = None
+
+    @property
+    def declared(self) -> str:
+        """How a column of it is declared, where another type than that of its JSON value fits better; else empty."""
+        if self.unit:
+            return f"{{type: {'date' if self.unit == 'days' else 'timestamp'}, unit: {self.unit}}}"
+        if self.is_precise:
+            precision = min(self.precision or MAX_PRECISION, MAX_PRECISION)
+            scale = _ANY_SCALE if self.scale is None else self.scale
+            return f'{{type: "decimal({precision}, {scale})", decimals: precise}}' if scale <= precision else "string"
+        return _OTHERS.get(self.name, "")
 
     @classmethod
     def of_field(cls, field: dict[str, Any]) -> LogicalType:
         name = str(field.get("name") or field.get("type"))
         scale = str(_at(field, "parameters.scale"))
+        precision = str(dict(field.get("parameters") or {}).get("connect.decimal.precision"))
         has_scale = name == _DECIMALS[0] and scale.isdecimal()
-        return cls(name, _UNITS.get(name), name in _DECIMALS, int(scale) if has_scale else None)
+        return cls(
+            name,
+            _UNITS.get(name),
+            name in _DECIMALS,
+            int(scale) if has_scale else None,
+            int(precision) if precision.isdecimal() and int(precision) else None,
+        )
 
 
 def read_blocks(
@@ -134,7 +167,7 @@ def first_source(content: Content, file_format: Format, only: Only | None = None
         at = next((int(rows[0]) for _, rows in blocks if len(rows)), None)
         if at is None:
             return None
-    sources = _sources(content, file_format, ("connector", "snapshot", "sequence", "txId", "commit_lsn"))
+    sources = _sources(content, file_format, ("connector", "snapshot", "sequence", "txId", "commit_lsn", "gtid"))
     return next((source for row, source in sources if at in (None, row)), None)
 
 
@@ -228,7 +261,7 @@ def _jsonl_blocks(
         columns,
         optional=True,
         null_line=_null_message(form),
-        json_in_texts=True,
+        placeholder=content.source.placeholder,
         sieve=_sieve(form, only, nulls, taken, unseen) if only else None,
     ):
         read = block.rename_columns(names)
@@ -353,6 +386,37 @@ def images(content: Content, file_format: Format, most: int, numbers: Sequence[i
     return list(dict.fromkeys(name for image in images for name in image))
 
 
+def shows_rows(content: Content, file_format: Format) -> bool:
+    """Whether one of a file's first messages has an after-image, or nothing is known of them."""
+    try:
+        return bool(images(content, file_format, _LOOKED_AT))
+    except BadFile:
+        return True
+
+
+def only_keys(content: Content, keys: Names[str]) -> BadFile | None:
+    """The error for a file of JSON lines that has the keys of messages, which a sink writes beside the messages."""
+    try:
+        line, row = next(((line, row) for line, row in jsonlfile.parsed_lines(content) if row is not None), (0, None))
+    except BadFile:
+        return None
+    names = next(_messages_in(row), {})
+    if not names or not {*names} <= {*keys}:
+        return None
+    pattern = "with the path match the files of messages alone, as {{ ds }}/*[0-9].json does beside *.keys.json"
+    return BadFile(content.path, f"line {line}: has only the key of a message ({', '.join(names)}); {pattern}")
+
+
+def _as_text(row: Any) -> str | None:
+    """Why a row has a message as a text, if it has."""
+    texts = {"the line": row, **{body: _at(row, body) for body in ("value", "payload")}}
+    where = next((name for name, text in texts.items() if isinstance(text, str) and text.lstrip()[:1] == "{"), None)
+    if where is None:
+        return None
+    converter = "value.converter=org.apache.kafka.connect.json.JsonConverter"
+    return f"{where} is a text that has a message in it; have the sink write the message itself: {converter}"
+
+
 def logical_types(content: Content, first: int = 0) -> dict[str, LogicalType]:
     """What the fields of after-images are, as the schema of the first message of a file of JSON lines has them, from
     row `first` on; empty where messages come without."""
@@ -407,7 +471,7 @@ def _jsonl_form(content: Content, fields: Sequence[Field], *, may_leave: bool = 
             if may_leave and kind and not kind.advice:
                 continue
             has = f": {listed(row)}{flattened(row)}" if isinstance(row, dict) else ""
-            raise BadFile(content.path, f"line {line}: {kind.refusal if kind else _NO_OP + has}")
+            raise BadFile(content.path, f"line {line}: {kind.refusal if kind else _as_text(row) or _NO_OP + has}")
     return None
 
 

@@ -12,8 +12,6 @@ A row of a snapshot is of no transaction. All facts of a transaction get the las
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,13 +24,13 @@ from tidemark.arrow.decode import debezium_files
 from tidemark.arrow.decode.content import BadFile, Content, Seen
 from tidemark.arrow.decode.only import Only
 from tidemark.arrow.decode.typed import place
+from tidemark.arrow.decode.unavailable import with_holes
 from tidemark.arrow.rows.arrays import bools_of, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, one_batch, values
-from tidemark.arrow.rows.lacks import BEFORE, ONLY_KEY, lacking
+from tidemark.arrow.rows.lacks import BEFORE, ONLY_KEY
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import LACKS, ORDER, ROW, TRANSACTION
 from tidemark.model.collection import Collection, Column, ColumnType
-from tidemark.model.transaction import UNAVAILABLE
 
 NAMES = ("source.txId", "source.commit_lsn", "transaction.id", "source.gtid")
 """The fields that name a transaction: the first that is there counts."""
@@ -48,7 +46,7 @@ class Images:
 
     Attributes:
         keys: The key that each is about.
-        values: The values of before-images; None where they cannot be read.
+        values: The values of before-images.
         has_before: Whether it has a before-image with a key.
         others: Its fields outside the images.
     """
@@ -57,7 +55,7 @@ class Images:
     keys: _Columns
     before: _Columns
     after: _Columns
-    values: _Columns | None
+    values: _Columns
     has_before: pa.Array
     others: _Columns
 
@@ -116,25 +114,28 @@ class Transactions:
     def facts(self, images: Images, rows: Ints) -> Iterator[Said]:
         """What the messages of a block say, whose numbers are `rows`. Raises BadFile."""
         names = self._names(images)
+        placeholder = self._collection.landed.source.placeholder
+        after, lacks = with_holes(self._values, images.after, placeholder)
+        before, hidden = with_holes(self._values, images.values, placeholder)
+        images = replace(images, values=before)
         messages = _Messages.of(images, names, self._values)
         if (lone := self._moves.lone(messages, images, names, rows)) is not None:
             raise self._refusal(*lone)
-        after, lacks = self._with_holes(images, messages)
+        only_key = pc.if_else(of_bools(messages.whole), hidden, scalar_of(ONLY_KEY, pa.string()))
         others = {**images.others, TRANSACTION: names}
         if messages.moved.any():
-            whole = messages.whole[messages.moved]
-            image = _chosen(messages.whole, images.values or after, after)
-            only_key = pc.if_else(of_bools(whole), scalar_of(None, pa.string()), scalar_of(ONLY_KEY, pa.string()))
-            yield Said.some(messages.moved, {**images.before, **image, **others}, True, lacks=only_key)
+            image = _chosen(messages.whole, images.values, after)
+            missing = only_key.filter(of_bools(messages.moved))
+            yield Said.some(messages.moved, {**images.before, **image, **others}, True, lacks=missing)
         repeated = messages.repeated(images, self._keys)
-        if repeated.any() and images.values is not None:
-            nothing = pa.nulls(int(repeated.sum()), pa.string())
-            yield Said.some(repeated, {**images.keys, **images.values, **others}, True, lacks=nothing, is_before=True)
-        image = _chosen(messages.whole, images.values or after, _guessed(after, messages.followed))
+        if repeated.any():
+            missing = hidden.filter(of_bools(repeated))
+            yield Said.some(repeated, {**images.keys, **images.values, **others}, True, lacks=missing, is_before=True)
+        image = _chosen(messages.whole, images.values, _guessed(after, messages.followed))
         columns = {**images.keys, **_chosen(messages.removes, image, after), **others}
         replaces = messages.updates & ~messages.moved & ~repeated
         taken = messages.puts | messages.removes
-        lacking_all = _lacking(lacks, replaces, messages)
+        lacking_all = pc.if_else(of_bools(messages.removes), only_key, _lacking(lacks, replaces))
         yield Said.some(taken, columns, messages.removes[taken], lacks=lacking_all.filter(of_bools(taken)))
 
     def _names(self, images: Images) -> pa.Array:
@@ -144,24 +145,6 @@ class Transactions:
         is_read = pc.equal(images.op, scalar_of("r", images.op.type))
         without = pc.or_(is_read, images.others[ORDER].is_null())
         return pc.if_else(without, nothing, pc.coalesce(*texts))
-
-    def _with_holes(self, images: Images, messages: _Messages) -> tuple[_Columns, pa.Array]:
-        """After-images with null for what they lack, and the ids of these columns, or null."""
-        after, masks, ids = {column.name: images.after[column.name] for column in self._values}, [], []
-        for column in self._values:
-            if (forms := unavailable_forms(column)) is None:
-                continue
-            array = after[column.name]
-            mask = bools_of(pc.is_in(array, value_set=of_values(forms, array.type))) & messages.puts
-            if mask.any():
-                after[column.name] = pc.if_else(of_bools(mask), pa.nulls(1, array.type)[0], array)
-                masks.append(mask)
-                ids.append(column.id)
-        if not masks:
-            return after, pa.nulls(len(images.op), pa.string())
-        combinations, number = np.unique(np.stack(masks, axis=1), axis=0, return_inverse=True)
-        texts = [lacking(np.array(ids)[chosen].tolist()) or None for chosen in combinations]
-        return after, of_values(texts, pa.string()).take(of_numbers(number.reshape(-1)))
 
     def with_event_times(self, facts: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Facts with the last event time of their transaction; those of the last transaction wait for more of it."""
@@ -238,9 +221,8 @@ class _Messages:
         )
         transaction, has_before = _codes(names), bools_of(images.has_before)
         whole = np.zeros(len(puts), np.bool_)
-        if images.values is not None:
-            for column in columns:
-                whole |= _says(images.values[column.name], column)
+        for column in columns:
+            whole |= _says(images.values[column.name], column)
         whole &= has_before
         differs = np.zeros(len(puts), np.bool_)
         for name, array in images.before.items():
@@ -373,22 +355,6 @@ def _number(array: pa.Array) -> pa.Array:
     return array.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(array.type) else array.cast(pa.int64())
 
 
-def unavailable_forms(column: Column) -> list[Any] | None:
-    """How a connector writes that a value is not available; None for types that always are."""
-    encoded = base64.b64encode(UNAVAILABLE.encode()).decode()
-    texts = [UNAVAILABLE, encoded, UNAVAILABLE.encode().hex()]
-    match column.type:
-        case ColumnType.STRING:
-            return texts
-        case ColumnType.BYTES:
-            return [UNAVAILABLE.encode(), encoded.encode()]
-        case ColumnType.JSON:
-            forms = [*texts, [UNAVAILABLE], {UNAVAILABLE: UNAVAILABLE}, list(UNAVAILABLE.encode())]
-            return [text for form in forms for text in (json.dumps(form), json.dumps(form, separators=(",", ":")))]
-        case _:
-            return None
-
-
 def _chosen(where: Bools, columns: _Columns, others: _Columns) -> dict[str, pa.Array]:
     """The columns that both have, where chosen those of the first."""
     names = [name for name in columns if name in others]
@@ -403,10 +369,8 @@ def _guessed(after: _Columns, followed: Ints) -> dict[str, pa.Array]:
     return {name: array.take(at) for name, array in after.items()}
 
 
-def _lacking(lacks: pa.Array, replaces: Bools, messages: _Messages) -> pa.Array:
-    """What `_lacks` has for each message: of holes, of updates, and of deletes."""
+def _lacking(lacks: pa.Array, replaces: Bools) -> pa.Array:
+    """What `_lacks` has for each message that puts a row: of holes, and of updates."""
     text = scalar_of(BEFORE, pa.string())
     with_both = pc.if_else(lacks.is_null(), text, pc.binary_join_element_wise(text, lacks.fill_null(""), ","))
-    put = pc.if_else(of_bools(replaces), with_both, lacks)
-    only_key = of_bools(messages.removes & ~messages.whole)
-    return pc.if_else(only_key, scalar_of(ONLY_KEY, pa.string()), put)
+    return pc.if_else(of_bools(replaces), with_both, lacks)

@@ -36,7 +36,6 @@ from tidemark.model import canonical_json, decimals, encoded_bytes
 from tidemark.model.canonical_json import Literal, NotJson, Pairs
 from tidemark.model.collection import ColumnType, DecimalType, ValueType
 from tidemark.model.field_path import steps
-from tidemark.model.transaction import UNAVAILABLE
 
 BLOCK_BYTES = 8 * 2**20
 MAX_LINE_BYTES = MAX_ROW_BYTES
@@ -108,11 +107,11 @@ def read_blocks(
     *,
     optional: bool = False,
     null_line: bytes | None = None,
-    json_in_texts: bool = False,
+    placeholder: str | None = None,
     sieve: Sieve | None = None,
 ) -> Iterator[tuple[pa.RecordBatch, Ints]]:
     """The columns block by block, with the numbers of the rows: bools, numbers and json (canonical) as they shall be,
-    all else as texts; an absent field is null. With `json_in_texts` a text in a json column is not a text, but JSON.
+    all else as texts; an absent field is null. With a `placeholder` any other text in a json column is JSON.
     With a `sieve` the rows that it keeps.
 
     Raises BadFile for what is not JSON lines, for a value of another type, and, unless columns are `optional`, for one
@@ -126,11 +125,11 @@ def read_blocks(
                 block = _NULL_LINE.sub(null_line, block)
             keeps = None
             if sieve is not None:
-                looked_at = _parsed(content, block, line, sieve.columns, json_in_texts)
+                looked_at = _parsed(content, block, line, sieve.columns, placeholder)
                 keeps = sieve.keep(looked_at, np.arange(first, first + looked_at.num_rows))
                 taken += [keeps] if unseen else []
                 block = _only_lines(block, keeps)
-            batch = _parsed(content, block, line, columns, json_in_texts)
+            batch = _parsed(content, block, line, columns, placeholder)
         unseen -= {name for name in unseen if batch.column(name).null_count < batch.num_rows}
         line += block.count(b"\n")
         rows = np.arange(first, first + batch.num_rows) if keeps is None else first + keeps.nonzero()[0]
@@ -145,7 +144,9 @@ def read_blocks(
         raise BadFile(content.path, problem)
 
 
-def _parsed(content: Content, block: bytes, line: int, columns: Sequence[Field], json_in_texts: bool) -> pa.RecordBatch:
+def _parsed(
+    content: Content, block: bytes, line: int, columns: Sequence[Field], placeholder: str | None
+) -> pa.RecordBatch:
     """The columns of some lines, the first of which is `line`. Raises BadFile."""
     schema = pa.schema([(column.name, raw_type(column.type)) for column in columns])
     batch = None
@@ -154,7 +155,7 @@ def _parsed(content: Content, block: bytes, line: int, columns: Sequence[Field],
         batch = _fast(block, _with_scales(block, read, pa.schema([(each.name, raw_type(each.type)) for each in read])))
         if batch is not None and read is not columns:
             batch = chosen(batch, columns, block)
-    return _exact(content, block, line, columns, schema, json_in_texts) if batch is None else batch
+    return _exact(content, block, line, columns, schema, placeholder) if batch is None else batch
 
 
 def of_files(columns: Sequence[Field]) -> list[Field]:
@@ -368,7 +369,7 @@ def _fast(block: bytes, schema: pa.Schema) -> pa.RecordBatch | None:
 
 
 def _exact(
-    content: Content, block: bytes, first: int, columns: Sequence[Field], schema: pa.Schema, json_in_texts: bool
+    content: Content, block: bytes, first: int, columns: Sequence[Field], schema: pa.Schema, placeholder: str | None
 ) -> pa.RecordBatch:
     """The rows of a block, line by line. Raises BadFile at the first line that is wrong."""
     values: list[list[Any]] = [[] for _ in columns]
@@ -379,7 +380,7 @@ def _exact(
         if not isinstance(pairs, _Pairs):
             raise BadFile(content.path, f"{where(content, line)}: not a JSON object: {_as_json(pairs)}; {_ONE_A_LINE}")
         for cells, column in zip(values, columns, strict=True):
-            cell, problem = _cell_of(pairs, column, json_in_texts)
+            cell, problem = _cell_of(pairs, column, placeholder)
             if problem:
                 raise BadFile(content.path, f"{where(content, line)}: column {column.name} {problem}")
             cells.append(cell)
@@ -387,14 +388,14 @@ def _exact(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _cell_of(pairs: _Pairs, column: Field, json_in_texts: bool) -> tuple[Any, str]:
+def _cell_of(pairs: _Pairs, column: Field, placeholder: str | None) -> tuple[Any, str]:
     """A column of a row as Arrow takes it, and what is wrong with it."""
     if len(column.at) == 1:
-        return _cell_at(pairs, column.at[0], column, json_in_texts)
+        return _cell_at(pairs, column.at[0], column, placeholder)
     places = [place for place in column.at if pairs.has(place)]
     cells: list[Any] = []
     for place in places:
-        cell, problem = _cell_at(pairs, place, column, json_in_texts)
+        cell, problem = _cell_at(pairs, place, column, placeholder)
         if problem:
             return None, problem
         cells.append(cell)
@@ -405,12 +406,12 @@ def _cell_of(pairs: _Pairs, column: Field, json_in_texts: bool) -> tuple[Any, st
     return cells[0] if cells else None, ""
 
 
-def _cell_at(pairs: _Pairs, place: str, column: Field, json_in_texts: bool) -> tuple[Any, str]:
+def _cell_at(pairs: _Pairs, place: str, column: Field, placeholder: str | None) -> tuple[Any, str]:
     value, twice = pairs.at(place)
     problem = twice or _problem(value, column)
     if not problem:
         try:
-            return _cell(value, column, json_in_texts), ""
+            return _cell(value, column, placeholder), ""
         except ValueError as error:
             problem = _complaint(value, column, error)
     return None, problem + (column.advice if type(value) is int and not twice else "")
@@ -442,7 +443,7 @@ def _not_text(text: bytes, columns: Sequence[Field]) -> str:
     return "not UTF-8"
 
 
-def _cell(value: Any, column: Field, json_in_texts: bool) -> Any:
+def _cell(value: Any, column: Field, placeholder: str | None) -> Any:
     """A JSON value that may be of the declared type as Arrow takes it. Raises NotJson, NotBase64 and NoDecimal."""
     if value is None:
         return None
@@ -456,7 +457,7 @@ def _cell(value: Any, column: Field, json_in_texts: bool) -> Any:
         return encoded_bytes.encoded(decimals.unscaled(units))
     if column.type is not ColumnType.JSON:
         return value
-    if json_in_texts and isinstance(value, str) and value != UNAVAILABLE:
+    if placeholder is not None and isinstance(value, str) and value != placeholder:
         return or_null(canonical_json.canonical(value))
     return or_null(canonical_json.written(value))
 

@@ -77,7 +77,7 @@ def decode(content: Content, collection: Collection) -> Iterator[pa.RecordBatch]
     Raises Unavailable where memory or storage fail.
     """
     content = replace(content, source=collection.landed.source)
-    content.seen.left_out = 0
+    content.seen.left_out = content.seen.images_unfit = 0
     content.seen.first_rows.clear()
     for rows in _decoded(content, collection):
         count_decoded(rows.nbytes)

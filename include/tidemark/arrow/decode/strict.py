@@ -6,8 +6,9 @@
     float      any float; integers up to 2^53       any; NaN, Infinity, also  any number; nan, inf
                                                     as texts
     string     any string                           a text                    as written; empty is empty
-    date       date                                 "2013-01-02", also with Z 2013-01-02
-    timestamp  any, if no nanoseconds are lost      ISO 8601 text             ISO 8601
+    date       date, and ISO 8601 texts             "2013-01-02", also with Z 2013-01-02
+    timestamp  any, if no nanoseconds are lost,     ISO 8601 text             ISO 8601
+               and ISO 8601 texts
     decimal    decimals, integers, texts of both;   12, -12.50, 1e2, "12.50"  12, -12.50, 1e2, .5, +1
                a float that is exactly one
     bytes      any binary                           base64 text               base64

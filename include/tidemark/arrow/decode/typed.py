@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,9 +29,9 @@ from tidemark.arrow.decode.strict import (
     shown,
     since_epoch,
 )
-from tidemark.arrow.rows.arrays import first_true, scalar_of
-from tidemark.arrow.rows.columns import Ints
-from tidemark.arrow.rows.schema import TIMES
+from tidemark.arrow.rows.arrays import bools_of, first_true, scalar_of
+from tidemark.arrow.rows.columns import Bools, Ints
+from tidemark.arrow.rows.schema import TIMES, arrow_type
 from tidemark.model.collection import Collection, Column, ColumnType, DecimalType, Envelope, Format, Source
 
 MOST_KEY_BYTES = 2**16
@@ -42,8 +43,30 @@ _LONG = (ColumnType.STRING, ColumnType.BYTES, ColumnType.JSON)
 
 def typed(content: Content, collection: Collection, column: Column, array: pa.Array, rows: Ints) -> pa.Array:
     """A column of a block as its declared type; `rows` are the values' places. Raises BadFile."""
-    source = collection.landed.source
-    unit, in_file = epoch_unit(collection, column), array
+    try:
+        return _typed(collection.landed.source, column, epoch_unit(collection, column), array)
+    except Misfit as misfit:
+        in_path = column.name in dict(collection.landed.source.from_paths)
+        at = None if misfit.index is None or in_path else int(rows[misfit.index])
+        raise refusal(content, collection.landed.source.format, column.name, misfit.reason, at) from None
+
+
+def fitting(collection: Collection, column: Column, array: pa.Array) -> tuple[pa.Array, Bools]:
+    """A column of a block as its declared type, null where a value does not fit, and which these are."""
+    try:
+        values = _typed(collection.landed.source, column, epoch_unit(collection, column), array)
+        return values, np.zeros(len(array), np.bool_)
+    except Misfit as misfit:
+        if misfit.index is None or len(array) == 1:
+            return pa.nulls(len(array), arrow_type(column.type)), bools_of(array.is_valid())
+    half = len(array) // 2
+    parts = [fitting(collection, column, part) for part in (array.slice(0, half), array.slice(half))]
+    return pa.concat_arrays([values for values, _ in parts]), np.concatenate([unfit for _, unfit in parts])
+
+
+def _typed(source: Source, column: Column, unit: str | None, array: pa.Array) -> pa.Array:
+    """A column as its declared type. Raises Misfit."""
+    in_file = array
     try:
         if source.format is Format.CSV and not source.csv.has_plain_numbers and (unit or _is_number(source, column)):
             array = plain_numbers(array, column.type, source.csv)
@@ -54,8 +77,6 @@ def typed(content: Content, collection: Collection, column: Column, array: pa.Ar
         convert = partial(_converted, source, column, unit)
         return within_years(values, column.type, unit, beyond, convert)
     except Misfit as misfit:
-        in_path = column.name in dict(source.from_paths)
-        at = None if misfit.index is None or in_path else int(rows[misfit.index])
         counts = column.type in TIMES and pa.types.is_integer(array.type) and unit is None
         advice = count_advice(column.name) if counts else ""
         reason = misfit.reason
@@ -64,7 +85,7 @@ def typed(content: Content, collection: Collection, column: Column, array: pa.Ar
             reason = reason.replace(array[misfit.index].as_py(), text, 1) if array is not in_file else reason
             is_empty = text == "" and source.csv.null is not None and "" not in source.csv.null
             advice = '; to have empty fields null, add "" to csv.null' if is_empty else ""
-        raise refusal(content, source.format, column.name, f"{reason}{advice}", at) from None
+        raise Misfit(f"{reason}{advice}", misfit.index) from None
 
 
 def cells(content: Content, collection: Collection, column: Column, read: pa.RecordBatch, prefix: str = "") -> pa.Array:
@@ -116,6 +137,8 @@ def _instants(source: Source, column: Column, unit: str | None, array: pa.Array)
         return since_epoch(array, column.type, unit)
     if is_csv or (pa.types.is_string(array.type) and source.format is Format.JSONL):
         return parsed(array, column.type, empty_is_null=empty_is_null)
+    if unit is None and column.type in TIMES and is_text(array.type):
+        return parsed(array.cast(pa.string()), column.type, empty_is_null=False)
     return fitted(array, column.type)
 
 

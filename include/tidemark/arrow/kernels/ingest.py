@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import pyarrow as pa
@@ -60,7 +60,8 @@ def ingest_files(store: ObjectStore, task: IngestTask) -> IngestAnswer:
         unread = tuple(sorted(parts.unread.most_common(MOST_UNDECLARED)))
         senders = tuple(sorted(parts.servers)), tuple(sorted(parts.tables)[:2])
         notes = tuple(sorted(parts.notes))
-        return IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, *senders, notes)
+        made = IngestAnswer(parts.close(), tuple(entries), parts.first_on_time, unread, parts.keys, *senders, notes)
+        return replace(made, images_unfit=parts.images_unfit, first_unfit=parts.first_unfit)
 
 
 def _ingest_file(
@@ -186,12 +187,16 @@ class SortedParts:
         self.servers: set[str] = set()
         self.tables: set[str] = set()
         self.notes: set[str] = set()
+        self.images_unfit = 0
+        self.first_unfit = ""
 
     def see(self, content: Content) -> None:
         """Note the columns of a file that nothing declares, and whose messages it has."""
         self.servers |= content.seen.servers
         self.tables |= content.seen.tables
         self.notes |= content.seen.notes
+        self.images_unfit += content.seen.images_unfit
+        self.first_unfit = self.first_unfit or content.seen.first_unfit
         self.unread.update(undeclared(content, self._task.collection)[:MOST_UNDECLARED])
 
     def add(self, judged: Judged) -> None:

@@ -84,7 +84,7 @@ class Status:
     `correctable_from` or later can be run again and corrected, which keeps `reprocess_bytes` that nothing else needs;
     both None where no file may be corrected, the bytes also where nobody counted them (queries/reprocessing.py).
     `published` are the tables that it is published to. `left_out` are rows of files that `only` did not take.
-    `images_unmatched` are before-images of messages that were not what was stored.
+    `images_unmatched` are before-images of messages that were not what was stored, or do not fit their columns.
     `unverified_parts` were written before 0.6.0: reads do not
     notice every damage to them, until a merge replaces them.
     `accepted` are the batches that people accepted although expectations failed, oldest first.

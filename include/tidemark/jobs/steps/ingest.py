@@ -24,6 +24,7 @@ from tidemark.model.change import (
     MOST_UNDECLARED,
     NAMES_SHOWN,
     NOTHING_CHANGED,
+    UNFIT,
     Ingested,
     passed_over_words,
 )
@@ -422,6 +423,9 @@ def _execute(
     answers: list[IngestAnswer] = runner.run("ingest", tasks)
     for note in sorted({note for answer in answers for note in answer.notes}):
         job.note(note)
+    if unfit := sum(answer.images_unfit for answer in answers):
+        first = next(answer.first_unfit for answer in answers if answer.images_unfit)
+        job.note(f"{counted(unfit, 'before-image')} {UNFIT}, and only their keys are taken; the first: {first}")
     written = sum(part.rows for answer in answers for part in answer.parts)
     expected = sum(entry.rows for answer in answers for entry in answer.entries if entry.status is Status.INGESTED)
     if written != expected:
@@ -536,6 +540,7 @@ def _change(
         server=_server({server for answer in answers for server in answer.servers}),
         table=_table(job, state.collection, sorted({table for answer in answers for table in answer.tables})),
         rows_left_out=sum(e.rows_left_out for e in now) - sum(e.rows_left_out for e in before),
+        images_unfit=sum(answer.images_unfit for answer in answers),
         empty=None if made or again.files or not _is_judged_empty(state.collection, snapshot) else batch,
     )
 

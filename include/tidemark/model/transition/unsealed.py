@@ -80,6 +80,7 @@ def ingested(state: Arrangement, change: Ingested) -> Outcome:
         rows_late_moved=state.totals.rows_late_moved + change.rows_late_moved,
         rows_replayed=state.totals.rows_replayed + change.rows_replayed,
         rows_left_out=state.totals.rows_left_out + change.rows_left_out,
+        images_unmatched=state.totals.images_unmatched + change.images_unfit,
     )
     return Applied(
         replace(
