@@ -15,9 +15,10 @@ import pytest
 from support.budget import budget
 from support.relanded import relanded
 from support.world import World, collection
-from tests.oracles.database.connectors import CONNECTORS, Connector
-from tests.oracles.database.database import Database, Rows, at_last
+from tests.oracles.database.connectors import CONNECTORS, Connector, Message
+from tests.oracles.database.database import Database, Rows
 from tests.oracles.database.files import File, cut
+from tests.oracles.database.history import history, table_at
 from tests.oracles.database.kinds import EXERCISED, Kind, Kinds
 from tests.support.reading import as_of
 from tidemark.errors import GateFailed
@@ -51,8 +52,8 @@ def interval_of(number: int) -> Interval:
     return Interval(number * LENGTH * 1_000, (number + 1) * LENGTH * 1_000)
 
 
-def lived(connector: Connector, kinds: Kinds, dice: Random) -> tuple[Database, Sequence[File]]:
-    """A life, and the files with its messages."""
+def lived(connector: Connector, kinds: Kinds, dice: Random) -> tuple[Database, list[list[Message]]]:
+    """A life, and the messages of its log."""
     database = Database(dice, kinds, may_collide=connector.may_collide)
     if Kind.SNAPSHOT in kinds:
         database.live(4)
@@ -62,7 +63,7 @@ def lived(connector: Connector, kinds: Kinds, dice: Random) -> tuple[Database, S
         database.live(COMMITS // 3)
         if Kind.INCREMENTAL in kinds:
             database.snapshot(incremental=True)
-    return database, cut([connector.messages(entry) for entry in database.log], dice, kinds, LENGTH)
+    return database, [connector.messages(entry) for entry in database.log]
 
 
 def land(folder: Path, files: Sequence[File], interval: int, schema: pa.Schema | None) -> None:
@@ -106,15 +107,17 @@ def in_order(rows: Rows) -> list[tuple[object, ...]]:
 def check_life(folder: Path, name: str, kinds: Kinds, seed: int) -> None:
     dice = Random(f"{name} {seed}")
     connector = CONNECTORS[name](dice, kinds)
-    database, files = lived(connector, kinds, dice)
+    database, said = lived(connector, kinds, dice)
+    files = cut(said, dice, kinds, LENGTH)
     if connector.refused:
         with pytest.raises(GateFailed, match=connector.refused):
             taken(folder, files, dice)
         return
     world = taken(folder, files, dice)
     assert rows_at(world) == in_order(database.rows)
-    for at, rows in at_last(database.history).items():
-        assert rows_at(world, at) == in_order(rows), f"as of {at} ms"
+    became = history(connector, database.log, said)
+    for at in sorted({each.at for each in became}):
+        assert rows_at(world, at) == in_order(table_at(became, at)), f"as of {at} ms"
 
 
 @pytest.mark.parametrize("seed", range(LIVES))

@@ -13,7 +13,7 @@ from tests.pure.arrow.samples import as_updates, batch, collection, of_updates, 
 from tests.support.budget import laws
 from tidemark.arrow.kernels.merge import Tally
 from tidemark.arrow.kernels.resolve import updates_from
-from tidemark.arrow.rows.lacks import BEFORE, ONLY_KEY, lacking
+from tidemark.arrow.rows.lacks import BEFORE, ONLY_KEY, READ, lacking
 from tidemark.arrow.rows.order import sort
 from tidemark.arrow.rows.schema import facts_schema, sort_columns
 from tidemark.errors import InvalidUsage
@@ -32,6 +32,7 @@ MESSAGES = relanded(
     source=Source("*", Format.JSONL, Envelope.DEBEZIUM, order_by="source.lsn", transactions=True),
     inputs=(Column("source.lsn", ColumnType.INT),),
 )
+MARKS = {Effect.REPLACE: BEFORE}
 LAST, HORIZON = 8, 1
 """The horizon is below all that is remembered."""
 
@@ -49,8 +50,10 @@ def said(draw: st.DrawFn) -> list[Message]:
         if effect in (Effect.PUT, Effect.REPLACE) and draw(st.integers(0, 3)) == 0:
             image = (HOLE, image[1])
         happened = 3 if transaction == "7" else draw(st.integers(HORIZON + 1, 4))
-        key = (draw(st.integers(1, 2)),)
-        messages.append(Message(key, image, effect, transaction, draw(st.integers(2, LAST)), happened, (row, "f", row)))
+        key, learned = (draw(st.integers(1, 2)),), draw(st.integers(2, LAST))
+        is_read = transaction is None and effect is Effect.PUT and draw(st.booleans())
+        message = Message(key, image, effect, transaction, learned, happened, (row, "f", row), is_read=is_read)
+        messages.append(message)
         if draw(st.integers(0, 4)) == 0:
             messages.append(replace(messages[-1], time=draw(st.integers(2, LAST)), order=(row, "g", row)))
         if draw(st.integers(0, 4)) == 0:
@@ -83,7 +86,8 @@ def parts_of(store: MemoryStore, messages: list[Message], batches: int):  # type
                     continue
                 row = tuple(None if cell is HOLE else cell for cell in m.row)
                 ids = [column.id for column, cell in zip(WORDS, m.row, strict=True) if cell is HOLE]
-                lacks = ONLY_KEY if m.effect is Effect.TAKE_ANY else lacking(ids, before=m.effect is Effect.REPLACE)
+                mark = READ if m.is_read else MARKS.get(m.effect, "")
+                lacks = ONLY_KEY if m.effect is Effect.TAKE_ANY else lacking(ids, mark)
                 rows.append(
                     (*m.key, *row, m.effect.takes, m.time, m.event_time, *m.order, m.transaction, lacks or None)
                 )
@@ -121,4 +125,3 @@ def test_what_lacks_a_column_that_no_row_before_it_has_is_refused() -> None:
     task = ResolveTask(MESSAGES, tuple(parts_of(store, [lone], 1)), (), KeyRange(), 0, 9, HORIZON, "out")
     with pytest.raises(InvalidUsage, match=r"day/f\.jsonl, row 5 lacks column x,.* snapshot, or .*optional: true"):
         list(updates_from(store, task, Tally()))
-    assert BEFORE in lacking([], before=True)
