@@ -146,7 +146,7 @@ def net(before: Cells | None, messages: Sequence[Message]) -> Net:
             oldest = [number for number in guessed if number != _BEFORE][-1:] or oldest
         for number in oldest:
             removed_at[number] = at
-    filled = _filled(rows, removed_at)
+    filled = _filled(rows, removed_at, messages)
     last = max((number for number in rows if number not in removed_at), default=None)
     unmatched = sum(messages[at].effect is Effect.TAKE for at in pending)
     return Net(None if last is None else filled[last], unmatched)
@@ -164,14 +164,27 @@ def _equal(rows: dict[int, Cells], removed_at: dict[int, int], image: Cells, at:
     return [number for number in present if all(HOLE in pair or pair[0] == pair[1] for pair in pairs[number])]
 
 
-def _filled(rows: dict[int, Cells], removed_at: dict[int, int]) -> dict[int, Cells]:
-    """The rows with what they lack from the row that they replace, or else from the one before them."""
+def _filled(rows: dict[int, Cells], removed_at: dict[int, int], messages: Sequence[Message]) -> dict[int, Cells]:
+    """The rows with what they lack from the row that they replace, or else from the one before them.
+
+    A row that only came to its key was somewhere else before, so that what it lacks is not known.
+    """
     filled: dict[int, Cells] = {}
     for number, row in rows.items():
-        replaced = [other for other, at in removed_at.items() if at == number]
+        is_put = number >= 0 and messages[number].effect is Effect.PUT
+        remover = number - 1 if is_put else number
+        if is_put and not (number and _is_update(messages[remover], messages[number])):
+            filled[number] = row
+            continue
+        replaced = [other for other, at in removed_at.items() if at == remover]
         older = replaced or [other for other in filled if other not in removed_at] or list(filled)
         filled[number] = fill(row, filled[max(older)] if older else None)
     return filled
+
+
+def _is_update(image: Message, put: Message) -> bool:
+    """Whether two messages are the images of one update."""
+    return image.effect.takes and image.order[:1] == put.order[:1]
 
 
 def fill(row: Cells, before: Cells | None) -> Cells:

@@ -60,6 +60,11 @@ class Connector:
         return messages
 
     @property
+    def has_images(self) -> bool:
+        """Whether deletes have values of the row that is gone."""
+        return True
+
+    @property
     def names_transactions(self) -> bool:
         """Whether messages say which transaction they are of."""
         return True
@@ -125,6 +130,10 @@ class PostgreSQL(Connector):
         self._is_full = Kind.UNAVAILABLE not in self.kinds and self.dice.random() < 0.5
         self._commit: int | None = None
         self._last_commit: int | None = None
+
+    @property
+    def has_images(self) -> bool:
+        return self._is_full
 
     def begin(self, entry: Entry) -> None:
         self._commit, self._last_commit = entry.position, self._commit

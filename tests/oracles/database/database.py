@@ -6,6 +6,7 @@ What a transaction changed counts from its commit on, and leaves no trace if it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -48,12 +49,13 @@ class Change:
 
 @dataclass(frozen=True)
 class Transaction:
-    """What was committed at once; `position` and `at` (ms) are those of the commit."""
+    """What was committed at once; `position` and `at` (ms) are those of the commit, `rows` what keys became by it."""
 
     number: int
     changes: tuple[Change, ...]
     position: int
     at: int
+    rows: Mapping[int, Row | None]
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,8 @@ class Database:
             if row is not None:
                 self.rows[key] = row
         changes = tuple(transaction.changes)
-        self.log.append(Transaction(transaction.number, changes, self._next_position(), self._now))
+        rows = dict(transaction.rows)
+        self.log.append(Transaction(transaction.number, changes, self._next_position(), self._now, rows))
 
     def _statement(self, transaction: _Open) -> None:
         locked = {key for other in self._open if other is not transaction for key in other.rows}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tests.oracles.database.connectors import Connector, Message
-from tests.oracles.database.database import Entry, Row, Rows, Snapshot, Transaction
+from tests.oracles.database.database import Entry, Row, Rows, Snapshot
 from tests.oracles.database.files import File
 
 
@@ -20,12 +20,16 @@ class Became:
     is_read: bool = False
 
 
-def history(connector: Connector, log: Sequence[Entry], said: Sequence[Sequence[Message]]) -> list[Became]:
+def history(
+    connector: Connector, log: Sequence[Entry], said: Sequence[Sequence[Message]], files: Sequence[File]
+) -> list[Became]:
     """What keys became, in the order of the log, of which `said` has the messages.
 
-    A row that is read says when, and was there before what follows it in the log.
+    A row that is read says when, and was there before what follows it in the log. What is known of when a transaction
+    ended is the last time of its messages in a file that has one of the key's.
     """
-    became = [each for entry, messages in zip(log, said, strict=True) for each in _became(connector, entry, messages)]
+    pairs = zip(log, said, strict=True)
+    became = [each for entry, messages in pairs for each in _became(connector, entry, messages, files)]
     for number in reversed(range(len(became))):
         later = [each.at for each in became[number + 1 :] if each.key == became[number].key]
         if became[number].is_read:
@@ -33,28 +37,24 @@ def history(connector: Connector, log: Sequence[Entry], said: Sequence[Sequence[
     return became
 
 
-def _became(connector: Connector, entry: Entry, messages: Sequence[Message]) -> Iterator[Became]:
+def _became(connector: Connector, entry: Entry, messages: Sequence[Message], files: Sequence[File]) -> Iterator[Became]:
     if isinstance(entry, Snapshot):
         yield from (Became(row.id, row, entry.at, is_read=True) for row in entry.rows)
     elif connector.names_transactions:
-        last = max(message["source"]["ts_ms"] for message in messages)
-        rows = {key: row for change in entry.changes for key, row in change.rows}
-        yield from (Became(key, row, last) for key, row in rows.items())
+        last = _last_times(messages, files)
+        yield from (Became(key, row, last[key]) for key, row in entry.rows.items())
     else:
         for change in entry.changes:
             yield from (Became(key, row, connector.time(entry, change)) for key, row in change.rows)
 
 
-def cuts_times(entries: Sequence[tuple[Entry, Sequence[Message]]], files: Sequence[File]) -> bool:
-    """Whether a file has some messages of a transaction, and not the one with its last time."""
-    for entry, messages in entries:
-        if isinstance(entry, Transaction):
-            last = max(message["source"]["ts_ms"] for message in messages)
-            own = {id(message) for message in messages}
-            times = [[m["source"]["ts_ms"] for m in file.messages if id(m) in own] for file in files]
-            if any(max(each) < last for each in times if each):
-                return True
-    return False
+def _last_times(messages: Sequence[Message], files: Sequence[File]) -> dict[int, int]:
+    own, last = {id(message) for message in messages}, dict[int, int]()
+    for file in files:
+        parts = [message for message in file.messages if id(message) in own]
+        for key in {image["id"] for part in parts for image in (part["before"], part["after"]) if image}:
+            last[key] = max(last.get(key, 0), *(part["source"]["ts_ms"] for part in parts), 0)
+    return last
 
 
 def table_at(became: Sequence[Became], at: int) -> Rows:

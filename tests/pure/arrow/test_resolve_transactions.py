@@ -47,7 +47,7 @@ def said(draw: st.DrawFn) -> list[Message]:
         effect = draw(st.sampled_from(Effect))
         word, x = draw(cells)
         image: Cells = (word, 0.25 if x != x else x)
-        if effect in (Effect.PUT, Effect.REPLACE) and draw(st.integers(0, 3)) == 0:
+        if not effect.takes and draw(st.integers(0, 3 if effect is Effect.REPLACE else 30)) == 0:
             image = (HOLE, image[1])
         happened = 3 if transaction == "7" else draw(st.integers(HORIZON + 1, 4))
         key, learned = (draw(st.integers(1, 2)),), draw(st.integers(2, LAST))

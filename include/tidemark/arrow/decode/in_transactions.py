@@ -119,17 +119,21 @@ class Transactions:
         messages = _Messages.of(images, names, self._values)
         if (lone := self._moves.lone(messages, images, names, rows)) is not None:
             raise self._refusal(*lone)
-        after, lacks = self._with_holes(images, messages)
+        after, lacks = self._with_holes(images.after, messages.puts)
+        lacks_before = pa.nulls(len(lacks), pa.string())
+        if images.values is not None:
+            read, lacks_before = self._with_holes(images.values, messages.whole)
+            images = replace(images, values={**images.values, **read})
         others = {**images.others, TRANSACTION: names}
         if messages.moved.any():
-            whole = messages.whole[messages.moved]
             image = _chosen(messages.whole, images.values or after, after)
-            only_key = pc.if_else(of_bools(whole), scalar_of(None, pa.string()), scalar_of(ONLY_KEY, pa.string()))
+            only_key = pc.if_else(of_bools(messages.whole), lacks_before, scalar_of(ONLY_KEY, pa.string()))
+            only_key = only_key.filter(of_bools(messages.moved))
             yield Said.some(messages.moved, {**images.before, **image, **others}, True, lacks=only_key)
         repeated = messages.repeated(images, self._keys)
         if repeated.any() and images.values is not None:
-            nothing = pa.nulls(int(repeated.sum()), pa.string())
-            yield Said.some(repeated, {**images.keys, **images.values, **others}, True, lacks=nothing, is_before=True)
+            own, said = lacks_before.filter(of_bools(repeated)), {**images.keys, **images.values, **others}
+            yield Said.some(repeated, said, True, lacks=own, is_before=True)
         image = _chosen(messages.whole, images.values or after, _guessed(after, messages.followed))
         columns = {**images.keys, **_chosen(messages.removes, image, after), **others}
         replaces = messages.updates & ~messages.moved & ~repeated
@@ -137,7 +141,8 @@ class Transactions:
         is_read = pc.is_in(images.op, value_set=of_values(["r"], pa.string()))
         is_read = bools_of(pc.and_(is_read, images.others[ORDER].is_valid()))
         marked = _marked(_marked(lacks, replaces, BEFORE), is_read, READ)
-        lacking_all = pc.if_else(of_bools(messages.removes & ~messages.whole), scalar_of(ONLY_KEY, pa.string()), marked)
+        only_key = pc.if_else(of_bools(messages.whole), lacks_before, scalar_of(ONLY_KEY, pa.string()))
+        lacking_all = pc.if_else(of_bools(messages.removes), only_key, marked)
         yield Said.some(taken, columns, messages.removes[taken], lacks=lacking_all.filter(of_bools(taken)))
 
     def _names(self, images: Images) -> pa.Array:
@@ -148,23 +153,23 @@ class Transactions:
         without = pc.or_(is_read, images.others[ORDER].is_null())
         return pc.if_else(without, nothing, pc.coalesce(*texts))
 
-    def _with_holes(self, images: Images, messages: _Messages) -> tuple[_Columns, pa.Array]:
-        """After-images with null for what they lack, and the ids of these columns, or null."""
-        after, masks, ids = {column.name: images.after[column.name] for column in self._values}, [], []
+    def _with_holes(self, image: _Columns, has_image: Bools) -> tuple[_Columns, pa.Array]:
+        """Images with null for what they lack, and the ids of these columns, or null."""
+        columns, masks, ids = {column.name: image[column.name] for column in self._values}, [], []
         for column in self._values:
             if (forms := unavailable_forms(column)) is None:
                 continue
-            array = after[column.name]
-            mask = bools_of(pc.is_in(array, value_set=of_values(forms, array.type))) & messages.puts
+            array = columns[column.name]
+            mask = bools_of(pc.is_in(array, value_set=of_values(forms, array.type))) & has_image
             if mask.any():
-                after[column.name] = pc.if_else(of_bools(mask), pa.nulls(1, array.type)[0], array)
+                columns[column.name] = pc.if_else(of_bools(mask), pa.nulls(1, array.type)[0], array)
                 masks.append(mask)
                 ids.append(column.id)
         if not masks:
-            return after, pa.nulls(len(images.op), pa.string())
+            return columns, pa.nulls(len(has_image), pa.string())
         combinations, number = np.unique(np.stack(masks, axis=1), axis=0, return_inverse=True)
         texts = [lacking(np.array(ids)[chosen].tolist()) or None for chosen in combinations]
-        return after, of_values(texts, pa.string()).take(of_numbers(number.reshape(-1)))
+        return columns, of_values(texts, pa.string()).take(of_numbers(number.reshape(-1)))
 
     def with_event_times(self, facts: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Facts with the last event time of their transaction; those of the last transaction wait for more of it."""

@@ -53,7 +53,7 @@ class Messages:
         items = [set(text.split(",")) for text in texts]
         ids = {int(item) for each in items for item in each if item.isdigit()}
         lacking = {
-            name: _coded_with(codes, (str(number) in each for each in items)) & ~takes
+            name: _coded_with(codes, (str(number) in each for each in items))
             for number in sorted(ids)
             for name in names_at_rest(collection, [number])
         }

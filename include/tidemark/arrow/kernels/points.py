@@ -69,6 +69,7 @@ def points(
     numbered: Facts,
     base: Ints,
     tables: tuple[pa.RecordBatch, pa.RecordBatch, list[str]],
+    *,
     optional: set[str],
     law: Bools,
 ) -> Points:
@@ -91,22 +92,24 @@ def points(
     has_row = np.where(is_first, base[key] != NOTHING, ~_shifted(takes))
     wrong = law[key] | _in_parts(messages, numbered, begins)
     wrong |= is_chain & ~takes & ~messages.replaces & has_row
+    is_update = ~begins & _shifted(takes) & (messages.log == _shifted(messages.log))
+    alone = (begins & ~has_row) | ~(takes | messages.replaces | is_update)
     sources = {
-        name: _sources(~takes & ~holes, is_first, begins & ~has_row, rows, base[key])
-        for name, holes in messages.holes.items()
+        name: _sources(~takes & ~holes, is_first, alone, rows, base[key]) for name, holes in messages.holes.items()
     }
     has_takes = np.zeros(len(base), bool)
     has_takes[key[takes]] = True
     for name, holes in messages.holes.items():
-        wrong |= holes & (sources[name] < 0) & (has_takes[key] | (ends & (name not in optional)))
+        wrong |= ~takes & holes & (sources[name] < 0) & (has_takes[key] | (ends & (name not in optional)))
     cells = _Cells(facts, before, names)
     images = takes & ~messages.has_only_key
     equal = has_row & images
     at = np.flatnonzero(equal)
-    there = np.where(is_first, base[key], _shifted(rows))
+    row_before = np.where(is_first, base[key], _shifted(rows))
     for name in names:
-        left = there if name not in sources else np.where(is_first, base[key], _shifted(sources[name]))
-        equal[at] &= cells.equal(name, left[at], rows[at])
+        left = row_before if name not in sources else np.where(is_first, base[key], _shifted(sources[name]))
+        lacks = messages.holes.get(name, np.zeros(len(rows), bool))  # in an image, what is no difference
+        equal[at] &= lacks[at] | cells.equal(name, left[at], rows[at])
     wrong |= is_chain & images & ~equal
     common = np.ones(len(base), bool)
     common[key[wrong]] = False
@@ -117,7 +120,7 @@ def points(
     value = np.where(takes[last], NOTHING, rows[last])
     lacking = np.zeros(len(rows), bool)
     for holes in messages.holes.values():
-        lacking |= holes
+        lacking |= holes & ~takes
     filled = last[lacking[last]]
     value[lacking[last]] = facts.num_rows + before.num_rows + np.arange(len(filled))
     columns = [cells.take(name, sources.get(name, rows)[filled]) for name in names]
@@ -137,8 +140,7 @@ def _shifted(column: Ints | Bools) -> Ints:
 
 
 def _in_parts(messages: Messages, numbered: Facts, begins: Bools) -> Bools:
-    """Messages of points that do not follow one another, or were learned or happened at several times; and such as were
-    delivered twice."""
+    """Find messages of points that are not next to one another, or of several times, or that were delivered twice."""
     rows, inside = messages.rows, ~begins
     event_time, new, time = (column[rows] for column in (numbered.event_time, numbered.new, numbered.time))
     wrong = inside & ((event_time != _shifted(event_time)) | (new != _shifted(new)))
@@ -154,7 +156,7 @@ def _sources(has: Bools, is_first: Bools, alone: Bools, rows: Ints, base: Ints) 
     Args:
         has: Which messages have a value.
         is_first: Which are the first of their key.
-        alone: Which begin a point before which there is no row.
+        alone: Which have nothing of the row before them: there is none, or they only came to their key.
         rows: Of each the row of its facts.
         base: Of each the row before its key's first one.
     """

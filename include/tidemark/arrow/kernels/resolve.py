@@ -286,12 +286,12 @@ class _Past:
         """The updates up to the horizon of the keys whose history may begin with a new fact, or with another one."""
         begins = starts(facts, self._key_columns)
         new = integers(facts, TIME) >= self._task.lower
-        asked = new[begins]
+        touched = new[begins]
         if self._signed is not None:
-            asked[(np.cumsum(begins) - 1)[integers(facts, DIFF) < 0]] = True
+            touched[(np.cumsum(begins) - 1)[integers(facts, DIFF) < 0]] = True
         if self._task.collection.has_transactions:
-            np.logical_or(asked, depends(facts, np.cumsum(begins) - 1, new), out=asked)
-        return self._looked_up(self._trace, keys, asked)
+            np.logical_or(touched, depends(facts, np.cumsum(begins) - 1, new), out=touched)
+        return self._looked_up(self._trace, keys, touched)
 
     def _after(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
         """The updates behind the horizon of the keys of which rows of snapshots are known."""
@@ -300,10 +300,10 @@ class _Past:
         key, new = np.cumsum(starts(facts, self._key_columns)) - 1, integers(facts, TIME) >= self._task.lower
         return self._looked_up(self._later, keys, known_reads(facts, key, new))
 
-    def _looked_up(self, trace: Lookup, keys: pa.RecordBatch, asked: Bools) -> pa.RecordBatch:
-        if not asked.any():
+    def _looked_up(self, trace: Lookup, keys: pa.RecordBatch, wanted: Bools) -> pa.RecordBatch:
+        if not wanted.any():
             return self._nothing
-        return pa.concat_batches([self._nothing, *trace.rows_of(keys.filter(of_bools(asked)), BLOCK_BYTES)])
+        return pa.concat_batches([self._nothing, *trace.rows_of(keys.filter(of_bools(wanted)), BLOCK_BYTES)])
 
 
 def _updates(block: _Block, task: ResolveTask, tally: Tally) -> Iterator[pa.RecordBatch]:

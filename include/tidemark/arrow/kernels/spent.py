@@ -18,7 +18,7 @@ from tidemark.arrow.rows.schema import DIFF, EVENT_TIME
 
 
 def may_be_spent(
-    reads: Bools, numbered: Facts, base: Ints, common: Points, tables: tuple[pa.RecordBatch, ...], after_keys: Ints
+    reads: Bools, numbered: Facts, base: Ints, common: Points, *, tables: tuple[pa.RecordBatch, ...], after_keys: Ints
 ) -> Bools:
     """For each key whether the rows stored at the times of known rows of snapshots are not those of its points.
 

@@ -114,11 +114,13 @@ def plain_facts(facts: pa.RecordBatch, numbered: Facts, past: Past, collection: 
     messages = Messages.of(facts, numbered.key, np.flatnonzero(slow[numbered.key]), collection)
     optional = _optional(collection)
     law = _needs_law(messages, numbered, past)
-    common = points(messages, numbered, past.base, (facts, past.before, names), optional, law)
+    common = points(messages, numbered, past.base, (facts, past.before, names), optional=optional, law=law)
     known_reads = np.zeros(len(numbered.key), bool)
     known_reads[messages.rows] = messages.reads & ~numbered.new[messages.rows]
     tables = (facts, past.before, past.after)
-    law = ~common.common | may_be_spent(known_reads, numbered, past.base, common, tables, past.after_keys)
+    law = ~common.common | may_be_spent(
+        known_reads, numbered, past.base, common, tables=tables, after_keys=past.after_keys
+    )
     others, rows = np.flatnonzero(~slow[placed.key]), ~law[placed.key[common.rows]]
     parts = [_some(placed, others, placed.value[others]), _some(placed, common.rows[rows], common.value[rows])]
     if not law.any():
