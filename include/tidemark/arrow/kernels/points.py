@@ -3,7 +3,7 @@
 In a chain there is one row at a time: each is replaced or taken away before the next is put there. So what is there
 before a message is what the message before it left. Where the messages of a key were learned in order, and each of its
 points is a single one or such a chain, its points follow from neighbours, for all keys at once. The test that compares
-this with the model's law is tests/pure/arrow/test_points.py.
+this with the model's law is tests/pure/arrow/test_resolve_transactions.py.
 """
 
 from __future__ import annotations
