@@ -42,8 +42,9 @@ def said(draw: st.DrawFn) -> list[Message]:
     """Messages of few keys, transactions and places; some delivered twice, some withdrawn later."""
     cells = st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([0.5, float("nan")]))
     messages: list[Message] = []
+    in_order = draw(st.booleans())  # as most are: each transaction after the other, learned so, and once
     for row in range(draw(st.integers(0, 12))):
-        transaction = draw(st.sampled_from([None, "7", "8", "9"]))
+        transaction = str(row // 3) if in_order else draw(st.sampled_from([None, "7", "8", "9"]))
         effect = draw(st.sampled_from(Effect))
         word, x = draw(cells)
         image: Cells = (word, 0.25 if x != x else x)
@@ -51,9 +52,13 @@ def said(draw: st.DrawFn) -> list[Message]:
             image = (HOLE, image[1])
         happened = 3 if transaction == "7" else draw(st.integers(HORIZON + 1, 4))
         key, learned = (draw(st.integers(1, 2)),), draw(st.integers(2, LAST))
+        if in_order:
+            learned = happened = HORIZON + 1 + row // 3
         is_read = transaction is None and effect is Effect.PUT and draw(st.booleans())
         message = Message(key, image, effect, transaction, learned, happened, (row, "f", row), is_read=is_read)
         messages.append(message)
+        if in_order:
+            continue
         if draw(st.integers(0, 4)) == 0:
             messages.append(replace(messages[-1], time=draw(st.integers(2, LAST)), order=(row, "g", row)))
         if draw(st.integers(0, 4)) == 0:

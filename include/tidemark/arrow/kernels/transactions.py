@@ -1,8 +1,8 @@
 """The law of model/transaction.py on arrays: from facts of transactions, and such with holes, to plain ones.
 
 Only keys whose facts may depend on one another are looked at (messages.py); of all others the facts are plain already.
-Where their points are common ones, arrays do it (points.py), 0.5 to 2.5 microseconds a key. What is left goes through the
-model's law key by key, with its values as numbers of each column's distinct cells: some 40 microseconds a key.
+Where their points are common ones, arrays do it (points.py), 0.5 to 2.5 microseconds a key. What is left goes through
+the model's law key by key, with its values as numbers of each column's distinct cells: some 40 microseconds a key.
 """
 
 from __future__ import annotations
