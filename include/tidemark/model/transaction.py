@@ -22,6 +22,11 @@ there, and then that the row of 2 was taken away. Either order leaves what came:
     >>> net(("two",), [message(Effect.TAKE, "two", 3), message(Effect.PUT, "one", 4)])
     Net(row=('one',), unmatched=0)
 
+A row of a snapshot says the time at which it was read, which may be later than that of changes that follow it in the
+log: it was there at the latest when the first of these happened, and counts from then on (`in_log_order`). Where such a
+change is forgotten since, the row would count from its own time again. So a known row that the stored updates do not
+have is *spent*: it counts no more.
+
 And what is put there and taken away in one transaction leaves what was there before:
 
     >>> net(None, [message(Effect.PUT, "brief", 3), message(Effect.TAKE, "brief", 4)])
@@ -30,8 +35,9 @@ And what is put there and taken away in one transaction leaves what was there be
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 from typing import Any
@@ -40,6 +46,8 @@ from tidemark.model.fact import Fact
 
 Cells = tuple[Any, ...]
 Place = tuple[int, tuple[Any, ...]]
+Stored = tuple[int, Cells, int]
+"""An update of a key: when it happened, the row, and the diff."""
 
 
 class Missing(Enum):
@@ -73,7 +81,11 @@ class Effect(Enum):
 
 @dataclass(frozen=True)
 class Message:
-    """A fact as a message says it (fact.py). `order` is total; its first field is the place in the database's log."""
+    """A fact as a message says it (fact.py). `order` is total; its first field is the place in the database's log.
+
+    Attributes:
+        is_read: Whether it is a row of a snapshot.
+    """
 
     key: Cells
     row: Cells
@@ -83,6 +95,7 @@ class Message:
     event_time: int
     order: tuple[Any, ...]
     diff: int = 1
+    is_read: bool = False
 
     @property
     def place(self) -> Place:
@@ -129,7 +142,7 @@ def net(before: Cells | None, messages: Sequence[Message]) -> Net:
             oldest = [number for number in guessed if number != _BEFORE][-1:] or oldest
         for number in oldest:
             removed_at[number] = at
-    filled = _filled(rows, removed_at)
+    filled = _filled(rows, removed_at, messages)
     last = max((number for number in rows if number not in removed_at), default=None)
     unmatched = sum(messages[at].effect is Effect.TAKE for at in pending)
     return Net(None if last is None else filled[last], unmatched)
@@ -147,14 +160,27 @@ def _equal(rows: dict[int, Cells], removed_at: dict[int, int], image: Cells, at:
     return [number for number in present if all(HOLE in pair or pair[0] == pair[1] for pair in pairs[number])]
 
 
-def _filled(rows: dict[int, Cells], removed_at: dict[int, int]) -> dict[int, Cells]:
-    """The rows with what they lack from the row that they replace, or else from the one before them."""
+def _filled(rows: dict[int, Cells], removed_at: dict[int, int], messages: Sequence[Message]) -> dict[int, Cells]:
+    """The rows with what they lack from the row that they replace, or else from the one before them.
+
+    A row that only came to its key was somewhere else before, so that what it lacks is not known.
+    """
     filled: dict[int, Cells] = {}
     for number, row in rows.items():
-        replaced = [other for other, at in removed_at.items() if at == number]
+        is_put = number >= 0 and messages[number].effect is Effect.PUT
+        remover = number - 1 if is_put else number
+        if is_put and not (number and _is_update(messages[remover], messages[number])):
+            filled[number] = row
+            continue
+        replaced = [other for other, at in removed_at.items() if at == remover]
         older = replaced or [other for other in filled if other not in removed_at] or list(filled)
         filled[number] = fill(row, filled[max(older)] if older else None)
     return filled
+
+
+def _is_update(image: Message, put: Message) -> bool:
+    """Whether two messages are the images of one update."""
+    return image.effect.takes and image.order[:1] == put.order[:1]
 
 
 def fill(row: Cells, before: Cells | None) -> Cells:
@@ -167,7 +193,7 @@ def fill(row: Cells, before: Cells | None) -> Cells:
 def history(base: Cells | None, messages: Iterable[Message]) -> list[Point]:
     """The points of one key, in order, after the row `base`. All messages are said, none is retracted."""
     transactions: dict[object, list[Message]] = {}
-    for number, message in enumerate(sorted(messages, key=lambda message: message.place)):
+    for number, message in enumerate(sorted(in_log_order(messages), key=lambda message: message.place)):
         transactions.setdefault(number if message.transaction is None else message.transaction, []).append(message)
     points, row = list[Point](), base
     for group in sorted(transactions.values(), key=lambda group: group[-1].place):
@@ -175,6 +201,62 @@ def history(base: Cells | None, messages: Iterable[Message]) -> list[Point]:
         row = answer.row
         points.append(Point(group[-1].place, row, max(group, key=lambda message: message.time), answer.unmatched))
     return points
+
+
+def in_log_order(messages: Iterable[Message]) -> list[Message]:
+    """The messages of one key, rows of snapshots at the latest at the time of what follows them in the log."""
+    messages = list(messages)
+    if not any(message.is_read for message in messages):
+        return messages
+    placed, least = list[Message](), max(message.event_time for message in messages)
+    by_log = sorted(messages, key=_log_place, reverse=True)
+    for _, group in groupby(by_log, key=_log_place):
+        at_place = [replace(each, event_time=min(each.event_time, least)) if each.is_read else each for each in group]
+        placed += at_place
+        least = min(least, *(message.event_time for message in at_place))
+    return placed
+
+
+def _log_place(message: Message) -> Any:
+    return message.order[0]
+
+
+def spent(base: Cells | None, older: Sequence[Message], stored: Sequence[Stored]) -> list[Message]:
+    """The known rows of snapshots that are not in the history that is stored, as what they came before is forgotten.
+
+    Args:
+        base: The row at the horizon.
+        older: What is known of the key from the horizon on.
+        stored: The updates of the key behind the horizon.
+    """
+    left, gone = list(older), list[Message]()
+    while any(message.is_read for message in left):
+        points = history(base, left)
+        now = {point.place[0]: point.row for point in points}
+        reads = [point.last for point in points if point.last.is_read]
+        wrong = (m for m in reads if _nulls(now[m.event_time]) != _stored_at(base, stored, m.event_time))
+        if (read := next(wrong, None)) is None:
+            break
+        gone += [message for message in left if message.is_read and _again(message, read)]
+        left = [message for message in left if message not in gone]
+    return gone
+
+
+def _nulls(row: Cells | None) -> Cells | None:
+    """A row as it is stored: with null for what it lacks."""
+    return row and tuple(None if cell is HOLE else cell for cell in row)
+
+
+def _again(message: Message, read: Message) -> bool:
+    """Whether two messages are one row of a snapshot, delivered twice."""
+    return (message.row, _log_place(message)) == (read.row, _log_place(read))
+
+
+def _stored_at(base: Cells | None, stored: Sequence[Stored], event_time: int) -> Cells | None:
+    counts = Counter([] if base is None else [base])
+    for happened, row, diff in stored:
+        counts[row] += diff if happened <= event_time else 0
+    return next((row for row, count in counts.items() if count > 0), None)
 
 
 def _delivered_once(group: Sequence[Message]) -> list[Message]:
@@ -196,14 +278,24 @@ def _delivered_once(group: Sequence[Message]) -> list[Message]:
     return [at_place[takes] for at_place in places.values() for takes in (True, False) if takes in at_place]
 
 
-def plain(base: Cells | None, older: Iterable[Message], new: Iterable[Message]) -> tuple[list[Fact], list[Fact], int]:
+def plain(
+    base: Cells | None, older: Iterable[Message], new: Iterable[Message], stored: Sequence[Stored] | None = None
+) -> tuple[list[Fact], list[Fact], int]:
     """What new messages change, as plain facts.
+
+    Args:
+        base: The row before all of them.
+        older: What is known of the key.
+        stored: The updates of the key behind `base`, by which known rows of snapshots are spent; None: none are.
 
     Returns:
         The facts that say what was so before; those by which new messages change it, at each time that some are
         learned; and how many images of points with new messages are unmatched in the end.
     """
     said: dict[tuple[object, ...], list[Message]] = {}
+    older, new = list(older), list(new)
+    gone = [] if stored is None else spent(base, older, stored)
+    older, new = ([m for m in each if not any(m.is_read and _again(m, g) for g in gone)] for each in (older, new))
     _add(said, older)
     points = history(base, _said(said))
     before = {(point.place, point.row): point for point in points}

@@ -59,6 +59,16 @@ class Connector:
             message["transaction"] = {"id": self.transaction_id(entry), **order}
         return messages
 
+    @property
+    def has_images(self) -> bool:
+        """Whether deletes have values of the row that is gone."""
+        return True
+
+    @property
+    def names_transactions(self) -> bool:
+        """Whether messages say which transaction they are of."""
+        return True
+
     def begin(self, entry: Entry) -> None:
         """Go on in the log."""
 
@@ -121,6 +131,10 @@ class PostgreSQL(Connector):
         self._commit: int | None = None
         self._last_commit: int | None = None
 
+    @property
+    def has_images(self) -> bool:
+        return self._is_full
+
     def begin(self, entry: Entry) -> None:
         self._commit, self._last_commit = entry.position, self._commit
         changes = () if isinstance(entry, Snapshot) or self._is_full else entry.changes
@@ -157,6 +171,10 @@ class MySQL(Connector):
         self._server, self._file, self._pos = 223344, self.dice.choice((3, 999_998)), 157
         self._place: dict[int, tuple[int, int]] = {}
         self._fails_after = self.dice.randrange(4, 9) if Kind.FAILOVER in self.kinds else -1
+
+    @property
+    def names_transactions(self) -> bool:
+        return self._has_gtids or self._says_transactions
 
     def begin(self, entry: Entry) -> None:
         self._fails_after -= 1

@@ -6,7 +6,7 @@ What a transaction changed counts from its commit on, and leaves no trace if it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -40,15 +40,22 @@ class Change:
     at: int
     after_a_move: bool = False
 
+    @property
+    def rows(self) -> tuple[tuple[int, Row | None], ...]:
+        """What its keys became."""
+        left = () if self.before is None else ((self.before.id, None),)
+        return (*left, *(() if self.after is None else ((self.after.id, self.after),)))
+
 
 @dataclass(frozen=True)
 class Transaction:
-    """What was committed at once; `position` and `at` (ms) are those of the commit."""
+    """What was committed at once; `position` and `at` (ms) are those of the commit, `rows` what keys became by it."""
 
     number: int
     changes: tuple[Change, ...]
     position: int
     at: int
+    rows: Mapping[int, Row | None]
 
 
 @dataclass(frozen=True)
@@ -81,14 +88,12 @@ class Database:
     Attributes:
         rows: What is committed.
         log: What a connector reads, in the order of commits.
-        history: The table after each commit that has a message, and its time (ms).
     """
 
     def __init__(self, dice: Random, kinds: Kinds, *, may_collide: bool) -> None:
         self._dice, self._kinds, self._may_collide = dice, kinds, may_collide
         self.rows: Rows = {}
         self.log: list[Entry] = []
-        self.history: list[tuple[int, Rows]] = []
         self._open: list[_Open] = []
         self._now, self._position, self._number = 0, 40_000, 700
 
@@ -110,13 +115,10 @@ class Database:
         rows = [row for row in self.rows.values() if not incremental or self._dice.random() < 0.6]
         lag = self._dice.randrange(30) if Kind.LAG in self._kinds else 0
         self.log.append(Snapshot(tuple(rows), self._next_position(), self._now + lag, incremental))
-        if not incremental:
-            self.history.append((self._now + lag, dict(self.rows)))
 
     def forget(self) -> None:
         """Begin the log: what was committed so far is in the table only."""
         self.log.clear()
-        self.history.clear()
 
     def _next_position(self) -> int:
         self._position += self._dice.randrange(1, 60)
@@ -130,8 +132,8 @@ class Database:
             if row is not None:
                 self.rows[key] = row
         changes = tuple(transaction.changes)
-        self.log.append(Transaction(transaction.number, changes, self._next_position(), self._now))
-        self.history.append((self._now, dict(self.rows)))
+        rows = dict(transaction.rows)
+        self.log.append(Transaction(transaction.number, changes, self._next_position(), self._now, rows))
 
     def _statement(self, transaction: _Open) -> None:
         locked = {key for other in self._open if other is not transaction for key in other.rows}
@@ -193,8 +195,3 @@ class Database:
             stock = self._dice.choice((stock, before.stock))
             story = self._dice.choice((story, before.story))
         return Row(key, city, stock, story)
-
-
-def at_last(history: Iterable[tuple[int, Rows]]) -> dict[int, Rows]:
-    """The table after the last commit of each millisecond."""
-    return dict(history)

@@ -15,11 +15,12 @@ FORMS = ("bare", "payload", "key and value")
 
 @dataclass(frozen=True)
 class File:
-    """A file: in which interval it lands, its name, and its rows. Names say nothing of the order."""
+    """A file: in which interval it lands, its name, its rows and their messages. Names say nothing of the order."""
 
     interval: int
     name: str
     rows: tuple[Any, ...]
+    messages: tuple[Message, ...]
 
 
 def cut(entries: Sequence[Sequence[Message]], dice: Random, kinds: Kinds, length: int) -> list[File]:
@@ -35,7 +36,7 @@ def cut(entries: Sequence[Sequence[Message]], dice: Random, kinds: Kinds, length
         last = max(last, *(message["source"]["ts_ms"] // length for message in sent))
         late = dice.randrange(3) if Kind.LATE in kinds and dice.random() < 0.3 else 0
         rows = tuple(row for message in sent for row in _rows(message, form))
-        files.append(File(last + late, f"{dice.randrange(10**6):06}-{len(files)}", rows))
+        files.append(File(last + late, f"{dice.randrange(10**6):06}-{len(files)}", rows, tuple(sent)))
         again = Kind.AGAIN in kinds and dice.random() < 0.15
         begin = dice.choice([0, *(each for each in ends if each <= end)]) if again else end
     return files

@@ -60,7 +60,7 @@ def facts(tmp_path: Path, messages: list[Any]) -> list[Fact]:
 A, B = row(1, "a", 1), row(1, "b", 2)
 CASES: dict[str, tuple[list[Any], list[Fact]]] = {
     "insert": ([message("c", None, A)], [(1, "a", 1, False, None, 0)]),
-    "a row of a snapshot": ([message("r", None, A)], [(1, "a", 1, False, None, 0)]),
+    "a row of a snapshot": ([message("r", None, A)], [(1, "a", 1, False, "r", 0)]),
     "update": (
         [message("c", None, row(2), 1, 6), message("u", A, B)],
         [(2, None, None, False, None, 0), (1, "b", 2, False, "-", 1)],

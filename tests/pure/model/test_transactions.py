@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.budget import laws
 from tidemark.model.fact import resolve
-from tidemark.model.transaction import HOLE, Cells, Effect, Message, Net, history, net, plain
+from tidemark.model.transaction import HOLE, Cells, Effect, Message, Net, history, net, plain, spent
 
 pytestmark = pytest.mark.pure
 
@@ -48,6 +48,7 @@ CASES: dict[str, tuple[Cells | None, list[tuple[Effect, Cells]], Cells | None, i
     "a hole behind a row of the transaction": (A, [(REPLACE, B), (REPLACE, ("x", HOLE))], ("x", 2), 0),
     "a hole in the row that moves in beside another one": (A, [(PUT, B), (TAKE, A), (REPLACE, (HOLE, 7))], ("b", 7), 0),
     "a hole in an image is no difference": (A, [(TAKE, (HOLE, 1))], None, 0),
+    "a hole in a row that came from another key": (A, [(TAKE, A), (PUT, ("x", HOLE))], ("x", HOLE), 0),
     "a hole behind nothing": (None, [(PUT, ("x", HOLE))], ("x", HOLE), 0),
 }
 
@@ -63,6 +64,25 @@ def test_what_a_transaction_leaves(case: str) -> None:
     if HOLE not in (row or ()):
         redelivered = [replace(message, order=(message.order[0], "g", 0)) for message in messages_of(said)]
         assert [point.row for point in history(before, [*messages_of(said), *redelivered])] == [row]
+
+
+def read(row: Cells, event_time: int, log: int, learned: int = 1) -> Message:
+    return Message(("k",), row, PUT, None, learned, event_time, (log, "f", log), is_read=True)
+
+
+def test_a_row_of_a_snapshot_loses_to_what_follows_it_in_the_log_and_is_spent_with_it() -> None:
+    """However they are learned; and once the change is forgotten, what is stored says that the row is gone."""
+    change = Message(("k",), B, REPLACE, "tx", 1, 5, (7, "f", 7))
+    for messages in ([read(A, 9, 3), change], [read(A, 9, 3, 2), change], [read(A, 9, 3), replace(change, time=2)]):
+        assert [point.row for point in history(None, messages)] == [A, B]
+        said = [update for update in resolve(None, [], plain(None, [], messages)[1]) if update.time < 9]
+        assert {update.value: update.diff for update in said if update.event_time <= 5 and update.value == B} == {B: 1}
+    assert [point.row for point in history(None, [read(A, 9, 8), change])] == [B, A]
+    assert spent(B, [read(A, 9, 3)], []) == [read(A, 9, 3)]
+    assert spent(B, [read(A, 9, 3)], [(9, B, -1), (9, A, 1)]) == []
+    later = Message(("k",), C, REPLACE, "tx 2", 3, 10, (9, "f", 9))
+    again = replace(read(A, 9, 3, 3), order=(3, "g", 0))
+    assert [fact.value for fact in plain(B, [read(A, 9, 3)], [later, again], [])[1]] == [C]
 
 
 @dataclass

@@ -27,7 +27,7 @@ from tidemark.arrow.decode.typed import place
 from tidemark.arrow.decode.unavailable import with_holes
 from tidemark.arrow.rows.arrays import bools_of, of_bools, of_numbers, of_values, scalar_of
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, one_batch, values
-from tidemark.arrow.rows.lacks import BEFORE, ONLY_KEY
+from tidemark.arrow.rows.lacks import BEFORE, ONLY_KEY, READ
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import LACKS, ORDER, ROW, TRANSACTION
 from tidemark.model.collection import Collection, Column, ColumnType
@@ -135,7 +135,10 @@ class Transactions:
         columns = {**images.keys, **_chosen(messages.removes, image, after), **others}
         replaces = messages.updates & ~messages.moved & ~repeated
         taken = messages.puts | messages.removes
-        lacking_all = pc.if_else(of_bools(messages.removes), only_key, _lacking(lacks, replaces))
+        is_read = pc.is_in(images.op, value_set=of_values(["r"], pa.string()))
+        is_read = bools_of(pc.and_(is_read, images.others[ORDER].is_valid()))
+        marked = _marked(_marked(lacks, replaces, BEFORE), is_read, READ)
+        lacking_all = pc.if_else(of_bools(messages.removes), only_key, marked)
         yield Said.some(taken, columns, messages.removes[taken], lacks=lacking_all.filter(of_bools(taken)))
 
     def _names(self, images: Images) -> pa.Array:
@@ -369,8 +372,10 @@ def _guessed(after: _Columns, followed: Ints) -> dict[str, pa.Array]:
     return {name: array.take(at) for name, array in after.items()}
 
 
-def _lacking(lacks: pa.Array, replaces: Bools) -> pa.Array:
-    """What `_lacks` has for each message that puts a row: of holes, and of updates."""
-    text = scalar_of(BEFORE, pa.string())
-    with_both = pc.if_else(lacks.is_null(), text, pc.binary_join_element_wise(text, lacks.fill_null(""), ","))
-    return pc.if_else(of_bools(replaces), with_both, lacks)
+def _marked(lacks: pa.Array, chosen: Bools, mark: str) -> pa.Array:
+    """What `_lacks` has of messages, with a mark before that of some."""
+    if not chosen.any():
+        return lacks
+    text = scalar_of(mark, pa.string())
+    both = pc.if_else(lacks.is_null(), text, pc.binary_join_element_wise(text, lacks.fill_null(""), ","))
+    return pc.if_else(of_bools(chosen), both, lacks)

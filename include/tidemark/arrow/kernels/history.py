@@ -54,7 +54,7 @@ def changes_of(facts: Facts, base: Ints) -> Changes:
 
     `base` gives for each key the value before its oldest fact, or NOTHING.
     """
-    slow = _out_of_order(facts, len(base))
+    slow = out_of_order(facts, len(base))
     swept = _sweep(facts, base, slow)
     if not slow.any():
         return swept
@@ -69,7 +69,7 @@ def _columns(changes: Changes) -> tuple[Ints, ...]:
     return changes.key, changes.value, changes.time, changes.event_time, changes.diff
 
 
-def _out_of_order(facts: Facts, keys: int) -> Bools:
+def out_of_order(facts: Facts, keys: int) -> Bools:
     """The keys with a new fact before a known one, or before a new one that was learned earlier, or retracted."""
     wrong = facts.new[:-1] & (~facts.new[1:] | (facts.time[1:] < facts.time[:-1]))
     wrong &= facts.key[1:] == facts.key[:-1]

@@ -39,8 +39,9 @@ import pyarrow as pa
 from tidemark.arrow.kernels.following import Following
 from tidemark.arrow.kernels.history import NOTHING, Changes, Facts, changes_of
 from tidemark.arrow.kernels.merge import BUFFERED_ROWS, Piece, Run, Tally, chained, pieces_of, rounds, write_updates
+from tidemark.arrow.kernels.messages import depends, known_reads
 from tidemark.arrow.kernels.retracted import any_retracted, current_facts, retracts, signed, signed_schema
-from tidemark.arrow.kernels.transactions import depends, plain_facts, whole_deletes
+from tidemark.arrow.kernels.transactions import Past, plain_facts, whole_deletes
 from tidemark.arrow.parts.lookup import Lookup, TooWide, Wanted
 from tidemark.arrow.rows.arrays import no_rows, of_bools, of_numbers
 from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
@@ -154,11 +155,16 @@ def _is_nothing(part: Part, horizon: int) -> bool:
 
 @dataclass(frozen=True)
 class _Block:
-    """All facts of some keys that are remembered or new, in order, and updates of the values before them."""
+    """All facts of some keys that are remembered or new, in order, and updates of the values before them.
+
+    Attributes:
+        after: The updates behind the horizon, of keys with known rows of snapshots.
+    """
 
     facts: pa.RecordBatch
     keys: pa.RecordBatch
     before: pa.RecordBatch
+    after: pa.RecordBatch
 
 
 class _Past:
@@ -169,7 +175,7 @@ class _Past:
         self._key_columns = [column.name for column in task.collection.key]
         self._order = sort_columns(task.collection, facts=True)
         facts, updates = facts_schema(task.collection), updates_schema(task.collection)
-        columns = [*value_columns(task.collection), DIFF]
+        columns = [*value_columns(task.collection), EVENT_TIME, DIFF]
         known = [p for p in task.facts if p.last_time < task.lower and p.last_event_time >= task.horizon]
         trace = [p for p in task.trace if p.first_event_time <= task.horizon and not _is_nothing(p, task.horizon)]
         self._signed = signed_schema(task.collection) if any_retracted(task.facts) else None
@@ -189,18 +195,20 @@ class _Past:
             for sign in (+1, -1)
             if (some := [part for part in known if retracts(part) == (sign < 0)])
         }
-        self._trace = Lookup(
-            store,
-            trace,
-            keys=some_of(updates, self._key_columns),
-            others=some_of(updates, columns),
-            wanted=Wanted(
-                some_of(updates, [EVENT_TIME]),
-                lambda rows: np.asarray(integers(rows, EVENT_TIME) <= task.horizon),
-                lambda part: part.last_event_time <= task.horizon,
-            ),
-            fetched=tally.fetched,
+        keys, others = some_of(updates, self._key_columns), some_of(updates, columns)
+        up_to = Wanted(
+            some_of(updates, [EVENT_TIME]),
+            lambda rows: np.asarray(integers(rows, EVENT_TIME) <= task.horizon),
+            lambda part: part.last_event_time <= task.horizon,
         )
+        behind = Wanted(
+            up_to.columns,
+            lambda rows: np.asarray(integers(rows, EVENT_TIME) > task.horizon),
+            lambda part: part.first_event_time > task.horizon,
+        )
+        later = [part for part in task.trace if part.last_event_time > task.horizon]
+        self._trace = Lookup(store, trace, keys=keys, others=others, wanted=up_to, fetched=tally.fetched)
+        self._later = Lookup(store, later, keys=keys, others=others, wanted=behind, fetched=tally.fetched)
         self._keys_at_once = MANY
         self._nothing = no_rows(some_of(updates, [*self._key_columns, *columns]))
 
@@ -213,6 +221,7 @@ class _Past:
             for known in self._known.values():
                 stack.enter_context(known)
             stack.enter_context(self._trace)
+            stack.enter_context(self._later)
             self._stack = stack.pop_all()
         return self
 
@@ -251,7 +260,7 @@ class _Past:
         keys = facts.select(self._key_columns).filter(of_bools(begins))
         if known := self._known_of(facts, keys):
             facts = sort(pa.concat_batches([facts, *(rows.cast(facts.schema) for rows in known)]), self._order)
-        return _Block(facts, keys, self._before(facts, keys))
+        return _Block(facts, keys, self._before(facts, keys), self._after(facts, keys))
 
     def _known_of(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The remembered facts of keys in the parts that hold no new ones, as far as they can matter to `facts`."""
@@ -277,14 +286,24 @@ class _Past:
         """The updates up to the horizon of the keys whose history may begin with a new fact, or with another one."""
         begins = starts(facts, self._key_columns)
         new = integers(facts, TIME) >= self._task.lower
-        asked = new[begins]
+        touched = new[begins]
         if self._signed is not None:
-            asked[(np.cumsum(begins) - 1)[integers(facts, DIFF) < 0]] = True
+            touched[(np.cumsum(begins) - 1)[integers(facts, DIFF) < 0]] = True
         if self._task.collection.has_transactions:
-            np.logical_or(asked, depends(facts, np.cumsum(begins) - 1), out=asked)
-        if not asked.any():
+            np.logical_or(touched, depends(facts, np.cumsum(begins) - 1, new), out=touched)
+        return self._looked_up(self._trace, keys, touched)
+
+    def _after(self, facts: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
+        """The updates behind the horizon of the keys of which rows of snapshots are known."""
+        if not self._task.collection.has_transactions:
             return self._nothing
-        return pa.concat_batches([self._nothing, *self._trace.rows_of(keys.filter(of_bools(asked)), BLOCK_BYTES)])
+        key, new = np.cumsum(starts(facts, self._key_columns)) - 1, integers(facts, TIME) >= self._task.lower
+        return self._looked_up(self._later, keys, known_reads(facts, key, new))
+
+    def _looked_up(self, trace: Lookup, keys: pa.RecordBatch, wanted: Bools) -> pa.RecordBatch:
+        if not wanted.any():
+            return self._nothing
+        return pa.concat_batches([self._nothing, *trace.rows_of(keys.filter(of_bools(wanted)), BLOCK_BYTES)])
 
 
 def _updates(block: _Block, task: ResolveTask, tally: Tally) -> Iterator[pa.RecordBatch]:
@@ -299,7 +318,9 @@ def _updates(block: _Block, task: ResolveTask, tally: Tally) -> Iterator[pa.Reco
     deletes = None
     if task.collection.has_transactions:
         deletes = whole_deletes(facts, numbered, base)
-        lowered = plain_facts(facts, rows_before, numbered, base, task.collection)
+        after = sort(block.after, key_columns)
+        past = Past(base, rows_before, after, _keys_of_rows(block, after, key_columns))
+        lowered = plain_facts(facts, numbered, past, task.collection)
         numbered = lowered.facts
         tally.unmatched += lowered.unmatched
         cells.append(lowered.cells)

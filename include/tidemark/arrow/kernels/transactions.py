@@ -1,8 +1,8 @@
 """The law of model/transaction.py on arrays: from facts of transactions, and such with holes, to plain ones.
 
-Only keys that have two facts of one transaction, or one that lacks columns, are looked at; of all others the facts are
-plain already. These keys go through the model's law one by one, with their values as numbers of each column's distinct
-cells: some 40 microseconds a key.
+Only keys whose facts may depend on one another are looked at (messages.py); of all others the facts are plain already.
+Where their points are common ones, arrays do it (points.py), 0.5 to 2.5 microseconds a key. What is left goes through
+the model's law key by key, with its values as numbers of each column's distinct cells: some 40 microseconds a key.
 """
 
 from __future__ import annotations
@@ -13,21 +13,20 @@ from itertools import compress
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidemark.arrow.kernels.history import NOTHING, Facts
-from tidemark.arrow.rows.arrays import no_rows, of_numbers, of_values
-from tidemark.arrow.rows.columns import Bools, Ints, contiguous, values
-from tidemark.arrow.rows.lacks import BEFORE, ONLY_KEY
+from tidemark.arrow.kernels.history import NOTHING, Facts, out_of_order
+from tidemark.arrow.kernels.messages import Messages, depends
+from tidemark.arrow.kernels.points import points
+from tidemark.arrow.kernels.spent import may_be_spent
+from tidemark.arrow.rows.arrays import of_numbers, of_values
+from tidemark.arrow.rows.columns import Bools, Ints, contiguous, integers, values
 from tidemark.arrow.rows.order import ranks
 from tidemark.arrow.rows.schema import (
-    DELETED,
+    DIFF,
     EVENT_TIME,
     FILE,
     LACKS,
-    ORDER,
     ROW,
-    TRANSACTION,
     keys_of,
     names_at_rest,
     value_columns,
@@ -36,7 +35,24 @@ from tidemark.errors import InvalidUsage
 from tidemark.model.collection import Collection
 from tidemark.model.fact import Fact
 from tidemark.model.instant import format_instant
-from tidemark.model.transaction import HOLE, Cells, Effect, Message, plain
+from tidemark.model.transaction import HOLE, Cells, Message, Stored, plain
+
+
+@dataclass(frozen=True)
+class Past:
+    """What is stored of keys: for each the row of `before`, by its number behind the facts, or NOTHING.
+
+    Attributes:
+        base: These numbers.
+        before: Rows up to the horizon.
+        after: Updates behind it, of keys with known rows of snapshots, in order of keys.
+        after_keys: Of which keys these are.
+    """
+
+    base: Ints
+    before: pa.RecordBatch
+    after: pa.RecordBatch
+    after_keys: Ints
 
 
 @dataclass(frozen=True)
@@ -69,43 +85,6 @@ class Deletes:
         return np.asarray((self.before == NOTHING) | (numbers[self.images] != numbers[self.before]))
 
 
-def _codes(facts: pa.RecordBatch, name: str) -> tuple[Ints, list[str]]:
-    """For each fact the number of its text, -1 for none; and the texts."""
-    encoded = contiguous(facts.column(name)).dictionary_encode()
-    codes = np.asarray(values(pc.fill_null(encoded.indices, -1).cast(pa.int64())), np.int64)
-    return codes, encoded.dictionary.to_pylist()
-
-
-def _groups(facts: pa.RecordBatch, key: Ints) -> tuple[Ints, Bools]:
-    """For each fact a number of its point, and whether that has several facts.
-
-    A point is what a transaction says of a key, or a fact without one.
-    """
-    transaction, names = _codes(facts, TRANSACTION)
-    alone = transaction < 0
-    pairs = np.where(alone, -1 - np.arange(len(key)), key * max(1, len(names)) + transaction)
-    _, number, count = np.unique(pairs, return_inverse=True, return_counts=True)
-    return number, count[number] > 1
-
-
-def _has_holes(facts: pa.RecordBatch) -> Bools:
-    """The facts that lack columns, rather than a before-image or its values."""
-    column = facts.column(LACKS)
-    if column.null_count == len(column):
-        return np.zeros(len(column), bool)
-    codes, texts = _codes(facts, LACKS)
-    with_holes = np.array([*(any(map(str.isdigit, text)) for text in texts), False])
-    deleted = np.asarray(values(contiguous(facts.column(DELETED))), bool)
-    return np.asarray(with_holes[codes] & ~deleted)
-
-
-def depends(facts: pa.RecordBatch, key: Ints) -> Bools:
-    """For each key, of numbers from 0 that ascend, whether a fact of it may depend on the row before it."""
-    answer = np.zeros(int(key[-1]) + 1 if len(key) else 0, bool)
-    answer[key[_groups(facts, key)[1] | _has_holes(facts)]] = True
-    return answer
-
-
 def whole_deletes(facts: pa.RecordBatch, numbered: Facts, base: Ints) -> Deletes:
     """The deletes of facts in order, `base` being what was before the keys' first ones.
 
@@ -113,7 +92,7 @@ def whole_deletes(facts: pa.RecordBatch, numbered: Facts, base: Ints) -> Deletes
     """
     chosen = numbered.new & (numbered.value == NOTHING) & (numbered.diff is None)
     if chosen.any():
-        chosen &= ~depends(facts, numbered.key)[numbered.key]
+        chosen &= ~depends(facts, numbered.key, numbered.new)[numbered.key]
         chosen &= np.asarray(values(contiguous(facts.column(LACKS)).is_null()), bool)
     rows = np.flatnonzero(chosen)
     is_first = (rows == 0) | (numbered.key[rows - 1] != numbered.key[rows])
@@ -121,76 +100,96 @@ def whole_deletes(facts: pa.RecordBatch, numbered: Facts, base: Ints) -> Deletes
     return Deletes(rows, before)
 
 
-def plain_facts(
-    facts: pa.RecordBatch, rows_before: pa.RecordBatch, numbered: Facts, base: Ints, collection: Collection
-) -> Lowered:
+def plain_facts(facts: pa.RecordBatch, numbered: Facts, past: Past, collection: Collection) -> Lowered:
     """The same facts, of which none depends on what was before.
 
     Raises:
         InvalidUsage: A fact lacks a column that no row before it has.
     """
     names = value_columns(collection)
-    nothing = no_rows(facts.select(names).schema)
-    slow = depends(facts, numbered.key)
+    slow = depends(facts, numbered.key, numbered.new)
     if not slow.any():
-        return Lowered(numbered, nothing, np.zeros(0, np.int64), 0)
+        return Lowered(numbered, facts.select(names).slice(0, 0), np.zeros(0, np.int64), 0)
     placed = _placed(numbered)
-    keyed = _Keyed(facts, rows_before, placed, base, collection, slow=slow)
-    lowered = _as_facts([fact for key in np.flatnonzero(slow).tolist() for fact in keyed.lowered(key)])
-    return Lowered(_merged(_without(placed, slow), lowered), keyed.cells(), keyed.keys(), keyed.unmatched)
+    messages = Messages.of(facts, numbered.key, np.flatnonzero(slow[numbered.key]), collection)
+    optional = _optional(collection)
+    law = _needs_law(messages, numbered, past)
+    common = points(messages, numbered, past.base, (facts, past.before, names), optional=optional, law=law)
+    known_reads = np.zeros(len(numbered.key), bool)
+    known_reads[messages.rows] = messages.reads & ~numbered.new[messages.rows]
+    tables = (facts, past.before, past.after)
+    law = ~common.common | may_be_spent(
+        known_reads, numbered, past.base, common, tables=tables, after_keys=past.after_keys
+    )
+    others, rows = np.flatnonzero(~slow[placed.key]), ~law[placed.key[common.rows]]
+    parts = [_some(placed, others, placed.value[others]), _some(placed, common.rows[rows], common.value[rows])]
+    if not law.any():
+        return Lowered(_merged(*parts), common.filled, common.keys, common.unmatched)
+    first = facts.num_rows + past.before.num_rows + common.filled.num_rows
+    keyed = _Keyed(facts, placed, past, collection, slow=law, first=first)
+    lowered = _as_facts([fact for key in np.flatnonzero(law).tolist() for fact in keyed.lowered(key)])
+    cells = pa.concat_batches([common.filled, keyed.cells()])
+    keys = np.concatenate([common.keys, keyed.keys()])
+    return Lowered(_merged(*parts, lowered), cells, keys, common.unmatched + keyed.unmatched)
+
+
+def _optional(collection: Collection) -> set[str]:
+    dropped = names_at_rest(collection, (column.id for column in collection.dropped))
+    return {*collection.landed.source.optional, *dropped}
+
+
+def _needs_law(messages: Messages, numbered: Facts, past: Past) -> Bools:
+    """The keys whose messages were not learned in order, or with rows of snapshots behind what follows in the log."""
+    law = out_of_order(numbered, len(past.base))
+    law[numbered.key[messages.rows[messages.moved(numbered.key)]]] = True
+    return law
 
 
 class _Keyed:
-    """The facts of the keys that depend on others, as messages of the model."""
+    """The facts of keys as messages of the model, and what it makes of them."""
 
     def __init__(
-        self,
-        facts: pa.RecordBatch,
-        rows_before: pa.RecordBatch,
-        numbered: _Placed,
-        base: Ints,
-        collection: Collection,
-        *,
-        slow: Bools,
+        self, facts: pa.RecordBatch, numbered: _Placed, past: Past, collection: Collection, *, slow: Bools, first: int
     ) -> None:
-        self._facts, self._numbered, self._base, self._collection = facts, numbered, base, collection
-        self._names = value_columns(collection)
-        dropped = names_at_rest(collection, (column.id for column in collection.dropped))
-        self._optional = {*collection.landed.source.optional, *dropped}
-        self._before = rows_before.select(self._names)
-        self._bounds = np.searchsorted(numbered.key, np.arange(len(base) + 1))
+        self._facts, self._numbered, self._past, self._collection = facts, numbered, past, collection
+        self._names, self._optional = value_columns(collection), _optional(collection)
         rows = np.flatnonzero(slow[numbered.key])
-        stored = base[slow & (base != NOTHING)] - facts.num_rows
-        self._number_of = {row: at for at, row in enumerate([*rows.tolist(), *(stored + facts.num_rows).tolist()])}
-        images = facts.select(self._names).take(of_numbers(rows))
-        self._images = pa.concat_batches([images, self._before.take(of_numbers(stored)).cast(images.schema)])
-        columns = [ranks(self._images, [name]).tolist() for name in self._names]
+        self._messages = Messages.of(facts, numbered.key, rows, collection)
+        stored = past.base[slow & (past.base != NOTHING)] - facts.num_rows
+        later = np.flatnonzero(slow[past.after_keys])
+        self._at = {row: at for at, row in enumerate([*rows.tolist(), *(stored + facts.num_rows).tolist()])}
+        tables = ((facts, rows), (past.before, stored), (past.after, later))
+        schema = facts.select(self._names).schema
+        self._images = pa.concat_batches(
+            [table.select(self._names).take(of_numbers(chosen)).cast(schema) for table, chosen in tables]
+        )
+        columns = [_cells_of(self._images, name) for name in self._names]
         self._cells: list[Cells] = list(zip(*columns, strict=True)) if columns else [()] * self._images.num_rows
-        self._transactions, _ = _codes(facts, TRANSACTION)
-        self._places = ranks(facts.select([ORDER]), [ORDER])
-        self._effects = _effects(facts, rows)
-        self._holes(rows)
+        self._later: dict[int, list[Stored]] = {}
+        after = zip(later.tolist(), self._cells[len(self._at) :], strict=True)
+        happened, diff = integers(past.after, EVENT_TIME), integers(past.after, DIFF)
+        for row, cells in after:
+            updates = self._later.setdefault(int(past.after_keys[row]), [])
+            updates.append((int(happened[row]), cells, int(diff[row])))
+        for at, name in enumerate(self._names):
+            for number in np.flatnonzero(self._messages.holes.get(name, False)).tolist():
+                cells = self._cells[number]
+                self._cells[number] = (*cells[:at], HOLE, *cells[at + 1 :])
+        self._bounds = np.searchsorted(numbered.key, np.arange(len(past.base) + 1))
+        self._first = first
         self._rows: dict[tuple[int, Cells], int] = {}
         self._filled: list[tuple[int, Cells]] = []
         self.unmatched = 0
-
-    def _holes(self, rows: Ints) -> None:
-        codes, texts = _codes(self._facts.select([LACKS]).take(of_numbers(rows)), LACKS)
-        absent = [set(names_at_rest(self._collection, map(int, filter(str.isdigit, t.split(","))))) for t in texts]
-        for at in np.flatnonzero(codes >= 0).tolist():
-            if names := absent[codes[at]]:
-                row = zip(self._names, self._cells[at], strict=True)
-                self._cells[at] = tuple(HOLE if name in names else cell for name, cell in row)
 
     def lowered(self, key: int) -> Iterator[tuple[Fact, bool]]:
         """The plain facts of a key, each with whether it is new; values are tuples of one number of a row."""
         start, end = int(self._bounds[key]), int(self._bounds[key + 1])
         is_new = self._numbered.new[start:end]
         messages = [self._message(key, row) for row in range(start, end)]
-        row = int(self._base[key])
+        row = int(self._past.base[key])
         base = None if row == NOTHING else self._known_row(key, row)
         older, newer = (list(compress(messages, chosen)) for chosen in (~is_new, is_new))
-        before, changes, unmatched = plain(base, older, newer)
+        before, changes, unmatched = plain(base, older, newer, self._later.get(key, []))
         self.unmatched += unmatched
         for facts, new in ((before, False), (changes, True)):
             for fact in facts:
@@ -198,24 +197,24 @@ class _Keyed:
                 yield replace(fact, key=(key,), value=value), new
 
     def _message(self, key: int, row: int) -> Message:
-        at, numbered = self._number_of[row], self._numbered
-        transaction = int(self._transactions[row])
-        cells = self._cells[at]
+        at, numbered, messages = self._at[row], self._numbered, self._messages
+        transaction, cells = int(messages.transaction[at]), self._cells[at]
         if HOLE not in cells:
             self._rows.setdefault((key, cells), row)
         return Message(
             (key,),
             cells,
-            self._effects[at],
+            messages.effect(at),
             None if transaction < 0 else str(transaction),
             int(numbered.time[row]),
             int(numbered.event_time[row]),
-            (int(self._places[row]), int(numbered.place[row])),
+            (int(messages.log[at]), int(numbered.place[row])),
             int(numbered.diff[row]),
+            bool(messages.reads[at]),
         )
 
     def _known_row(self, key: int, row: int) -> Cells:
-        cells = self._cells[self._number_of[row]]
+        cells = self._cells[self._at[row]]
         self._rows.setdefault((key, cells), row)
         return cells
 
@@ -228,7 +227,7 @@ class _Keyed:
                 raise self._refusal(fact, needed[0])
             cells = tuple(None if cell is HOLE else cell for cell in cells)
         if (key, cells) not in self._rows:
-            self._rows[key, cells] = self._facts.num_rows + self._before.num_rows + len(self._filled)
+            self._rows[key, cells] = self._first + len(self._filled)
             self._filled.append((key, cells))
         return self._rows[key, cells]
 
@@ -257,16 +256,10 @@ class _Keyed:
         return np.array([key for key, _ in self._filled], np.int64)
 
 
-def _effects(facts: pa.RecordBatch, rows: Ints) -> list[Effect]:
-    """What some facts do to their keys."""
-    said = facts.select([DELETED, LACKS]).take(of_numbers(rows))
-    effects = []
-    for deleted, lacks in zip(said.column(DELETED).to_pylist(), said.column(LACKS).to_pylist(), strict=True):
-        if deleted:
-            effects.append(Effect.TAKE_ANY if lacks == ONLY_KEY else Effect.TAKE)
-        else:
-            effects.append(Effect.REPLACE if (lacks or "").startswith(BEFORE) else Effect.PUT)
-    return effects
+def _cells_of(rows: pa.RecordBatch, name: str) -> list[int | None]:
+    """The values of a column as numbers that are equal for equal ones, None for null."""
+    numbers = ranks(rows, [name])
+    return of_numbers(numbers, np.asarray(values(rows.column(name).is_null()), bool)).to_pylist()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -289,29 +282,33 @@ def _placed(facts: Facts) -> _Placed:
     return _Placed(facts.key, facts.value, facts.time, facts.event_time, facts.new, diff, place)
 
 
-def _without(facts: _Placed, slow: Bools) -> _Placed:
-    """The facts of the other keys."""
-    rest = ~slow[facts.key]
-    return _Placed(*(getattr(facts, each.name)[rest] for each in fields(facts)))
+def _some(facts: _Placed, rows: Ints, value: Ints) -> _Placed:
+    """Some facts, with other values."""
+    return replace(_Placed(*(getattr(facts, each.name)[rows] for each in fields(facts))), value=value)
 
 
 def _as_facts(lowered: Sequence[tuple[Fact, bool]]) -> _Placed:
-    """Facts of the model as arrays."""
+    """Facts of the model as arrays; as their place the rank of theirs."""
     cells = [
-        (f.key[0], NOTHING if f.value is None else f.value[0], f.time, f.event_time, new, f.diff, f.order[-1])
+        (f.key[0], NOTHING if f.value is None else f.value[0], f.time, f.event_time, new, f.diff, *f.order)
         for f, new in lowered
     ]
-    key, value, time, event_time, new, diff, place = np.array(cells, np.int64).reshape(-1, 7).T
+    key, value, time, event_time, new, diff, log, row = np.array(cells, np.int64).reshape(-1, 8).T
+    places = np.stack([key, event_time, log, row], axis=1)
+    place = np.unique(places, axis=0, return_inverse=True)[1].reshape(-1)
     return _Placed(key, value, time, event_time, new.astype(bool), diff, place)
 
 
-def _merged(left: _Placed, right: _Placed) -> Facts:
-    """Facts in one order, in which equal ones are the same."""
-    columns = [np.concatenate([getattr(left, each.name), getattr(right, each.name)]) for each in fields(_Placed)]
+def _merged(*parts: _Placed) -> Facts:
+    """Facts of distinct keys in one order, in which equal ones are the same."""
+    columns = [np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(_Placed)]
     key, value, place = columns[0], columns[1], columns[-1]
     order = np.lexsort((value, place, key))
     ordered = _Placed(*(column[order] for column in columns))
-    begins = np.ones(len(order), bool)
-    begins[1:] = (ordered.place[1:] != ordered.place[:-1]) | (ordered.value[1:] != ordered.value[:-1])
+    is_other = (ordered.key[1:] != ordered.key[:-1]) | (ordered.place[1:] != ordered.place[:-1])
+    begins = np.append(True, is_other)[: len(key)]
+    places = np.cumsum(begins) - 1
+    begins[1:] |= ordered.value[1:] != ordered.value[:-1]
     same = np.flatnonzero(begins)[np.cumsum(begins) - 1]
-    return Facts(**{each.name: getattr(ordered, each.name) for each in fields(ordered)}, same=same)
+    own = {each.name: getattr(ordered, each.name) for each in fields(ordered)}
+    return Facts(**{**own, "place": places}, same=same)

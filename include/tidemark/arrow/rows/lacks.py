@@ -9,7 +9,10 @@ ONLY_KEY = "*"
 BEFORE = "-"
 """In `_lacks`: the before-image of an update. What it replaced is whatever was there."""
 
+READ = "r"
+"""In `_lacks`: a row of a snapshot. Changes after it in the log count after it, though it may say a later time."""
 
-def lacking(ids: Sequence[int], *, before: bool = False) -> str:
-    """What `_lacks` has of an image without the columns of some ids, and of an update perhaps its before-image."""
-    return ",".join([*([BEFORE] if before else []), *map(str, ids)])
+
+def lacking(ids: Sequence[int], mark: str = "") -> str:
+    """What `_lacks` has of an image without the columns of some ids, and with a mark."""
+    return ",".join([*([mark] if mark else []), *map(str, ids)])
