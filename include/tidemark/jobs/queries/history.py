@@ -39,8 +39,7 @@ class Entry:
 
 
 def is_outcome(change: Change) -> bool:
-    """Whether a change is something that came of a run: not that an attempt started, nor the hold of a derived
-    collection, which moves with each of its runs."""
+    """Whether a change came of a run: not that an attempt started, nor a derived collection's hold, which moves."""
     if isinstance(change, HoldPlaced | HoldDropped):
         name = change.hold.name if isinstance(change, HoldPlaced) else change.name
         return not name.startswith(HOLD)
