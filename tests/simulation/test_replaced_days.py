@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -95,33 +96,42 @@ def test_equal_bytes_under_another_name_write_entries_only(tmp_path: Path, envel
 
 
 @pytest.mark.parametrize("envelope", ALL)
-@pytest.mark.parametrize(
-    ("now", "says", "replaced", "added"),
-    [
-        ({"n": [3, 4, 5]}, "all 1 file of", [3, 4, 5], [1, 2, 3]),
-        ({"a": [1, 2, 3], "n": [4]}, "b.jsonl is gone, 1 file stayed, and 0/n.jsonl came", [1, 2, 3, 4], [1, 2, 3, 7]),
-    ],
-)
-def test_it_is_asked_where_new_files_may_be_others(
-    tmp_path: Path, envelope: Envelope, now: dict[str, list[int]], says: str, replaced: list[int], added: list[int]
-) -> None:
-    def of(names: dict[str, list[int]]) -> Files:
+@pytest.mark.parametrize("stays", [False, True])
+def test_it_is_asked_where_new_files_may_be_others(tmp_path: Path, envelope: Envelope, stays: bool) -> None:
+    def of(**names: Sequence[int]) -> Files:
         return {name: [row(k, "v", 2, envelope) for k in keys] for name, keys in names.items()}
 
-    before = {"a": [1, 2, 3], "b": [7]} if "a" in now else {"a": [1, 2, 3]}
-    for number, (word, expected) in enumerate([("replaced", replaced), ("added", added)]):
-        (tmp_path / str(number)).mkdir()
-        world = written_first(tmp_path / str(number), envelope, of(before))
-        write(world, 0, of(now))
-        version = world.head.version
-        with pytest.raises(GateFailed, match=r"--replaced.*--added") as asked:
+    before, now, replaced, added = of(a=[1, 2, 3]), of(n=[3, 4, 5]), [3, 4, 5], [1, 2, 3]
+    says = "all 1 file of"
+    if stays:
+        before, now, replaced, added = of(a=[1, 2], b=[7]), of(a=[1, 2], n=[4]), [1, 2, 4], [1, 2, 7]
+        says = "0/b.jsonl is gone, 1 file stayed, and 0/n.jsonl came"
+    for word, expected in (("replaced", replaced), ("added", added)):
+        (tmp_path / word).mkdir()
+        world = written_first(tmp_path / word, envelope, before)
+        write(world, 0, now)
+        with pytest.raises(GateFailed, match=r"--replaced.*--added") as refusal:
             read(world, 0)
-        assert says in str(asked.value)
-        assert asked.value.details["replaced"]
-        assert rows_at(world) == rows_at(world, 19)
-        assert world.head.version <= version + 1  # an attempt
+        assert says in str(refusal.value)
+        assert refusal.value.details["replaced"]
         read(world, 0, **{word: True})
         assert drained(world) == {(k, "v"): 1 for k in expected} | {(9, "z"): 1}
+
+
+@pytest.mark.parametrize("how", ["refuse", "skip", "count"])
+def test_a_file_corrected_into_the_bytes_of_another_is_not_counted_twice_in_silence(tmp_path: Path, how: str) -> None:
+    files = {"a": [row(1, "a", 2)], "b": [row(2, "b", 3)]}
+    source = replace(made(tmp_path).collection.landed.source, duplicate_files=how)
+    (tmp_path / "of").mkdir()
+    world = written_first(tmp_path / "of", Envelope.APPEND, files, source=source)
+    write(world, 0, {**files, "b": files["a"]})
+    if how == "count":
+        assert read(world, 0)["duplicate_files"] == 1
+        assert drained(world)[1, "a"] == 2
+        return
+    with pytest.raises(GateFailed, match=r"0/b.jsonl: has the bytes of 0/a.jsonl now; what it said before stays"):
+        read(world, 0)
+    assert drained(world) == {(1, "a"): 1, (2, "b"): 1, (9, "z"): 1}
 
 
 def test_words_that_do_not_go_together_are_refused(tmp_path: Path) -> None:

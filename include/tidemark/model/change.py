@@ -262,12 +262,10 @@ class Ingested:
                 f"{counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added",
             ]
         elif self.corrected:
-            one = self.corrected == 1
-            how = "" if self.columns else "holds other bytes and " if one else "hold other bytes and "
-            how = f"{'has' if one else 'have'} another name and " if self.replaced else how
-            phrases[:0] = [
-                f"nothing changed, {counted(self.corrected, 'file')} {how}{'says' if one else 'say'} the same"
-            ]
+            s = "s" if self.corrected == 1 else ""
+            how = "" if self.columns else f"hold{s} other bytes and "
+            how = f"{'has' if s else 'have'} another name and " if self.replaced else how
+            phrases[:0] = [f"nothing changed, {counted(self.corrected, 'file')} {how}say{s} the same"]
         if self.batch is not None:
             first, last = (format_instant(t) for t in (self.batch.first_event_time, self.batch.last_event_time))
             phrases.append(f"happened {first}" + ("" if first == last else f" to {last}"))

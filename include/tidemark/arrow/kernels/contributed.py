@@ -71,8 +71,7 @@ def retracted_share(store: ObjectStore, task: RetractedShareTask) -> RetractedSh
 
 
 def _net_retracted(store: ObjectStore, task: RetractedShareTask) -> int:
-    """How many rows were retracted, but for those that were stated again, in any file, and differ in what is not
-    compared."""
+    """How many rows were retracted and not stated again, in any file, with other values in what is not compared."""
     facts, without = task.collection.kind.facts, names_at_rest(task.collection, task.without)
     order, schema = sort_columns(task.collection, facts=facts), updates_schema(task.collection)
     if facts:  # the file that says a fact, and the number of its row there, say nothing of it

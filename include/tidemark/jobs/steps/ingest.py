@@ -120,10 +120,10 @@ def ingest(
         read = _execute(job, head.state, request, batch, counts_keys=cut is not None)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
-        repeated = duplicates.repeated(interval, planned.in_ledger, entries)
-        _stop_on_duplicates(job, head, fence, repeated)
-        read += [IngestAnswer((), tuple(duplicates.skipped(interval, planned.skipped, planned.in_ledger)), None)]
         again = corrected(job, head.state, request, batch, first=len(request.files))
+        repeated = _repeated(head.state, planned, entries, again)
+        _stop_on_duplicates(job, head, fence, repeated, {entry.path for entry in entries})
+        read += [IngestAnswer((), tuple(duplicates.skipped(interval, planned.skipped, planned.in_ledger)), None)]
         change = _change(job, fence, request, read, again, batch, head.state)
         if planned.may_ask:
             _ask_if_few_came_back(job, head.state, change)
@@ -190,9 +190,33 @@ def _duplicates_fields(job: Job, became: _Found) -> dict[str, Any]:
     return {"duplicate_files": len(pairs)} if pairs else {}
 
 
-def _stop_on_duplicates(job: Job, head: Head, fence: Fence, repeated: Sequence[tuple[LedgerEntry, str]]) -> None:
-    """Where the collection says so, a file with the bytes of another one of the interval stops it, as bad files do."""
-    if not repeated or head.state.collection.landed.source.duplicate_files != duplicates.REFUSE:
+def _repeated(
+    state: Arrangement, planned: Planned, entries: Sequence[LedgerEntry], again: Corrections
+) -> list[tuple[LedgerEntry, str]]:
+    """Files that have the bytes of another one of their interval by now, where rows add up."""
+    if planned.request is None or not state.collection.landed.source.adds_up:
+        return []
+    other = [*(file.has for file in again.files), *planned.request.replaced.moved]
+    corrections = [entry for entry in other if entry.replay_of is None]
+    return duplicates.repeated(planned.request.interval, planned.in_ledger, entries, corrections)
+
+
+def _stop_on_duplicates(
+    job: Job, head: Head, fence: Fence, repeated: Sequence[tuple[LedgerEntry, str]], new: Set[str]
+) -> None:
+    """Where the collection says so, a file with the bytes of another one of the interval stops it, as bad files do.
+
+    Raises:
+        GateFailed: There is one. What a file said that was counted before stays, also where such files are skipped.
+    """
+    how = head.state.collection.landed.source.duplicate_files
+    if (counted_before := [pair for pair in repeated if pair[0].path not in new]) and how != duplicates.COUNT and how:
+        entry, other = counted_before[0]
+        raise GateFailed(
+            f"{entry.path}: has the bytes of {other} now; what it said before stays; remove one of them, or write "
+            "duplicate_files: count, which takes both"
+        )
+    if not repeated or how != duplicates.REFUSE:
         return
     files = [(SourceFile(entry.path, entry.bytes, entry.token, entry.sha256), other) for entry, other in repeated]
     bad = [duplicates.as_duplicate(entry.interval, *pair) for (entry, _), pair in zip(repeated, files, strict=True)]

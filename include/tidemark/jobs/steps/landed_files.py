@@ -113,6 +113,11 @@ def what_to_read(job: Job, state: Arrangement, interval: Interval, landing_root:
         )
     begins = landing.names_begin(pattern, landing_root) if own_folder else None
     replaced = _replaced(job, state, Look(interval, files, in_ledger, begins), wanted)
+    if wanted.replaced and not replaced.files:
+        job.note(
+            f"no file of {interval} is replaced: that needs reprocess_for, a folder of its own, a file that is gone, "
+            "and one that came"
+        )
     taken = {entry.path for _, entry in replaced.corrected} | {entry.path for entry in replaced.moved}
     gone = [entry for entry in gone if entry.path not in taken]
     turn = _turn(job, state, interval, landing_root)
