@@ -112,25 +112,22 @@ def require(package: str, extra: str | None = None) -> None:
 
 
 class DataRefused(TidemarkError):
-    """The data is wrong; a human decides."""
-
-
-class FileRefused(DataRefused):
-    """A source file cannot be read as the collection declares it: mend the file, and run the step again."""
-
-
-class GateFailed(DataRefused):
-    """Data did not pass a gate; a human decides.
-
-    `details` are JSON values about what failed, where a gate says them (`GateReport.of_failures`).
-    """
+    """The data is wrong; a human decides. `details` are JSON values about what is wrong, where there are some."""
 
     def __init__(self, message: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.details = details or {}
 
-    def __reduce__(self) -> tuple[type[GateFailed], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type[DataRefused], tuple[object, ...]]:
         return type(self), (str(self), self.details)
+
+
+class FileRefused(DataRefused):
+    """Source files cannot be read as the collection declares them: mend them, and run the step again."""
+
+
+class GateFailed(DataRefused):
+    """Data did not pass a gate; `details` are what failed (`GateReport.of_failures`)."""
 
 
 class Corruption(TidemarkError):

@@ -203,7 +203,13 @@ def test_ten_thousand_files_are_read_once(client: Any, orders: Path, monkeypatch
     read(orders, 1, 1)
     read_ledgers: list[int] = []
     entries = ledger.entries
-    monkeypatch.setattr(ledger, "entries", lambda *given: read_ledgers.append(1) or entries(*given))
+
+    def counted(*given: Any, below: str = "") -> Any:
+        if not below:  # else an ingest looks for the files of its interval
+            read_ledgers.append(1)
+        return entries(*given, below=below)
+
+    monkeypatch.setattr(ledger, "entries", counted)
     cells(client)
     cells(client)
     assert len(read_ledgers) == 1, "nothing was ingested in between"

@@ -207,12 +207,19 @@ class Machine:
         if files := sorted(self.world.landing.glob("*/*")):
             self.chance.choice(files).unlink()
 
+    def adds(self, day: int) -> bool:
+        """Whether files of a day are gone and others came: these are added here (see test_replaced_days.py)."""
+        landed = {f"{10 * day}/{path.name}" for path in (self.world.landing / str(10 * day)).glob("*")}
+        count = {name for name, version in self.oracle.files.items() if version and version.text is not None}
+        return bool(landed - count) and any(name.startswith(f"{10 * day}/") for name in count - landed)
+
     def run(self, day: int) -> None:
         state = self.world.state
         complete, known = max(state.complete_below, 10 * day), max(state.seal, 10 * day)
         before_run = {batch.id for batch in state.unsealed}
-        removed = self.chance.random() < 0.5
-        asked = {"landing_root": str(self.world.landing), "removed": removed, "yes": removed}
+        added = self.adds(day)
+        removed = self.chance.random() < 0.5 and not added
+        asked = {"landing_root": str(self.world.landing), "removed": removed, "yes": removed, "added": added}
         self.attempted(lambda job: ingest(job, interval(day), **asked))
         touched: dict[str, tuple[Version | None, Version]] = {}
         for path in sorted((self.world.landing / str(10 * day)).glob("*")):

@@ -94,7 +94,7 @@ MUTANTS = [
     # What was ingested.
     Mutant(
         "a file that was touched is new",
-        ingest._is_new,
+        ingest.is_new,
         "entry is None or entry.status is Status.FREED",
         "entry is None or entry.status is Status.FREED or entry.token != file.token",
         a_touched_file_is_not_counted_again,

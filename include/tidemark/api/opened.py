@@ -392,11 +392,11 @@ class OpenCollection:
         from tidemark.jobs.queries.history import history, is_outcome
 
         most = None if limit is None else _count(limit)
-        shown: dict[str, Any] = {} if attempts else {"is_shown": is_outcome}
-        found = list(islice(history(self.log, upto=self.version, zone=self.state.collection.zone, **shown), most))
-        if not found:
+        chosen: dict[str, Any] = {} if attempts else {"is_shown": is_outcome}
+        entries = list(islice(history(self.log, upto=self.version, zone=self.state.collection.zone, **chosen), most))
+        if not entries:
             self._pinned.check_kept()
-        return found
+        return entries
 
     def late(self, limit: int = 0, path: str | None = None) -> LateRows:
         """What came late: counts by source file, of those whose path holds `path`, and at most `limit` of the rows."""

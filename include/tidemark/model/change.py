@@ -148,7 +148,8 @@ class Ingested:
     Of the files taken, `corrected` were counted before: `rows_added` and `rows_retracted` are what they differ by now,
     and `merged_below` is below which history was merged when that was planned; what happened before was forwarded.
     Where any are, the counts of late, dead and replayed rows say by how many there are more, or fewer, than before.
-    They were read again for the `columns` named, if any, whether or not their bytes had changed.
+    They were read again for the `columns` named, if any, whether or not their bytes had changed. `replaced` of them
+    took the place of files of other names, which are among the sources, too.
 
     Of messages in the order of their connector `server` is whose they are, and `table` of which table they are, where
     that is looked at: the declaration has both from then on. `rows_left_out` are rows of which `only` is not true. Of
@@ -185,6 +186,7 @@ class Ingested:
     images_unfit: int = 0
     passed_over: tuple[str, ...] = ()
     files_passed_over: int = 0
+    replaced: int = 0
     kind: Literal["ingested"] = "ingested"
 
     @property
@@ -228,7 +230,7 @@ class Ingested:
         why = f"; cut by {self.cut_words}" if so_far and self.cut else ""
         if self.batch is None:
             return f"ingested {self.fence.interval}{so_far}: no rows{more}{why}"
-        rows, files = counted(self.batch.rows, "row"), counted(len(self.sources), "file")
+        rows, files = counted(self.batch.rows, "row"), counted(len(self.sources) - self.replaced, "file")
         return f"ingested {self.fence.interval}{so_far}: {rows} of {files} as {self.batch.id[:SHORT_ID]}{more}{why}"
 
     @property
@@ -260,19 +262,19 @@ class Ingested:
         """What it changed of an interval that had been read before: rows retracted and added, and when these happened,
         first and last."""
         # Of bad files those that were counted before are no sources.
-        new = max(0, len(self.sources) - self.corrected - self.bad_files)
+        new = max(0, len(self.sources) - self.corrected - self.bad_files - self.replaced)
         phrases = [counted(new, "new file")] if new else []
+        renamed = f", {self.replaced:,} of them under another name" if self.replaced else ""
         if self.rows_retracted or self.rows_added:
             phrases[:0] = [
-                f"{counted(self.corrected, 'file')} corrected",
+                f"{counted(self.corrected, 'file')} corrected{renamed}",
                 f"{counted(self.rows_retracted, 'row')} retracted and {self.rows_added:,} added",
             ]
         elif self.corrected:
-            bytes_ = (
-                "" if self.columns else "holds other bytes and " if self.corrected == 1 else "hold other bytes and "
-            )
-            says = "says" if self.corrected == 1 else "say"
-            phrases[:0] = [f"nothing changed, {counted(self.corrected, 'file')} {bytes_}{says} the same"]
+            s = "s" if self.corrected == 1 else ""
+            how = "" if self.columns else f"hold{s} other bytes and "
+            how = f"{'has' if s else 'have'} another name and " if self.replaced else how
+            phrases[:0] = [f"nothing changed, {counted(self.corrected, 'file')} {how}say{s} the same"]
         if self.batch is not None:
             first, last = (format_instant(t) for t in (self.batch.first_event_time, self.batch.last_event_time))
             phrases.append(f"happened {first}" + ("" if first == last else f" to {last}"))

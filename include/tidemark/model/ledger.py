@@ -112,6 +112,11 @@ class LedgerEntry:
         return self.replaced is not None
 
     @property
+    def is_silent(self) -> bool:
+        """Whether nothing is counted under this name: the file that was has another name."""
+        return self.status is Status.INGESTED and not self.sha256 and self.batch is None
+
+    @property
     def contributed(self) -> tuple[Contribution, ...]:
         """Where what the file contributed is kept."""
         return self.correctable.contributed if self.correctable else ()

@@ -9,11 +9,14 @@ from dataclasses import replace
 from tidemark.model.interval import Interval
 from tidemark.model.ledger import LedgerEntry, SourceFile, Status
 
-REFUSE, SKIP = "refuse", "skip"
+REFUSE, COUNT, SKIP = "refuse", "count", "skip"
 
 
 def repeated(
-    interval: Interval, in_ledger: Mapping[str, LedgerEntry], entries: Iterable[LedgerEntry]
+    interval: Interval,
+    in_ledger: Mapping[str, LedgerEntry],
+    entries: Iterable[LedgerEntry],
+    corrected: Sequence[LedgerEntry] = (),
 ) -> list[tuple[LedgerEntry, str]]:
     """Files that were just read, have rows, and have the bytes of another file of their interval.
 
@@ -21,13 +24,18 @@ def repeated(
         interval: What was read.
         in_ledger: What the ledger has of files that are listed, by path.
         entries: The files that were read.
+        corrected: Files that were counted before, and have other bytes or another name by now.
 
     Returns:
         Each file, and the path of that other one.
     """
-    counted = (entry for entry in in_ledger.values() if entry.interval == interval and _has_rows(entry))
-    first = {entry.sha256: entry.path for entry in counted}
-    new = sorted((entry for entry in entries if _has_rows(entry)), key=lambda entry: entry.path)
+    counted = {path: entry for path, entry in in_ledger.items() if entry.interval == interval and _has_rows(entry)}
+    for entry in corrected:
+        counted.pop(entry.path, None)
+    first = {entry.sha256: entry.path for entry in counted.values()}
+    # Of a corrected file the rows are those that were written; with the bytes of one that has rows it has rows.
+    again = [entry for entry in corrected if entry.sha256 and (_has_rows(entry) or entry.sha256 in first)]
+    new = sorted([*(entry for entry in entries if _has_rows(entry)), *again], key=lambda entry: entry.path)
     others = ((entry, first.setdefault(entry.sha256, entry.path)) for entry in new)
     return [(entry, other) for entry, other in others if other != entry.path]
 

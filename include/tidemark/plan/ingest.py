@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from tidemark.model.local_time import format_local
 from tidemark.model.nearest import nearest
 from tidemark.plan.full_snapshots import judged_below, whole_interval
 from tidemark.plan.kinds import plan_of
+from tidemark.plan.replaced import Replaced
 from tidemark.plan.tasks import IngestTask
 
 TASK_BYTES = 256 * 2**20
@@ -54,7 +55,7 @@ class IngestRequest:
     `corrected` are files counted before that hold something else now, or are withdrawn (None), each with its entry in
     the ledger; below `merged_below` history is merged. Where all files of an interval are one, `effect` is what is
     learned of it, at the seal `learned_at` (None: when it is true). Among the corrected are files of other bytes, and
-    all that were not read again yet for the `columns` of some numbers.
+    all that were not read again yet for the `columns` of some numbers, and those that were `replaced`.
     """
 
     interval: Interval
@@ -67,6 +68,7 @@ class IngestRequest:
     effect: Effect = Effect.ANNOUNCED
     learned_at: int | None = None
     columns: frozenset[int] = frozenset()
+    replaced: Replaced = field(default_factory=Replaced)
 
 
 def check_within(collection: Collection, interval: Interval) -> None:
@@ -90,6 +92,7 @@ def plan_ingest(
     *,
     turn: int,
     columns: frozenset[int] = frozenset(),
+    replaced: Replaced | None = None,
 ) -> IngestRequest | None:
     """The files of an interval not counted yet, or with another content; None if there are none and the interval was
     read before. With `columns`, their numbers, also files as they were that were not read again for these yet.
@@ -98,15 +101,19 @@ def plan_ingest(
     where neighbouring intervals list the same files, so that whichever is read first takes them all.
 
     A file set aside is read again once its content or the declaration has changed (`verdict_applies`). A file known by
-    path must come with its `sha256`. `gone` are entries of files whose rows are to be retracted. Raises InvalidUsage
+    path must come with its `sha256`. `gone` are entries of files whose rows are to be retracted. Of files that were
+    `replaced` none is new. Raises InvalidUsage
     for a file that changed, or is gone, and cannot be corrected, for an interval outside the collection's start and
     end, and for a full snapshot that comes too late or is not all the files of its interval.
     """
     collection = state.collection
     check_within(collection, interval)
-    new = tuple(file for file in files if _is_new(file, known.get(file.identity), collection))
+    replaced = replaced or Replaced()
+    files = [file for file in files if file not in replaced.files]
+    new = tuple(file for file in files if is_new(file, known.get(file.identity), collection))
     corrected = (*_corrected(state, interval, files, known, columns), *_withdrawn(state, interval, gone))
-    if not new and not corrected and state.ingested.covers(interval):
+    corrected = (*corrected, *replaced.corrected)
+    if not new and not corrected and not replaced.moved and state.ingested.covers(interval):
         return None
     since = max(state.since, state.forgotten_below, state.settled + 1 if state.retracts_facts else 0)
     judged_by = (state.complete_below, state.seal)
@@ -114,7 +121,9 @@ def plan_ingest(
         request = IngestRequest(interval, new, *judged_by, since, corrected, state.merged_below, columns=columns)
         return _of_whole(state, request, files, known)
     judged_by = (max(state.complete_below, turn), max(state.seal, turn))
-    return IngestRequest(interval, new, *judged_by, since, corrected, state.merged_below, columns=columns)
+    return IngestRequest(
+        interval, new, *judged_by, since, corrected, state.merged_below, columns=columns, replaced=replaced
+    )
 
 
 def left_to_cut(
@@ -152,7 +161,8 @@ def _of_whole(
     )
 
 
-def _is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection) -> bool:
+def is_new(file: SourceFile, entry: LedgerEntry | None, collection: Collection) -> bool:
+    """Whether a file is to be read that does not count."""
     if entry is None or entry.status is Status.FREED:
         return True
     if entry.status is Status.QUARANTINED:
@@ -197,9 +207,9 @@ def _corrected(
         is_changed = file.sha256 != entry.sha256
         if not is_changed and (not columns or (entry.correctable and columns <= set(entry.correctable.columns))):
             continue
-        if not is_changed and (why := _cannot_be_corrected(state, interval, entry, _LEAVE)):
+        if not is_changed and (why := why_not_corrected(state, interval, entry, _LEAVE)):
             raise InvalidUsage(f"{file.identity} cannot be read again; {why}")
-        if why := _cannot_be_corrected(state, interval, entry):
+        if why := why_not_corrected(state, interval, entry):
             raise InvalidUsage(
                 f"{file.identity} changed after it was ingested: was {entry.bytes} bytes sha256 {entry.sha256[:12]}, "
                 f"is {file.bytes} bytes sha256 {(file.sha256 or '?')[:12]}; {why}"
@@ -215,12 +225,12 @@ def _withdrawn(
     for entry in gone:
         if entry.status is not Status.INGESTED or not entry.sha256:
             continue
-        if why := _cannot_be_corrected(state, interval, entry):
+        if why := why_not_corrected(state, interval, entry):
             raise InvalidUsage(f"{entry.path} is gone, and what it said cannot be retracted; {why}")
         yield None, entry
 
 
-def _cannot_be_corrected(state: Arrangement, interval: Interval, entry: LedgerEntry, way: str = "") -> str | None:
+def why_not_corrected(state: Arrangement, interval: Interval, entry: LedgerEntry, way: str = "") -> str | None:
     """Why what a file said cannot be replaced, and a `way` out (empty: that of the envelope); None if it can be."""
     reach, way = state.collection.landed.reprocess_for, way or plan_of(state.collection.kind).correction
     if not reach:

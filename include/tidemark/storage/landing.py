@@ -261,6 +261,13 @@ def folder_of(pattern: str) -> str:
     return _split(pattern)[0]
 
 
+def names_begin(pattern: str, root: str) -> str:
+    """What the names below the landing `root` of all files that a pattern matches begin with."""
+    folder, components = _split(pattern)
+    lead = f"{folder}/{_WILD.split(components[0])[0]}"
+    return (below(f"{lead}.", root) or f"{lead}.")[:-1]
+
+
 def has_wildcard(pattern: str) -> bool:
     """Whether more than one file may match a pattern."""
     return _WILD.search(_ESCAPED.sub("", pattern)) is not None

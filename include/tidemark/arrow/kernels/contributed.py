@@ -17,6 +17,7 @@ from tidemark.arrow.rows.consolidate import learned_at
 from tidemark.arrow.rows.schema import (
     DIFF,
     FILE,
+    ROW,
     TIME,
     facts_schema,
     key_at_rest,
@@ -70,11 +71,11 @@ def retracted_share(store: ObjectStore, task: RetractedShareTask) -> RetractedSh
 
 
 def _net_retracted(store: ObjectStore, task: RetractedShareTask) -> int:
-    """How many rows were retracted, but for those that were stated again and differ in what is not compared."""
+    """How many rows were retracted and not stated again, in any file, with other values in what is not compared."""
     facts, without = task.collection.kind.facts, names_at_rest(task.collection, task.without)
     order, schema = sort_columns(task.collection, facts=facts), updates_schema(task.collection)
-    if facts:  # the number of its row says nothing of a fact
-        order, schema = order[:-1], signed_schema(task.collection)
+    if facts:  # the file that says a fact, and the number of its row there, say nothing of it
+        order, schema = order[: -len((FILE, ROW))], signed_schema(task.collection)
     columns = [*order, *([*said_columns(task.collection), TIME] if facts else [])]
     columns = [name for name in columns if name not in without]
     schema = some_of(schema, {*columns, DIFF})

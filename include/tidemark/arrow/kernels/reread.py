@@ -201,7 +201,7 @@ def compared(
     # Rows at rest are in order of the columns before the first that is left out.
     whole = _order(task)[: -len((EVENT_TIME, SOURCE))]
     together, sided = tuple(takewhile(lambda name: name not in without, whole)), [*order, SIDE]
-    schema = some_of(sourced_schema(task.collection), {*order, DIFF})
+    schema = some_of(sourced_schema(task.collection), {*order, SOURCE, DIFF})
     numbers = {
         part.file.key: {old: new for old, new in some.numbers if new not in leaving}
         for some in (*task.contributed, *written)
@@ -274,8 +274,8 @@ def _as_of(
 
 
 def order_of(task: RereadTask | NotContributedTask | RetractedShareTask) -> tuple[str, ...]:
-    """The columns that distinguish the updates of a comparison."""
-    without = _without(task)
+    """The columns that distinguish the updates of a comparison. Of how much was retracted no file is distinguished."""
+    without = (*_without(task), *([SOURCE] if isinstance(task, RetractedShareTask) else []))
     return tuple(name for name in _order(task) if name not in without)
 
 

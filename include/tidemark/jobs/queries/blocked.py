@@ -26,8 +26,8 @@ def found_wrong(store: ObjectStore, state: Arrangement) -> Set[str]:
         if results is None:
             return set()
         name = state.collection.name
-        failures = (kept for kept in results.names(name, Gate.UNSEALED) if kept.outcome == "failed")
-        newest = [results.load(name, Gate.UNSEALED, kept) or {} for kept in islice(failures, MOST_RESULTS)]
+        names = (result for result in results.names(name, Gate.UNSEALED) if result.outcome == "failed")
+        newest = [results.load(name, Gate.UNSEALED, failure) or {} for failure in islice(names, MOST_RESULTS)]
     except (TidemarkError, Unavailable, Indeterminate):
         return set()
     return {batch for result in newest for batch in wrong_batches(result)}

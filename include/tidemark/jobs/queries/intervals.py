@@ -124,7 +124,7 @@ def entries_of(store: ObjectStore, state: Arrangement, interval: Interval) -> li
 
 
 def _counts(entry: LedgerEntry) -> bool:
-    return entry.replay_of is None and entry.status is not Status.FREED
+    return entry.replay_of is None and entry.status is not Status.FREED and not entry.is_silent
 
 
 def _rows_of_ledger(store: ObjectStore, state: Arrangement) -> Rows:
@@ -153,7 +153,7 @@ def _report(interval: Interval, entries: Sequence[LedgerEntry]) -> IntervalRepor
     return IntervalReport(
         interval,
         Day(interval, DayState.INGESTED),
-        files=len(counted),
+        files=sum(bool(entry.sha256) for entry in counted),
         rows=sum(entry.rows + entry.rows_late_discarded for entry in first),
         late=sum(entry.rows_late_applied for entry in first),
         dead=sum(entry.rows_late_discarded for entry in first),

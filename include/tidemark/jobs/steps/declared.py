@@ -58,6 +58,12 @@ _STEPS = (
                 "Retract the rows of ingested files that have been deleted from the landing folder.",
                 flag=True,
             ),
+            Argument(
+                "replaced",
+                "Let new files take the place of ingested ones that are gone: the difference is written.",
+                flag=True,
+            ),
+            Argument("added", "Count new files beside ingested ones that are gone, whose rows stay.", flag=True),
             Argument("yes", "Confirm --removed even if it retracts every file of the interval.", flag=True),
             Argument(
                 "as_landed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tidemark.jobs.job import Job, Runner
 from tidemark.model.arrangement import Arrangement
@@ -39,23 +40,24 @@ def corrected_batches(
         return {}
     others = list(recent)
     for batch in some:
-        if entries := _corrected_by(job, state, batch.id):
+        if entries := _corrected_by(job, state, batch):
             beside = [entry for entry in others if entry.interval == batch.interval]
             found[batch.id] = _figures(job, runner, state, batch, batches[batch.id], entries, beside)
     return found
 
 
-def _corrected_by(job: Job, state: Arrangement, batch: str) -> list[LedgerEntry]:
-    """The entries of the files that a batch corrected, as it left them. They are one run of the ledger, and where files
-    were corrected since, entries of newer runs hold them as what was replaced."""
+def _corrected_by(job: Job, state: Arrangement, batch: UnsealedBatch) -> list[LedgerEntry]:
+    """The entries of the files that a batch corrected, as it left them. They came as one run of the ledger, and where
+    files were corrected or got other names since, newer runs have them, or what replaced them."""
     newest: dict[str, LedgerEntry] = {}
+    entries: list[LedgerEntry] = []
     for run in reversed(state.ledger):
-        entries = ledger.load_run(job.store, run)
-        newest = {entry.path: entry for entry in entries} | newest
-        if any(entry.batch == batch for entry in entries):
+        newest = {entry.path: entry for entry in ledger.load_run(job.store, run)} | newest
+        earlier = [next((each for each in _back(entry) if each.batch == batch.id), None) for entry in newest.values()]
+        entries = [entry for entry in earlier if entry is not None]
+        if entries and sum(entry.rows for entry in entries) >= batch.rows:
             break
-    found = (next((earlier for earlier in _back(entry) if earlier.batch == batch), None) for entry in newest.values())
-    return [entry for entry in found if entry is not None and entry.is_corrected]
+    return [entry for entry in entries if entry.is_corrected]
 
 
 def _back(entry: LedgerEntry | None) -> Iterator[LedgerEntry]:
@@ -74,32 +76,61 @@ def _figures(
     entries: Sequence[LedgerEntry],
     beside: Sequence[LedgerEntry],
 ) -> Corrected:
-    """What one batch retracted. Its own table is the last that its entries name, and counts as no row that was there
-    before."""
-    own = {contribution.parts.key for entry in entries for contribution in entry.contributed[-1:]}
+    """What one batch retracted."""
+    share = retracted_share(job, runner, state, batch, Files(parts, entries, beside))
+    if state.collection.landed.source.envelope is Envelope.UPDATES or state.collection.kind.whole_intervals:
+        return Corrected(*share)
+    tables: Tables = {own: tuple(parts) for own in _own(entries)}
+    tables |= {ref.key: parts_table.load(job.store, ref) for ref, _ in _named(entries, set(tables))}
+    tasks = _tasks(state, batch, parts, entries, tables)
+    answers: list[NotContributedAnswer] = runner.run("not_contributed", tasks)
+    return Corrected(*share, sum(answer.not_contributed for answer in answers))
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files that a batch corrects.
+
+    Attributes:
+        parts: The parts of the batch.
+        entries: What the ledger has of the files that it corrects, as it leaves them.
+        beside: Entries of other files of the interval.
+    """
+
+    parts: Sequence[Part]
+    entries: Sequence[LedgerEntry]
+    beside: Sequence[LedgerEntry]
+
+
+def retracted_share(
+    job: Job, runner: Runner, state: Arrangement, batch: UnsealedBatch, files: Files
+) -> tuple[int, int]:
+    """How many rows the interval had, and how many of these the batch retracts.
+
+    A row that is in another file now is not retracted. The batch's own table is the last that its entries name, and
+    counts as no row that was there before.
+    """
+    own = _own(files.entries)
     if state.collection.landed.source.envelope is Envelope.UPDATES:
-        return _of_signed_rows(job, runner, state, batch, parts, entries, beside, own)
-    tables: Tables = {}
+        return _of_signed_rows(job, runner, state, batch, files, own)
     before = 0
-    for ref, first in _named([*entries, *beside], own):
-        tables[ref.key] = parts_table.load(job.store, ref)
-        before += sum(part.rows - (0 if first else 2 * part.retractions) for part in tables[ref.key])
-    not_contributed = None
-    if not state.collection.kind.whole_intervals:
-        tables |= dict.fromkeys(own, tuple(parts))
-        tasks = _tasks(state, batch, parts, entries, tables)
-        answers: list[NotContributedAnswer] = runner.run("not_contributed", tasks)
-        not_contributed = sum(answer.not_contributed for answer in answers)
-    retracted = sum(part.retractions for part in parts)
-    if retracted and (without := _uncompared(state, batch)):
-        of_batch = [
+    for ref, first in _named([*files.entries, *files.beside], own):
+        parts = parts_table.load(job.store, ref)
+        before += sum(part.rows - (0 if first else 2 * part.retractions) for part in parts)
+    retracted = sum(part.retractions for part in files.parts)
+    if retracted and ((without := _uncompared(state, batch)) or len(files.entries) > 1):
+        tasks = [
             RetractedShareTask(state.collection, (), (written,), keys, batch.learned_at or 0, state.function, without)
-            for keys in split_keys(parts, target_rows=TASK_ROWS)
-            if (written := Contributed(within(parts, keys), ())).parts
+            for keys in split_keys(files.parts, target_rows=TASK_ROWS)
+            if (written := Contributed(within(files.parts, keys), ())).parts
         ]
-        shares: list[RetractedShareAnswer] = runner.run("retracted_share", of_batch)
+        shares: list[RetractedShareAnswer] = runner.run("retracted_share", tasks)
         retracted = sum(answer.retracted for answer in shares)
-    return Corrected(before, retracted, not_contributed)
+    return before, retracted
+
+
+def _own(entries: Iterable[LedgerEntry]) -> set[str]:
+    return {contribution.parts.key for entry in entries for contribution in entry.contributed[-1:]}
 
 
 def _uncompared(state: Arrangement, batch: UnsealedBatch) -> tuple[int, ...]:
@@ -108,21 +139,15 @@ def _uncompared(state: Arrangement, batch: UnsealedBatch) -> tuple[int, ...]:
 
 
 def _of_signed_rows(
-    job: Job,
-    runner: Runner,
-    state: Arrangement,
-    batch: UnsealedBatch,
-    parts: Sequence[Part],
-    entries: Sequence[LedgerEntry],
-    beside: Sequence[LedgerEntry],
-    own: set[str],
-) -> Corrected:
-    """As `_figures`, where files have rows of negative diff: no sign shows what a file retracted, so that all its rows
-    are compared. Whether a row had been there to be taken is not known."""
+    job: Job, runner: Runner, state: Arrangement, batch: UnsealedBatch, files: Files, own: set[str]
+) -> tuple[int, int]:
+    """As `retracted_share`, where files have rows of negative diff: no sign shows what a file retracted, so that all
+    its rows are compared. Whether a row had been there to be taken is not known."""
+    entries = files.entries
     corrected = {entry.path for entry in entries}
     numbers: dict[str, list[tuple[int, int]]] = {}
-    tables: Tables = dict.fromkeys(own, tuple(parts))
-    for now, entry in enumerate([*entries, *(entry for entry in beside if entry.path not in corrected)]):
+    tables: Tables = dict.fromkeys(own, tuple(files.parts))
+    for now, entry in enumerate([*entries, *(entry for entry in files.beside if entry.path not in corrected)]):
         for contribution in entry.contributed:
             if contribution.parts.key not in own or now < len(entries):
                 numbers.setdefault(contribution.parts.key, []).append((contribution.number, now))
@@ -140,7 +165,7 @@ def _of_signed_rows(
             RetractedShareTask(state.collection, contributed, written, keys, batch.learned_at, state.function, without)
         )
     answers: list[RetractedShareAnswer] = runner.run("retracted_share", tasks)
-    return Corrected(sum(answer.contributed for answer in answers), sum(answer.retracted for answer in answers))
+    return sum(answer.contributed for answer in answers), sum(answer.retracted for answer in answers)
 
 
 def _named(entries: Iterable[LedgerEntry], own: set[str]) -> Iterator[tuple[ObjectRef, bool]]:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from tidemark.config.neighbours import has_own_folder, ready_of, shares_files_with
-from tidemark.config.template import pattern_of
-from tidemark.errors import Corruption, FileRefused, InvalidUsage, NotReady, listed
+from tidemark.errors import Corruption, FileRefused, InvalidUsage, NotReady
 from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.queries.arrivals import memory_share
+from tidemark.jobs.steps.landed_files import (
+    Planned,
+    Wanted,
+    ask_whether_replaced,
+    moment_of,
+    what_to_cut,
+    what_to_read,
+)
 from tidemark.jobs.steps.reread import Corrections, contributing, corrected
 from tidemark.jobs.steps.stopped import stopped_by, stopped_by_files
 from tidemark.model.arrangement import Arrangement, Fence, LedgerRun
 from tidemark.model.batch import DIGEST_MODULUS, ObjectRef, Part, UnsealedBatch, verified
-from tidemark.model.batching.cutting import SETTLE, Batching, Cutter, Open, Seen
+from tidemark.model.batching.cutting import Batching, Cutter, Open, Seen
 from tidemark.model.batching.reason import Cut, Reason
 from tidemark.model.change import (
     CUT,
@@ -37,7 +43,7 @@ from tidemark.model.only import leave_out, two_tables
 from tidemark.model.place import NO_ORDER, POSITION, another_server, two_servers
 from tidemark.model.wording import counted
 from tidemark.plan import duplicates
-from tidemark.plan.ingest import IngestRequest, check_within, ingest_tasks, left_to_cut, numbers_of, plan_ingest
+from tidemark.plan.ingest import IngestRequest, ingest_tasks
 from tidemark.plan.tasks import IngestAnswer
 from tidemark.storage import landing
 from tidemark.storage.log.log import Head
@@ -59,6 +65,8 @@ def ingest(
     not_over: bool = False,
     cut: Cut | None = None,
     columns: Sequence[str] | None = None,
+    replaced: bool = False,
+    added: bool = False,
 ) -> dict[str, Any]:
     """Read what is new of an interval's files and commit it; the result counts rows, late rows and bad files.
 
@@ -77,15 +85,22 @@ def ingest(
     change, each once for each column; the differences are written. The result counts files that were `left`, as they
     cannot be taken as declared today, and names those that are `gone`: what both said stays.
 
+    Where files of an interval that can be corrected are gone and others came, these take their place, judged as the
+    interval was at first, and only the differences are written (docs/decisions/0091). A person is asked where some of
+    the files are gone, or where fewer than half of their rows come back, unless they are said to be `replaced`, or to
+    be `added` to those that are gone.
+
     Idempotent by source file identity. Raises NotReady if the interval has not landed or is not over, InvalidUsage for
     a file that changed since it was ingested and cannot be corrected, FileRefused if a file cannot be taken and the
     collection says `stop`, Unavailable if a file cannot be read now, or memory runs out.
     """
-    if yes and not removed:
-        raise InvalidUsage("--yes confirms --removed; say --removed, too, or leave it out")
     if columns and cut is not None:
         raise InvalidUsage("--columns reads what was read before, and --cut what was not; leave one of them out")
-    wanted = _Wanted(removed, yes, as_landed, waits, tuple(dict.fromkeys(columns or ())))
+    if cut is not None and (replaced or added):
+        word = "--replaced" if replaced else "--added"
+        raise InvalidUsage(f"{word} is about files of a whole interval, which --cut leaves open; leave one of them out")
+    names = tuple(dict.fromkeys(columns or ()))
+    wanted = Wanted(removed, yes, as_landed, waits, names, replaced=replaced, added=added)
     if cut is not None and not_over:
         raise InvalidUsage("--not-over completes an interval that goes on, and --cut does not; leave one of them out")
     if cut is None and not not_over and not interval.is_over(time.time_ns() // 1000):
@@ -103,9 +118,9 @@ def ingest(
 
     def read(head: Head) -> Proposal[Ingested, _Found]:
         if cut is None:
-            planned = _plan(job, head.state, interval, landing_root, wanted)
+            planned = what_to_read(job, head.state, interval, landing_root, wanted)
         else:
-            planned = _plan_cut(job, head.state, interval, landing_root, cut)
+            planned = what_to_cut(job, head.state, interval, landing_root, cut)
         request = planned.request
         if request is None:
             return Proposal(None, _Found(planned=planned))
@@ -115,15 +130,17 @@ def ingest(
         read = _execute(job, head.state, request, batch, counts_keys=cut is not None)
         entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
-        repeated = duplicates.repeated(interval, planned.in_ledger, entries)
-        _stop_on_duplicates(job, head, fence, repeated)
-        read += [IngestAnswer((), tuple(duplicates.skipped(interval, planned.skipped, planned.in_ledger)), None)]
         again = corrected(job, head.state, request, batch, first=len(request.files))
+        repeated = _repeated(head.state, planned, entries, again)
+        _stop_on_duplicates(job, head, fence, repeated, {entry.path for entry in entries})
+        read += [IngestAnswer((), tuple(duplicates.skipped(interval, planned.skipped, planned.in_ledger)), None)]
         change = _change(job, fence, request, read, again, batch, head.state)
+        if planned.may_ask:
+            _ask_if_few_came_back(job, head.state, change)
         _note_dead_letters(job, head.state, request, change)
         why = _why(head.state, request, change, cut)
         became = _Found(again, rerun, [*_bad(entries), *again.bad], planned, repeated)
-        if again.left and not (entries or again.files or again.bad) and rerun:
+        if again.left and not (entries or again.files or again.bad or request.replaced.moved) and rerun:
             return Proposal(None, became)
         names = planned.passed_over
         change = replace(change, passed_over=tuple(names[:NAMES_SHOWN]), files_passed_over=len(names))
@@ -143,7 +160,7 @@ def ingest(
         **result,
         "batch": change.batch.id if change.batch else change.snapshot.batch if change.snapshot else None,
         "rows": change.batch.rows if change.batch else 0,
-        "files": len(change.sources),
+        "files": len(change.sources) - change.replaced,
         "late_applied": change.rows_late_applied,
         "late_moved": change.rows_late_moved,
         "late_discarded": change.rows_late_discarded,
@@ -154,47 +171,17 @@ def ingest(
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What an ingest of a whole interval is to do beside taking what is new."""
-
-    removed: bool
-    yes: bool
-    as_landed: bool
-    waits: bool
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class _Found:
     """What became of files that were read again, which of them are `gone`, and whether the interval was a `rerun`."""
 
     again: Corrections = field(default_factory=Corrections)
     rerun: bool = True
     set_aside: Sequence[LedgerEntry] = ()
-    planned: _Planned = field(default_factory=lambda: _Planned(None))
+    planned: Planned = field(default_factory=lambda: Planned(None))
     repeated: Sequence[tuple[LedgerEntry, str]] = ()
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """What an ingest is to do.
-
-    Attributes:
-        request: What is to be read, if anything.
-        in_ledger: What the ledger has of the files that are listed.
-        gone: Files that were to be read again for columns, and are not there.
-        passed_over: Files beside those that match.
-        skipped: Files that have the bytes of another one, each with that one's path, where these are skipped.
-    """
-
-    request: IngestRequest | None
-    in_ledger: Mapping[str, LedgerEntry] = field(default_factory=dict)
-    gone: Sequence[str] = ()
-    passed_over: Sequence[str] = ()
-    skipped: Sequence[tuple[SourceFile, str]] = ()
-
-
-def _passed_over_fields(job: Job, planned: _Planned) -> dict[str, Any]:
+def _passed_over_fields(job: Job, planned: Planned) -> dict[str, Any]:
     """Which files were passed over: each is named, up to some."""
     names, count = planned.passed_over[:NAMES_SHOWN], len(planned.passed_over)
     if names:
@@ -213,18 +200,33 @@ def _duplicates_fields(job: Job, became: _Found) -> dict[str, Any]:
     return {"duplicate_files": len(pairs)} if pairs else {}
 
 
-def _without_duplicates(
-    state: Arrangement, files: Sequence[SourceFile], in_ledger: Mapping[str, LedgerEntry]
-) -> tuple[Sequence[SourceFile], Sequence[tuple[SourceFile, str]]]:
-    """The files that count, and, where those are skipped, the ones that have the bytes of another."""
-    if state.collection.landed.source.duplicate_files != duplicates.SKIP:
-        return files, ()
-    return duplicates.without_repeated(files, in_ledger, landing.sha256_of)
+def _repeated(
+    state: Arrangement, planned: Planned, entries: Sequence[LedgerEntry], again: Corrections
+) -> list[tuple[LedgerEntry, str]]:
+    """Files that have the bytes of another one of their interval by now, where rows add up."""
+    if planned.request is None or not state.collection.landed.source.adds_up:
+        return []
+    other = [*(file.has for file in again.files), *planned.request.replaced.moved]
+    corrections = [entry for entry in other if entry.replay_of is None]
+    return duplicates.repeated(planned.request.interval, planned.in_ledger, entries, corrections)
 
 
-def _stop_on_duplicates(job: Job, head: Head, fence: Fence, repeated: Sequence[tuple[LedgerEntry, str]]) -> None:
-    """Where the collection says so, a file with the bytes of another one of the interval stops it, as bad files do."""
-    if not repeated or head.state.collection.landed.source.duplicate_files != duplicates.REFUSE:
+def _stop_on_duplicates(
+    job: Job, head: Head, fence: Fence, repeated: Sequence[tuple[LedgerEntry, str]], new: Set[str]
+) -> None:
+    """Where the collection says so, a file with the bytes of another one of the interval stops it, as bad files do.
+
+    Raises:
+        FileRefused: There is one. What a file said that was counted before stays, also where such files are skipped.
+    """
+    how = head.state.collection.landed.source.duplicate_files
+    if (counted_before := [pair for pair in repeated if pair[0].path not in new]) and how != duplicates.COUNT and how:
+        entry, other = counted_before[0]
+        raise FileRefused(
+            f"{entry.path}: has the bytes of {other} now; what it said before stays; remove one of them, or write "
+            "duplicate_files: count, which takes both"
+        )
+    if not repeated or how != duplicates.REFUSE:
         return
     files = [(SourceFile(entry.path, entry.bytes, entry.token, entry.sha256), other) for entry, other in repeated]
     bad = [duplicates.as_duplicate(entry.interval, *pair) for (entry, _), pair in zip(repeated, files, strict=True)]
@@ -259,107 +261,6 @@ def _rerun_fields(change: Ingested, found: _Found) -> dict[str, Any]:
     return fields
 
 
-def _plan(job: Job, state: Arrangement, interval: Interval, landing_root: str, wanted: _Wanted) -> _Planned:
-    columns = numbers_of(state.collection, wanted.columns)
-    # Who reads again what was read may find that the landing has expired: that is reported, and waited for no more.
-    as_landed = wanted.as_landed or not wanted.waits or (bool(columns) and state.ingested.covers(interval))
-    check_within(state.collection, interval)
-    pattern = pattern_of(state.collection.landed, interval, landing_root)
-    within = landing_root if landing.below(pattern, landing_root) else None
-    ready = ready_of(state.collection.landed, interval, landing_root)
-    if not as_landed and not landing.is_ready(pattern, ready, within=within):
-        missing = landing.awaited(pattern, ready)
-        raise NotReady(f"{interval} of {state.collection.name} has not landed: {missing}")
-    beside = landing.Beside(pattern, ready, own_folder=has_own_folder(state.collection.landed, interval, landing_root))
-    matching = landing.list_named(pattern, landing_root, within=within, note=job.note, beside=beside)
-    passed_over = beside.without(matching)
-    _check_passed_over(state, interval, pattern, matching, passed_over, is_taken=wanted.as_landed)
-    if not matching and beside.others:
-        job.note(f"nothing matches {pattern}; its folder has {listed(beside.others, NAMES_SHOWN)}")
-    known = ledger.known(job.store, state.ledger, [file.identity for file in matching])
-    identified = [_identified(file, known.get(file.identity)) for file in matching]
-    files, skipped = _without_duplicates(state, identified, known)
-    absent = _gone(job, state, interval, {file.identity for file in matching}) if wanted.removed or columns else []
-    gone = absent if wanted.removed else []
-    if gone and not matching and not wanted.yes:
-        raise InvalidUsage(
-            f"nothing is left at {pattern}, and {len(gone)} files of {interval} are ingested: a landing may just have "
-            "expired; say --yes too if their rows are to be retracted"
-        )
-    turn = _turn(job, state, interval, landing_root)
-    request = plan_ingest(state, interval, files, known, gone, turn=turn, columns=columns)
-    paths = [] if wanted.removed else [entry.path for entry in absent]
-    return _Planned(request, known, paths, passed_over, skipped)
-
-
-def _turn(job: Job, state: Arrangement, interval: Interval, landing_root: str) -> int:
-    """Up to where the collection is complete when the interval's turn comes; 0 where that says nothing of its files."""
-    landed = state.collection.landed
-    if state.collection.kind.whole_intervals:  # no row of a full snapshot is late
-        return 0
-    if neighbour := shares_files_with(landed, interval, landing_root):
-        job.note(
-            f"source.path names the same files for {interval} and {neighbour}: a row is late if it happened where the "
-            "collection is complete when its file is read, so the order of runs decides; give each interval a "
-            "path of its own"
-        )
-        return 0
-    return landed.complete_before(interval)
-
-
-def _check_passed_over(
-    state: Arrangement,
-    interval: Interval,
-    pattern: str,
-    files: Sequence[SourceFile],
-    passed_over: Sequence[str],
-    *,
-    is_taken: bool,
-) -> None:
-    """Raise InvalidUsage where files that a pattern does not match may be what the interval is about.
-
-    That is so where nothing matches, and where a full snapshot's rows would be deleted; unless the interval `is_taken`
-    as it has landed.
-    """
-    is_whole = state.collection.kind.whole_intervals
-    if is_taken or not passed_over or (files and not is_whole) or (not files and state.ingested.covers(interval)):
-        return
-    names = listed(passed_over, NAMES_SHOWN)
-    what = (
-        f"{counted(len(files), 'file')} of a full snapshot match {pattern}" if files else f"nothing matches {pattern}"
-    )
-    are = "is" if len(passed_over) == 1 else "are"
-    raise InvalidUsage(
-        f"{what}, and {names} {are} there: names are read in their case, and files as source.compression says; write "
-        "source.path so that it matches, move the file away, or take the interval without it (--as-landed)"
-    )
-
-
-def _plan_cut(job: Job, state: Arrangement, interval: Interval, landing_root: str, cut: Cut) -> _Planned:
-    """What may be taken of an interval that goes on; nothing where it was read to its end. InvalidUsage where an
-    interval is one whole."""
-    state.collection.landed.check_cuttable()
-    if state.ingested.covers(interval):
-        return _Planned(None)
-    pattern = pattern_of(state.collection.landed, interval, landing_root)
-    within = landing_root if landing.below(pattern, landing_root) else None
-    matching = landing.list_named(pattern, landing_root, within=within, note=job.note)
-    in_ledger = ledger.known(job.store, state.ledger, [file.identity for file in matching])
-    batching = state.collection.landed.batching
-    settled_by = _moment(cut) - (SETTLE if batching is None else batching.settle)
-    identified = [_identified(file, in_ledger.get(file.identity)) for file in matching]
-    files, skipped = _without_duplicates(state, identified, in_ledger)
-    files = left_to_cut(files, in_ledger, settled_by=settled_by)
-    turn = _turn(job, state, interval, landing_root)
-    request = plan_ingest(state, interval, files, {}, turn=turn) if files else None
-    return _Planned(request, in_ledger, skipped=skipped)
-
-
-def _moment(cut: Cut) -> int:
-    """When a batch is cut: now, where the cut says nothing else."""
-    return time.time_ns() // 1000 if cut.at is None else cut.at
-
-
 def _why(state: Arrangement, request: IngestRequest, change: Ingested, cut: Cut | None) -> Cut:
     """Why files were read.
 
@@ -370,7 +271,7 @@ def _why(state: Arrangement, request: IngestRequest, change: Ingested, cut: Cut 
     rules, rows = state.collection.landed.batching, change.batch.rows if change.batch else 0
     size = sum(file.bytes for file in request.files)
     if cut is not None:
-        at = _moment(cut)
+        at = moment_of(cut)
         batch = Open(min(at, *(file.landed_at for file in request.files)), rows, size)
         seen = Seen(memory=memory_share(state.collection, size), explicit=True)
         applicable = Cutter.of(rules).cut(batch, at, seen)[1] if rules else None
@@ -380,27 +281,6 @@ def _why(state: Arrangement, request: IngestRequest, change: Ingested, cut: Cut 
     batch = Open(0, rows, size)
     applicable = Cutter.of(Batching(count=rules.count, bytes=rules.bytes)).cut(batch, 0, Seen(end_of_input=True))[1]
     return applicable.undated if applicable else Cut(Reason.END_OF_INPUT)
-
-
-def _gone(job: Job, state: Arrangement, interval: Interval, listed: Set[str]) -> list[LedgerEntry]:
-    """The files counted with the interval that are not listed; looks through the whole ledger."""
-    return [
-        entry
-        for entry in ledger.entries(job.store, state.ledger)
-        if entry.interval == interval
-        and entry.status is Status.INGESTED
-        and entry.replay_of is None
-        and entry.sha256
-        and entry.path not in listed
-    ]
-
-
-def _identified(file: SourceFile, entry: LedgerEntry | None) -> SourceFile:
-    """A file known by path needs its checksum; an unchanged change token spares the reading."""
-    if entry is None:
-        return file
-    unchanged = (file.bytes, file.token) == (entry.bytes, entry.token)
-    return replace(file, sha256=(entry.sha256 or None) if unchanged else landing.sha256_of(file.path))
 
 
 def _execute(
@@ -480,6 +360,25 @@ def _refuse(job: Job, head: Head, fence: Fence, bad: Sequence[LedgerEntry], advi
     raise FileRefused(f"{bad[0].path}: {bad[0].reason}{more}; {advice}")
 
 
+def _ask_if_few_came_back(job: Job, state: Arrangement, change: Ingested) -> None:
+    """Raise the question whether files were replaced, where fewer than half of their interval's rows came back."""
+    from tidemark.jobs.steps.gate_corrections import Files, retracted_share
+
+    if change.batch is None or change.run is None or not change.rows_retracted:
+        return
+    entries = ledger.load_run(job.store, change.run)
+    own = [entry for entry in entries if entry.batch == change.batch.id and entry.is_corrected]
+    files = Files(
+        parts_table.load(job.store, change.batch.parts), own, [entry for entry in entries if entry not in own]
+    )
+    before, retracted = retracted_share(job, job.runner(), state, change.batch, files)
+    if 2 * (before - retracted) < before:
+        raise ask_whether_replaced(
+            f"all {counted(change.replaced, 'file')} of {change.fence.interval} are gone, and of their {before:,} "
+            f"rows {before - retracted:,} are in the new ones"
+        )
+
+
 def _change(
     job: Job,
     fence: Fence,
@@ -515,7 +414,7 @@ def _change(
     recorded = entries
     if correctable:
         table = made.parts if made and isinstance(made.parts, ObjectRef) else None
-        recorded = contributing(state, request, entries, again, table)
+        recorded = [*contributing(state, request, entries, again, table), *request.replaced.moved]
     before = [file.had for file in again.files]
     now = [*entries, *(file.has for file in again.files)]
     return Ingested(
@@ -531,10 +430,11 @@ def _change(
         rows_replayed=sum(file.replayed for file in again.files),
         snapshot=snapshot,
         judged_below=None if whole else request.complete_below,
-        corrected=len(again.files),
+        corrected=len(again.files) + request.replaced.same - request.replaced.withdrawn,
+        replaced=request.replaced.names,
         rows_added=again.added,
         rows_retracted=again.retracted,
-        merged_below=request.merged_below if again.files else 0,
+        merged_below=request.merged_below if again.files or request.replaced.moved else 0,
         undeclared=_undeclared(job, state, answers),
         keys=sum(answer.keys for answer in answers) if fence.step == CUT else None,
         server=_server({server for answer in answers for server in answer.servers}),

@@ -169,9 +169,11 @@ def _identified(batches: list[str], asked: str) -> str:
 
 
 def entries_of(job: Job, head: Head, batch: str) -> list[LedgerEntry]:
-    """What the ledger says of the files of a batch: of each the newest entry that names the batch."""
+    """What the ledger says of the files of a batch: of each the newest entry that names it, under its newest name."""
     runs = (ledger.scan(job.store, run) for run in head.state.ledger)
-    return list({e.path: e for run in runs for e in run if e.batch == batch}.values())
+    entries = {e.path: e for run in runs for e in run if e.batch == batch}
+    last = ledger.known(job.store, head.state.ledger, list(entries))
+    return [entry for path, entry in entries.items() if not last[path].is_silent]
 
 
 def _committed(job: Job, head: Head, change: Quarantined | Released, batch: str) -> dict[str, Any]:

@@ -88,11 +88,12 @@ def corrected(job: Job, state: Arrangement, request: IngestRequest, batch: str, 
     read = [entry for answer in answers for entry in answer.entries]
     verdicts = [pair for pair in zip(again, read, strict=True) if pair[1].status is Status.QUARANTINED]
     bad = [entry for file, entry in verdicts if not file.is_as_it_was]
-    if bad and state.collection.landed.source.bad_files == "stop":
+    renamed = {file.identity for file in request.replaced.files}
+    bad.sort(key=lambda entry: entry.path not in renamed)
+    if bad and (state.collection.landed.source.bad_files == "stop" or bad[0].path in renamed):
         more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
-        raise FileRefused(
-            f"{bad[0].path}: {bad[0].reason}{more}; what it said before stays; mend the file and run again"
-        )
+        said = f"what the files of {request.interval} said" if bad[0].path in renamed else "what it said"
+        raise FileRefused(f"{bad[0].path}: {bad[0].reason}{more}; {said} before stays; mend the file and run again")
     letters = {entry.replay_of: entry for answer in answers for entry in answer.stay_replayed}
     files = tuple(
         Correction(one.entry, one.replays, new, tuple(_chain(new, letters)))

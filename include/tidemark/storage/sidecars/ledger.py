@@ -108,14 +108,20 @@ def load_run(store: ObjectStore, run: LedgerRun) -> tuple[LedgerEntry, ...]:
     return tuple(scan(store, run))
 
 
-def scan(store: ObjectStore, run: Span) -> Iterator[LedgerEntry]:
-    """The entries of one run, ascending by path. Corruption where an object is not what its parent recorded."""
+def scan(store: ObjectStore, run: Span, *, below: str = "") -> Iterator[LedgerEntry]:
+    """The entries of one run whose paths begin with `below`, ascending by path.
+
+    Raises:
+        Corruption: An object is not what its parent recorded.
+    """
+    if run.last_path < below or run.first_path[: len(below)] > below:
+        return
     block = open_block(store, run)
     if isinstance(block, LedgerNode):
         for child in block.blocks:
-            yield from scan(store, child)
+            yield from scan(store, child, below=below)
     else:
-        yield from block.entries
+        yield from (entry for entry in block.entries if entry.path.startswith(below))
 
 
 def known(store: ObjectStore, runs: Sequence[LedgerRun], paths: Sequence[str]) -> dict[str, LedgerEntry]:
@@ -128,10 +134,10 @@ def known(store: ObjectStore, runs: Sequence[LedgerRun], paths: Sequence[str]) -
     return found
 
 
-def entries(store: ObjectStore, runs: Sequence[LedgerRun]) -> Iterator[LedgerEntry]:
-    """The newest entry of every path, ascending by path; holds one leaf of each run in memory."""
+def entries(store: ObjectStore, runs: Sequence[LedgerRun], *, below: str = "") -> Iterator[LedgerEntry]:
+    """The newest entry of every path that begins with `below`, ascending by path; holds one leaf of each run."""
     last: str | None = None
-    streams = (_aged(scan(store, run), age) for age, run in enumerate(reversed(runs)))
+    streams = (_aged(scan(store, run, below=below), age) for age, run in enumerate(reversed(runs)))
     for path, _, entry in heapq.merge(*streams, key=lambda item: item[:2]):
         if path != last:
             yield entry
