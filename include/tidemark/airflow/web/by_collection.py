@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def collection(
-    dag_id: str, may_read: MayRead, logs: MaySeeLogs, may_see: MaySeeRows, may_start: MayStart, request: Request
+    dag_id: str, request: Request, *, may_read: MayRead, logs: MaySeeLogs, may_see: MaySeeRows, may_start: MayStart
 ) -> HTMLResponse:
     # The DAG of a collection's batches shows the collection, to who may read that one's DAG.
     name = dag_id.removesuffix(BATCHES)
