@@ -84,6 +84,13 @@ class Planned:
 
 
 def what_to_read(job: Job, state: Arrangement, interval: Interval, landing_root: str, wanted: Wanted) -> Planned:
+    """What is to be read of a whole interval.
+
+    Raises:
+        NotReady: It has not landed.
+        InvalidUsage: What is there is not what the interval's path is meant to name, or cannot be corrected.
+        FileRefused: A person says whether new files are in the place of those that are gone.
+    """
     columns = numbers_of(state.collection, wanted.columns)
     # Who reads again what was read may find that the landing has expired: that is reported, and waited for no more.
     as_landed = wanted.as_landed or not wanted.waits or (bool(columns) and state.ingested.covers(interval))
