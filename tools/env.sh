@@ -46,7 +46,7 @@ export AIRFLOW__CORE__PLUGINS_FOLDER="$TIDEMARK_HOME/plugins"
 export AIRFLOW__CORE__LOAD_EXAMPLES=False
 export AIRFLOW__CORE__EXECUTOR=LocalExecutor
 export AIRFLOW__CORE__PARALLELISM=4
-export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS=admin:admin
+export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS="${TIDEMARK_USERS:-admin:admin}"
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE="$AIRFLOW_HOME/passwords.json"
 
 # Airflow's database: a PostgreSQL of its own (tools/postgres.py), on a socket that only this user reaches. A socket's

@@ -191,8 +191,10 @@ def address(port: int) -> str:
 
 
 def where(port: int) -> str:
-    password = json.loads(PASSWORDS.read_text())["admin"]
-    return f"Airflow: {address(port)}   login: admin   password: {password}   stop: make down   logs: {LOGS}"
+    passwords = json.loads(PASSWORDS.read_text())
+    users = [user.partition(":")[0] for user in os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"].split(",")]
+    logins = "   ".join(f"login: {user}   password: {passwords[user]}" for user in users if user in passwords)
+    return f"Airflow: {address(port)}   {logins}   stop: make down   logs: {LOGS}"
 
 
 # --- down -----------------------------------------------------------------------------------------
