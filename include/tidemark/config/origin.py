@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidemark.config.declaration import Common, Declaration, DerivedDeclaration, field_names
+from tidemark.config.declaration import Declaration, DerivedDeclaration, field_names
 from tidemark.config.document import Loc
 
 LANDED = frozenset(field_names((), Declaration)) - frozenset(field_names((), DerivedDeclaration))
@@ -53,11 +53,6 @@ def misplaced(content: Mapping[str, Any]) -> tuple[Loc, str] | None:
                 f"remove {field}"
             )
     return None
-
-
-def declared_as(content: Mapping[str, Any]) -> type[Common]:
-    """The shape of a file with this content."""
-    return DerivedDeclaration if is_derived(content) else Declaration
 
 
 def _why(content: Mapping[str, Any]) -> str:

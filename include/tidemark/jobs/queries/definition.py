@@ -160,11 +160,6 @@ def compared_keys(job: Job, state: Arrangement, keys: Sequence[Key], most: int) 
     return _compared(job, asked, keys, most)
 
 
-def differing_keys(job: Job, state: Arrangement, keys: Sequence[Key], most: int) -> tuple[Differing, ...]:
-    """The rows of `compared_keys` that differ."""
-    return compared_keys(job, state, keys, most).differing
-
-
 def _compared(job: Job, asked: Computation, keys: Sequence[Key] | None, most: int) -> Comparison:
     """Windows by their law; what it says nothing of by Spark."""
     asked = judged(job, asked)

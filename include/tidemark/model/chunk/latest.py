@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from tidemark.errors import InvalidUsage
@@ -139,22 +139,6 @@ def latest_of(
             merged.check(time)
             return Latest(found, tuple(opened))
     return Latest(None, ())
-
-
-def latest_each(
-    chunks: Sequence[Chunk], question: Question, at: int, within: int | None = None
-) -> dict[str, Latest[int]]:
-    """Per column the row with its newest value that is not null: each column has a time of its own."""
-    return {
-        column: latest_at(
-            [bounded(chunk, question.timeline, column) for chunk in chunks],
-            replace(question, column=column),
-            at,
-            within,
-        )
-        for column in question.columns
-        if column != question.timeline
-    }
 
 
 def in_range(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidemark.arrow.kernels.aggregates.sums import counts
 from tidemark.arrow.kernels.aggregates.values import ordered
-from tidemark.arrow.rows.columns import Ints, valid, values
+from tidemark.arrow.rows.columns import Ints, valid
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -23,14 +23,6 @@ def least(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
 def greatest(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
     """The greatest value in each range [lo, hi), null where there is none."""
     return _extreme(column, lo, hi, np.maximum, _LEAST)
-
-
-def all_bits(column: pa.Array, lo: Ints, hi: Ints) -> pa.Array:
-    """The bits that are in any whole number of each range [lo, hi), null where there is none."""
-    known = valid(column)
-    numbers = values(column) if known is None else np.where(known, values(column), 0)
-    of_ranges = _of_ranges(numbers.astype(np.int64), lo, hi, np.bitwise_or)
-    return pa.array(of_ranges, pa.int64(), mask=counts(known, lo, hi) == 0).cast(column.type)
 
 
 def _extreme(column: pa.Array, lo: Ints, hi: Ints, merge: Any, nothing: int) -> pa.Array:
