@@ -264,7 +264,7 @@ def test_some_columns_are_those_of_the_whole_answer(of: Collection, columns: lis
 
 
 def test_columns_that_are_not_there_are_refused() -> None:
-    with pytest.raises(InvalidUsage, match="sample has no column wrod; it has number, word"):
+    with pytest.raises(InvalidUsage, match="sample has no column wrod; did you mean 'word'"):
         as_of_schema(SMALL, ["number", "wrod"])
     with pytest.raises(InvalidUsage, match="named twice"):
         changes_schema(SMALL, net=True, columns=["word", "word"])
