@@ -301,7 +301,7 @@ def test_what_is_no_column_is_refused(tmp_path: Path) -> None:
     opened = loaded(tmp_path, "refused", [{"k": 1, "v": "a", "t": 1, "e": 1}])
     with pytest.raises(InvalidUsage, match="did you mean 'v'"):
         opened.dataset(columns=["vv"])
-    with pytest.raises(InvalidUsage, match="there is no column 'vv'; there are k, v"):
+    with pytest.raises(InvalidUsage, match="there is no column 'vv'; did you mean 'v'"):
         opened.dataset().to_table(columns=["vv"])
     with pytest.raises(InvalidUsage, match="multiplicity"):
         opened.dataset(multiplicity="no")  # type: ignore[arg-type]
