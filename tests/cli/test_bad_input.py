@@ -402,16 +402,3 @@ def test_a_file_that_was_skipped_counts_once_the_other_is_gone(shell: Shell) -> 
 def test_equal_files_are_nothing_where_rows_do_not_add_up(shell: Shell) -> None:
     wrong = EVENTS.replace("envelope: append", "duplicate_files: skip, envelope: upsert")
     assert "duplicate_files belongs to the envelopes append and updates" in shell.refused("init", shell.declared(wrong))
-
-
-def test_a_file_that_comes_again_within_a_week_is_named(shell: Shell) -> None:
-    """Both count: it may be right. Of a file without rows nothing is said, nor of what is older."""
-    shell.ok("init", shell.declared(EVENTS))
-    rows, days = "id,amount,at\n1,1,2024-01-01T01:00:00Z\n", ("2024-01-01", "2024-01-03", "2024-01-12")
-    for day in days:
-        shell.land(f"events/{day}/a.csv", rows)
-        shell.land(f"events/{day}/nothing.csv", rows[:13])
-    first, again, later = (shell.ok("ingest", "events", "--date", day).err for day in days)
-    assert "counted again: events/2024-01-03/a.csv has the bytes of events/2024-01-01/a.csv" in again
-    assert "nothing.csv" not in again
-    assert "counted again" not in first + later

@@ -29,13 +29,13 @@ def repeated(
     Returns:
         Each file, and the path of that other one.
     """
-    counted = {path: entry for path, entry in in_ledger.items() if entry.interval == interval and has_rows(entry)}
+    counted = {path: entry for path, entry in in_ledger.items() if entry.interval == interval and _has_rows(entry)}
     for entry in corrected:
         counted.pop(entry.path, None)
     first = {entry.sha256: entry.path for entry in counted.values()}
     # Of a corrected file the rows are those that were written; with the bytes of one that has rows it has rows.
-    again = [entry for entry in corrected if entry.sha256 and (has_rows(entry) or entry.sha256 in first)]
-    new = sorted([*(entry for entry in entries if has_rows(entry)), *again], key=lambda entry: entry.path)
+    again = [entry for entry in corrected if entry.sha256 and (_has_rows(entry) or entry.sha256 in first)]
+    new = sorted([*(entry for entry in entries if _has_rows(entry)), *again], key=lambda entry: entry.path)
     others = ((entry, first.setdefault(entry.sha256, entry.path)) for entry in new)
     return [(entry, other) for entry, other in others if other != entry.path]
 
@@ -86,8 +86,7 @@ def as_duplicate(interval: Interval, file: SourceFile, other: str) -> LedgerEntr
     )
 
 
-def has_rows(entry: LedgerEntry) -> bool:
-    """Whether a file counts with rows."""
+def _has_rows(entry: LedgerEntry) -> bool:
     return entry.status is Status.INGESTED and entry.replay_of is None and entry.rows + entry.rows_late_discarded > 0
 
 

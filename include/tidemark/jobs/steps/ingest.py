@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 from tidemark.errors import Corruption, FileRefused, InvalidUsage, NotReady
 from tidemark.jobs.job import Job, Proposal
 from tidemark.jobs.queries.arrivals import memory_share
-from tidemark.jobs.steps.elsewhere import same_elsewhere
 from tidemark.jobs.steps.landed_files import (
     Planned,
     Wanted,
@@ -128,19 +127,19 @@ def ingest(
         rerun = head.state.ingested.covers(interval)
         head, fence = job.fenced(head, step, interval)
         batch = job.new_id()
-        answers = _execute(job, head.state, request, batch, counts_keys=cut is not None)
-        entries = [entry for answer in answers for entry in answer.entries]
+        read = _execute(job, head.state, request, batch, counts_keys=cut is not None)
+        entries = [entry for answer in read for entry in answer.entries]
         _stop_on_bad_files(job, head, fence, entries)
         again = corrected(job, head.state, request, batch, first=len(request.files))
         repeated = _repeated(head.state, planned, entries, again)
         _stop_on_duplicates(job, head, fence, repeated, {entry.path for entry in entries})
-        answers += [IngestAnswer((), tuple(duplicates.skipped(interval, planned.skipped, planned.in_ledger)), None)]
-        change = _change(job, fence, request, answers, again, batch, head.state)
+        read += [IngestAnswer((), tuple(duplicates.skipped(interval, planned.skipped, planned.in_ledger)), None)]
+        change = _change(job, fence, request, read, again, batch, head.state)
         if planned.may_ask:
             _ask_if_few_came_back(job, head.state, change)
         _note_dead_letters(job, head.state, request, change)
         why = _why(head.state, request, change, cut)
-        became = _Found(again, rerun, [*_bad(entries), *again.bad], planned, repeated, entries)
+        became = _Found(again, rerun, [*_bad(entries), *again.bad], planned, repeated)
         if again.left and not (entries or again.files or again.bad or request.replaced.moved) and rerun:
             return Proposal(None, became)
         names = planned.passed_over
@@ -156,7 +155,6 @@ def ingest(
     _note_set_aside(job, done.found.set_aside)
     assert change.cut is not None  # as it was proposed
     result |= {"cut": change.cut.as_dict()}
-    result |= same_elsewhere(job, done.head.state, interval, landing_root, done.found.entries)
     result |= {} if cut is None else {"cut_text": change.cut_words, **change.figures}
     return {
         **result,
@@ -174,14 +172,13 @@ def ingest(
 
 @dataclass(frozen=True)
 class _Found:
-    """What became of files that were read again, whether the interval was a `rerun`, and the `entries` of new files."""
+    """What became of files that were read again, which of them are `gone`, and whether the interval was a `rerun`."""
 
     again: Corrections = field(default_factory=Corrections)
     rerun: bool = True
     set_aside: Sequence[LedgerEntry] = ()
     planned: Planned = field(default_factory=lambda: Planned(None))
     repeated: Sequence[tuple[LedgerEntry, str]] = ()
-    entries: Sequence[LedgerEntry] = ()
 
 
 def _passed_over_fields(job: Job, planned: Planned) -> dict[str, Any]:

@@ -25,6 +25,14 @@ class Judged(NamedTuple):
     late: int
     refused: bool
 
+    @property
+    def late_for_all(self) -> bool:
+        return self.late > 0 and not self.in_time
+
+    @property
+    def late_for_some(self) -> bool:
+        return self.late > 0 and self.in_time > 0
+
 
 @dataclass(frozen=True)
 class Lateness:
